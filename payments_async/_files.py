@@ -21,7 +21,8 @@ class AtomicFile:
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
         self.path: Path = Path(path)
-        self._part = self.path.with_name(f"{self.path.name}.part")
+        self.part: Path = self.path.with_name(f"{self.path.name}.part")
+        """What is written until then."""
         self._durable = durable
         self.file: BinaryIO
         """The file to write to, within the context."""
@@ -29,8 +30,8 @@ class AtomicFile:
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
         with suppress(FileNotFoundError):
-            self._part.unlink()
-        descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self.part.unlink()
+        descriptor = os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self.file = os.fdopen(descriptor, "wb")
         return self
 
@@ -44,10 +45,10 @@ class AtomicFile:
                     self.file.flush()
                     os.fsync(self.file.fileno())
             if kind is None:
-                self._part.replace(self.path)
+                self.part.replace(self.path)
         finally:
             with suppress(FileNotFoundError):
-                self._part.unlink()
+                self.part.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
     from ._engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
+    from ._export.archive import ArchiveReport as ArchiveReport
     from ._export.causes import Cause as Cause
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
+    from ._ledger.archive.reading import check_archive as check_archive
     from ._ledger.opening import is_database as is_database
     from ._ledger.operators import DatabaseReport as DatabaseReport
     from ._ledger.operators import ListedWorker as ListedWorker
@@ -74,6 +76,7 @@ _HOMES = {
     "_reconcile.audit": ("Audit",),
     "_reconcile.certificate": ("Certificate",),
     "_export.export": ("ExportReport",),
+    "_export.archive": ("ArchiveReport",),
     "_export.causes": ("Cause",),
     "_export.row_view": ("RowView",),
     "_protocol.outcomes": ("Outcome",),
@@ -90,6 +93,7 @@ _HOMES = {
     "shared_batch": ("SharedBatch",),
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
+    "_ledger.archive.reading": ("check_archive",),
     "_ledger.opening": ("is_database",),
     "_ledger.operators": ("DatabaseReport", "ListedWorker"),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),

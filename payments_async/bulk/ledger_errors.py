@@ -27,6 +27,7 @@ BulkError
    ├─ LeaseLost                    another worker has the rows, or nobody may send any now
    ├─ LedgerBroken                 the disk failed: open again and check
    └─ LedgerDamaged                not as it was written; .findings
+      └─ ArchiveDamaged                an archive that is not as it was written, or was cut short
 """
 
 from __future__ import annotations
@@ -380,3 +381,9 @@ class LedgerDamaged(LedgerError):
         super().__init__(path, text + more)
         self.findings: tuple[str, ...] = tuple(findings)
         """Everything that is wrong."""
+
+
+class ArchiveDamaged(LedgerDamaged):
+    """The archive is not as it was written: damaged, cut short or changed by another program: `.findings`."""
+
+    remedy = "take another copy of it, or make it again from the ledger: `payments payouts archive`"

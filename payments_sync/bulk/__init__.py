@@ -21,6 +21,7 @@ import payments_async.bulk
 if TYPE_CHECKING:
     from payments_async.bulk import Activity as Activity
     from payments_async.bulk import AnswerTimes as AnswerTimes
+    from payments_async.bulk import ArchiveReport as ArchiveReport
     from payments_async.bulk import Audit as Audit
     from payments_async.bulk import BatchFigures as BatchFigures
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import SpeedFigures as SpeedFigures
     from payments_async.bulk import Standbys as Standbys
     from payments_async.bulk import StatusChange as StatusChange
+    from payments_async.bulk import check_archive as check_archive
     from payments_async.bulk import is_database as is_database
 
     from .batch import AnyBatch as AnyBatch

@@ -24,6 +24,7 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
+    from payments_async.bulk._export.archive import ArchiveReport
     from payments_async.bulk._export.causes import Cause
     from payments_async.bulk._export.export import ExportReport
     from payments_async.bulk._export.row_view import RowView
@@ -256,6 +257,42 @@ class AnyBatch:
             path,
             states=states,
             accounts=accounts,
+            overwrite=overwrite,
+        )
+
+    def archive(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        accounts: bool = False,
+        certificate: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> ArchiveReport:
+        """Write all that the ledger knows of a closed batch to a Parquet file, which `check_archive` checks.
+
+        It was checked like that before it appears (mode 0600).
+
+        Args:
+            path: ends in .parquet. It has one row for each payout; amounts are exact text.
+            accounts: with the bodies that were sent, which have the account data, and with all plain hashes.
+                Otherwise keyed hashes stand for them, whose key is in the ledger alone.
+            certificate: the file that the commands `reconcile` and `run` write, to be put into it; of the
+                batch as it is now.
+            overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
+
+        Raises:
+            LedgerRefused: the batch is not closed, or was changed meanwhile.
+            LedgerDamaged: the ledger is not as it was written.
+            BulkError: another suffix, an existing file, the ledger's or input's own, or a certificate of
+                another batch or of an earlier state of it.
+            ImportError: Parquet's extra is not installed.
+            OSError: a file cannot be read or written.
+        """
+        return self._bridge.call(
+            self._async.archive,
+            path,
+            accounts=accounts,
+            certificate=certificate,
             overwrite=overwrite,
         )
 

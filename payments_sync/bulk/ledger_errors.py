@@ -2,6 +2,7 @@
 """The same objects as in `payments_async.bulk.ledger_errors`."""
 
 from payments_async.bulk.ledger_errors import NO_INTENT as NO_INTENT
+from payments_async.bulk.ledger_errors import ArchiveDamaged as ArchiveDamaged
 from payments_async.bulk.ledger_errors import BatchExists as BatchExists
 from payments_async.bulk.ledger_errors import DatabaseUnfit as DatabaseUnfit
 from payments_async.bulk.ledger_errors import InputPaidElsewhere as InputPaidElsewhere

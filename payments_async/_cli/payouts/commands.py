@@ -197,6 +197,43 @@ def export(
 
 
 @command()
+def archive(
+    ledger: LedgerArgument = None,
+    /,
+    *,
+    to: Path,
+    options: BatchOptions | None = None,
+    certificate: Path | None = None,
+    accounts: Flag = False,
+    overwrite: Flag = False,
+    json: JsonFlag = False,
+) -> int:
+    """Write all that the ledger knows of a closed batch to a Parquet file, which `check` checks alone.
+
+    Needs no key. Only the owner can read the file (mode 0600). It was checked before it appears. It has a
+    row for each payout, with its state, the service's words, its attempts and the ledger's hash chains.
+
+    Parameters
+    ----------
+    to
+        The file to write, .parquet.
+    certificate
+        The certificate to put into it; that beside the ledger, or with the batch's name, unless given.
+    accounts
+        With the bodies that were sent, and so the recipients' names and account numbers. Keyed hashes stand
+        for them otherwise.
+    overwrite
+        Replace the file when it is there; else it is refused.
+    """
+    from .inspect import archive
+
+    address = batch_address(ledger, options)
+    written = address.beside("certificate.json")
+    held = certificate or (written if os.path.exists(written) else None)
+    return perform_on(address, json, archive, to, held, accounts=accounts, overwrite=overwrite)
+
+
+@command()
 def check(
     ledger: LedgerArgument = None,
     /,
@@ -205,7 +242,7 @@ def check(
     options: BatchOptions | None = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check that a ledger is as it was written. Needs no key; exit code 1 if it is not.
+    """Check that a ledger, or an archive (.parquet), is as it was written. Needs no key; exit code 1 if not.
 
     Parameters
     ----------

@@ -15,13 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchFigures, BatchReport, BatchState, ListedBatch, ListedWorker, SharedBatch
+from ...bulk import (
+    BatchFigures,
+    BatchReport,
+    BatchState,
+    ListedBatch,
+    ListedWorker,
+    SharedBatch,
+    check_archive,
+)
 from ...bulk._texts.advice import after_run, recovering
 from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk._texts.outcomes import failures_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
-from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
+from ...bulk.ledger_errors import ArchiveDamaged, LedgerDamaged, LedgerError, LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
@@ -141,12 +149,18 @@ async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | N
 
 
 async def check(ledger: LedgerAddress, chunks: str | None, context: CommandContext) -> Exit:
-    """Read all of the ledger. Raises CommandEnded when it is not as it was written, and BulkError."""
+    """Read all of a ledger, or an archive. Raises BulkError, and CommandEnded for one that was changed."""
+    damage: type[LedgerDamaged] = LedgerDamaged
     try:
-        async with open_batch(ledger) as batch:
-            with context.spinner("Reading the whole ledger"):
-                work = batch.check(chunks=chunks) if isinstance(batch, SharedBatch) else batch.check()
-                report = await work
+        if ledger.is_archive:
+            damage = ArchiveDamaged
+            with context.spinner("Reading the whole archive"):
+                report = await asyncio.to_thread(check_archive, ledger.text)
+        else:
+            async with open_batch(ledger) as batch:
+                with context.spinner("Reading the whole ledger"):
+                    work = batch.check(chunks=chunks) if isinstance(batch, SharedBatch) else batch.check()
+                    report = await work
     except LedgerDamaged as damaged:
         raise CommandEnded(str(damaged), Exit.REFUSED) from None
     context.show.heading(ledger.shown)
@@ -169,7 +183,7 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
         if good:
             context.show.step("Head", report.head, wrap=False)
     if not good:
-        raise CommandEnded(str(LedgerDamaged(ledger.shown, ["not as it was written"])), Exit.REFUSED)
+        raise CommandEnded(str(damage(ledger.shown, ["not as it was written"])), Exit.REFUSED)
     return Exit.DONE
 
 
@@ -203,6 +217,43 @@ async def export(
         accounts=accounts,
     )
     if not context.as_json:
+        context.show.step("Written", report.path, wrap=False)
+    return Exit.DONE
+
+
+async def archive(
+    ledger: LedgerAddress,
+    path: str,
+    certificate: str | None,
+    context: CommandContext,
+    *,
+    accounts: bool,
+    overwrite: bool,
+) -> Exit:
+    """Write all of a closed batch to a file. Raises CommandEnded or BulkError; then no file appears.
+
+    `certificate`: the file of one; None for none.
+    """
+    options: dict[str, Any] = {"accounts": accounts, "certificate": certificate, "overwrite": overwrite}
+    async with open_batch(ledger) as batch:
+        try:
+            with context.spinner("Writing and checking the archive"):
+                report = await batch.archive(path, **options)
+        except OSError as error:
+            name = error.filename or path
+            problem = f"{name} cannot be read or written ({error.strerror}); make room or name another place"
+            raise CommandEnded(problem, Exit.USAGE) from None
+    context.show.heading(ledger.shown)
+    hidden = "with account data" if accounts else "keyed hashes for account data"
+    context.show.step(
+        "Archived",
+        f"{counted(report.rows, 'row')}, {report.entries:,} entries; {hidden}",
+        **attrs.asdict(report),
+    )
+    if not context.as_json:
+        held = certificate or f"none: `{ledger.command('reconcile')}` writes one"
+        context.show.step("Certified", held, good=certificate is not None or None)
+        context.show.step("Head", report.head, wrap=False)
         context.show.step("Written", report.path, wrap=False)
     return Exit.DONE
 

@@ -49,7 +49,7 @@ async def export(
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
     kind, wanted = form_of(target), outcomes_of(["asked"] if states is None else states)
-    _refuse_own_files(ledger, target)
+    refuse_own_files(ledger, target)
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     names = set() if kind in NESTED else await _names(ledger, wanted)
@@ -93,7 +93,7 @@ async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
     return found
 
 
-def _refuse_own_files(ledger: Ledger, target: Path) -> None:
+def refuse_own_files(ledger: Ledger, target: Path) -> None:
     """Refuse to overwrite the ledger, a file that belongs to it, or the input."""
     refuse_ledger_files(target, ledger.path)
     if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):

@@ -16,14 +16,12 @@ from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, read_chunks, stor
 from .hash_chain import GENESIS, ChainEntry
 from .statements import PAGE, Rows
 from .stored_rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
-from .transactions import LedgerDatabase, Transaction
+from .transactions import ReadOnly, Snapshots
 
 _ENTRIES: Final = 64
 
 
-async def checked(
-    database: LedgerDatabase, batch_id: str, on_line: Callable[[str], object] = bool
-) -> CheckReport:
+async def checked(database: Snapshots, batch_id: str, on_line: Callable[[str], object] = bool) -> CheckReport:
     """Check a whole batch; `on_line` gets a line of JSON for each chunk, in the order of their numbers.
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
@@ -73,7 +71,7 @@ class _Whole:
     """The numbers of its chunks."""
 
 
-async def _whole(transaction: Transaction, batch_id: str) -> _Whole:
+async def _whole(transaction: ReadOnly, batch_id: str) -> _Whole:
     (found,) = await transaction.read((transaction.sql.batch, (batch_id,)))
     if not found:
         return _Whole(None, ["the header is missing"])
@@ -115,7 +113,7 @@ class _Check:
     texts: dict[int, str] = attrs.field(factory=dict)
     """{entry: its facts}, of entries about the batch itself."""
 
-    async def run(self, transaction: Transaction) -> _Result:
+    async def run(self, transaction: ReadOnly) -> _Result:
         """Check chain, rows and sums."""
         result = _Result()
         place = (self.batch.batch, self.number)
@@ -134,7 +132,7 @@ class _Check:
             result.findings.add(*self._differences(chunk, result.figures, last, digest, counts))
         return result
 
-    async def _chain(self, transaction: Transaction, chunk: Chunk, result: _Result) -> ChainEntry | None:
+    async def _chain(self, transaction: ReadOnly, chunk: Chunk, result: _Result) -> ChainEntry | None:
         """Check the chain. Returns its last entry."""
         previous = None if self.number == BATCH_CHUNK else _before(self.start)
         async for page in self._pages(transaction):
@@ -149,7 +147,7 @@ class _Check:
             result.findings.add(f"the chain does not end with entry {chunk.entries} as the chunk says")
         return previous
 
-    async def _pages(self, transaction: Transaction) -> AsyncIterator[list[tuple[ChainEntry, bytes | None]]]:
+    async def _pages(self, transaction: ReadOnly) -> AsyncIterator[list[tuple[ChainEntry, bytes | None]]]:
         last, more = 0, True
         while more:
             values = (self.batch.batch, self.number, last, _ENTRIES)
@@ -159,7 +157,7 @@ class _Check:
             more = len(found) == _ENTRIES
             last = page[-1][0].number if page else last
 
-    async def _rows(self, transaction: Transaction, result: _Result) -> bytes:
+    async def _rows(self, transaction: ReadOnly, result: _Result) -> bytes:
         """Check each row, and count them. Returns the digest of all."""
         digest, last, more, size = bytes(32), 0, True, self.batch.chunk_size
         last, end = (self.number - 1) * size, self.number * size
@@ -203,7 +201,7 @@ def _readable_rows(found: Rows, key: bytes, findings: CheckFindings) -> Iterator
             with readable(f"row {number}"):
                 stored = stored_row((number, *values))
                 digest = row_digest(stored.row, key)
-                findings.add(*stored.findings(digest))
+                findings.add(*stored.findings(digest, has_body=bool(key)))
         except UnreadableRecord as error:
             findings.add(str(error))
         else:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 
@@ -25,7 +25,7 @@ from .._protocol.outcomes import ExtraTotals
 from .._protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from .._protocol.row_state import RowState
 from .._protocol.run_figures import RunFigures
-from ..ledger_errors import InputPaidElsewhere
+from ..ledger_errors import InputPaidElsewhere, LedgerRefused
 from .chunks import BATCH_CHUNK, is_stored
 from .commits import Commit, Committer
 from .edits import Edits as Edits
@@ -122,6 +122,22 @@ class Ledger(LedgerReader):
 
         Raises LedgerRefused when a row was ever claimed or cancelled: the ledger is the record of that.
         """
+
+    async def archive(
+        self, file: BinaryIO, *, accounts: bool, certificate: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write all of the batch to a Parquet file (`archive/form.py`).
+
+        Raises LedgerRefused for one that is not closed, BulkError for the certificate of another state, and
+        ImportError without the extra.
+        """
+        from .archive.writing import write
+
+        await self.refresh()
+        if reason := self.unclosed:
+            raise LedgerRefused(self.path, None, f"an archive is made of a closed batch, and {reason}")
+        with undamaged(self.path):
+            await write(self._db, self.facts, file, accounts=accounts, certificate=certificate)
 
     @abstractmethod
     async def check(self) -> CheckReport:

@@ -13,7 +13,7 @@ import attrs
 from ..._http.addresses import same_service
 from .._protocol.attempts import RowAttempts
 from .._protocol.clocks import Timestamps
-from .._protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, RowTotals
+from .._protocol.outcomes import NOT_ARRIVED, OF_STATE, OPEN, Outcome, RowTotals, count_rows
 from .._protocol.records import (
     Awaited,
     Binding,
@@ -124,6 +124,12 @@ class LedgerReader(ABC):
     def unproven(self) -> str | None:
         """Say that commits were lost, and that no reading of the list has proven yet what; else None."""
         return None
+
+    @property
+    def unclosed(self) -> str | None:
+        """Say why the batch is not closed, and what closes it; None once all its rows are decided."""
+        left = count_rows(self.totals, *OPEN)
+        return f"{left:,} of its rows are not decided: `payments payouts run` goes on" if left else None
 
     def require_there(self) -> None:
         """Raise LedgerGone when the ledger is no longer the one that was opened: commits would be lost."""

@@ -32,7 +32,7 @@ from .._protocol.run_figures import (
 from ..ledger_errors import LedgerDamaged, LedgerError
 from .statements import Rows
 from .stored_rows import UnreadableRecord, readable
-from .transactions import LedgerDatabase, Purpose, Transaction
+from .transactions import LedgerDatabase, Purpose, Snapshots, Transaction
 
 _log = logging.getLogger("payments_async")
 _EVERY: Final = 1.0
@@ -208,7 +208,7 @@ class StoredSeries:
         return whole
 
 
-async def series(database: LedgerDatabase, batch: int, since: int = 0) -> RunSeries:
+async def series(database: Snapshots, batch: int, since: int = 0) -> RunSeries:
     """Read the buckets from a second on, and all answer times. Raises LedgerError, UnreadableRecord."""
     sql = database.sql
     buckets, times = await database.read(
@@ -221,7 +221,7 @@ async def series(database: LedgerDatabase, batch: int, since: int = 0) -> RunSer
         return RunSeries.of(map(SeriesBucket.read, buckets), AnswerTimes.of_classes(answers))
 
 
-async def unreadable(database: LedgerDatabase, batch: int) -> tuple[str, ...]:
+async def unreadable(database: Snapshots, batch: int) -> tuple[str, ...]:
     """Name the figures that cannot be read, for a check. Raises LedgerError when all is away."""
     has_series = has_attempts = True
     damaged: list[int] = []
@@ -239,7 +239,7 @@ async def unreadable(database: LedgerDatabase, batch: int) -> tuple[str, ...]:
     return unreadable_figures(has_series, has_attempts, damaged)
 
 
-async def _page(database: LedgerDatabase, batch: int, after: int) -> Rows:
+async def _page(database: Snapshots, batch: int, after: int) -> Rows:
     (page,) = await database.read((database.sql.attempts_after, (batch, after)), purpose=Purpose.FIGURES)
     return page
 

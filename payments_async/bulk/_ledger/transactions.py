@@ -32,14 +32,18 @@ class Purpose(Enum):
     """Something has already happened: the disk reserve is freed for it when needed."""
 
 
-class Transaction(ABC):
-    """Statements of one transaction. Writes wait, to be sent with the next read or the commit."""
+class ReadOnly(ABC):
+    """Statements that read."""
 
     sql: Statements
 
     @abstractmethod
     async def read(self, *statements: Statement) -> list[Rows]:
         """Send all statements, in one round trip where there is one, and return what each finds."""
+
+
+class Transaction(ReadOnly):
+    """Statements of one transaction. Writes wait, to be sent with the next read or the commit."""
 
     @abstractmethod
     def lock(self, name: str) -> None:
@@ -66,14 +70,22 @@ Work = Callable[[Transaction], Awaitable[T]]
 """The work of a transaction. It may run again, so it must keep nothing of a run that failed."""
 
 
-class LedgerDatabase(ABC):
-    """A database with a ledger. Every method may raise a LedgerError."""
+class Snapshots(ABC):
+    """What has a ledger that can be checked: a database, or an archive."""
 
     sql: Statements
 
     @abstractmethod
     async def read(self, *statements: Statement, purpose: Purpose = Purpose.READ) -> list[Rows]:
         """Read with all statements, in one round trip where there is one."""
+
+    @abstractmethod
+    async def snapshot(self, work: Callable[[ReadOnly], Awaitable[T]]) -> T:
+        """Run `work`, which reads, on one unchanging view."""
+
+
+class LedgerDatabase(Snapshots):
+    """A database with a ledger. Every method may raise a LedgerError."""
 
     @abstractmethod
     async def snapshot(self, work: Work[T]) -> T:

@@ -52,6 +52,11 @@ class LedgerAddress:
             return False
 
     @property
+    def is_archive(self) -> bool:
+        """True if it is an archive's file, and no ledger."""
+        return self.text.lower().endswith(".parquet") and not self.is_database
+
+    @property
     def has_visible_password(self) -> bool:
         """True if a password stands among the command's arguments."""
         return not self.is_default and self.shown != self.text

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from typing import Self
 
 from ..._protocol.clocks import Timestamps
-from ..._protocol.machines import LossState, Standbys
+from ..._protocol.machines import BatchState, LossState, Standbys
 from ..._protocol.outcomes import UNFINISHED, Outcome
 from ..._protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend, RowFigures
 from ..._protocol.stop_rules import StopRules
@@ -114,6 +114,14 @@ class PostgresLedger(Ledger):
     def chunks(self) -> int:
         """How many chunks the batch has. Raises LedgerMissing before the import."""
         return self.facts.chunks
+
+    @property
+    def unclosed(self) -> str | None:
+        """Say why the batch is not closed, and what closes it; None once it is."""
+        if self.facts.state is BatchState.CLOSED:
+            return None
+        state = self.facts.hold_reason or "not closed yet: `payments payouts run` or a worker closes it"
+        return super().unclosed or f"it is {state}"
 
     async def workers(self) -> tuple[ListedWorker, ...]:
         """Read the workers that hold rows of the batch now."""

@@ -1,0 +1,1 @@
+"""A batch in a Parquet file, which is checked alone, by the rules of a ledger."""
