@@ -82,7 +82,12 @@ COMMAND_LINES = {
     "run": [["run", "june.csv"], ["run", "hostile.csv"], ["run", "names.csv", "--dry-run"], ["run", HOSTILE]],
     "status": [["status", "june.csv.ledger"], ["status", HOSTILE]],
     "export": [["export", "june.csv.ledger", "out.csv"], ["export", "june.csv.ledger", HOSTILE]],
-    "check": [["check", "june.csv.ledger"], ["check", HOSTILE]],
+    "archive": [
+        ["archive", "june.csv.ledger", "--to", "june.parquet"],
+        ["archive", "june.csv.ledger", "--to", f"{HOSTILE}.parquet"],
+        ["archive", "june.csv.ledger", "--to", "june.parquet", "--certificate", HOSTILE],
+    ],
+    "check": [["check", "june.csv.ledger"], ["check", HOSTILE], ["check", f"{HOSTILE}.parquet"]],
     "show": [["show", "june.csv.ledger", row] for row in ("1", "2", "3", HOSTILE)] + [["show", HOSTILE, "1"]],
     "watch": [["watch", HOSTILE]],
     "reconcile": [["reconcile", "june.csv.ledger"], ["reconcile", HOSTILE]],

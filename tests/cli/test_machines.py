@@ -617,6 +617,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "june.csv", *NAMED, "--workers", "1"),
     ("worker", "--until-idle"),
     ("reconcile", *NAMED),
+    ("archive", "--to", "june.parquet", *NAMED),
     ("retry-failed", *NAMED),
     ("recover", *NAMED),
     ("cancel-rest", *NAMED, "--yes"),

@@ -49,6 +49,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     [
         ["demo"],
         *(["payouts", name] for name in ("run", "status", "check", "export", "reconcile", "retry-failed")),
+        ["payouts", "archive"],
         *(
             ["payouts", name]
             for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "drain", "recover")

@@ -169,8 +169,8 @@ def test_without_a_key_or_an_address_it_says_what_to_set(here: Here, monkeypatch
 
 
 def test_a_ledger_that_is_not_there_is_made_by_run_alone(here: Here) -> None:
-    for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"], ["resume"]):
-        rest = ["out.csv"] if argv == ["export"] else []
+    for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"], ["archive"], ["resume"]):
+        rest = {"export": ["out.csv"], "archive": ["--to", "june.parquet"]}.get(*argv, [])
         here(*argv, "june.csv.ledger", *rest).assert_one_message(
             Exit.USAGE, "june.csv.ledger: is not there", "start the run first"
         )
@@ -427,6 +427,7 @@ def test_without_an_extra_every_command_says_what_to_install(
         monkeypatch.setenv("PAYMENTS_LEDGER", "postgresql://127.0.0.1:9/payroll")
     ledger = [] if is_database else ["x.ledger"]
     commands = [["run", "x.csv"], ["export", *ledger, "x.out"], ["show", *ledger, "x"]]
+    commands += [["archive", *ledger, "--to", "x.parquet"]]
     commands += [[name, *ledger] for name in ("status", "watch", "check", "reconcile", "retry-failed")]
     commands += [[name] for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "recover")]
     commands += [["cancel-rest"], ["drain", "--worker", "x"], ["ledger", "check"]]

@@ -17,17 +17,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...._extras import needs
+import pyarrow
+
 from ....models.statuses import PayoutEnd
 from ..._protocol.outcomes import outcome_of
 from ..._protocol.row_state import RowState
 from ..stored_rows import COLUMNS, CONTENT, OF_ACCOUNT, STATE
 from ..tables import ENTRIES, ROW_STATES, ROWS
-
-try:
-    import pyarrow
-except ImportError as _missing:
-    raise ImportError(needs("Parquet files need", "parquet")) from _missing
 
 FORMAT: Final = 1
 """The number of this form."""
