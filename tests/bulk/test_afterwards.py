@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from payments_async import Instrument
+from payments_async.bulk import check_archive
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
@@ -42,3 +44,12 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
     assert paid.reference.endswith("~g1")
     assert b"+22990112299" in paid.body
     assert [entry.status for entry in service.books.payouts()].count("completed") == 2
+
+
+async def test_a_complete_batch_is_archived_through_both_surfaces(batch: Any, tmp_path: Path) -> None:
+    await batch.load(items(3))
+    await batch.run()
+    archived = await batch.archive(tmp_path / "june.parquet")
+    checked = await batch.check()
+    assert (archived.rows, archived.head) == (3, checked.head)
+    assert check_archive(tmp_path / "june.parquet") == checked
