@@ -109,7 +109,12 @@ def attempts_line(number: int, text: str) -> bytes:
 def header_text(header: Mapping[str, Any]) -> dict[bytes, bytes]:
     """The footer's metadata with this header; its bytes are written as `{"hex": "…"}`."""
     text = json.dumps(header, default=lambda raw: {"hex": raw.hex()}).encode()
-    return {HEADER: text, HEADER_HASH: hashlib.sha256(text).hexdigest().encode()}
+    return {HEADER: text, HEADER_HASH: header_hash(text)}
+
+
+def header_hash(text: bytes) -> bytes:
+    """The hash that stands beside a header."""
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 def read_header(text: bytes) -> dict[str, Any]:

@@ -59,7 +59,7 @@ async def write(
         for name in ("input_hash", "input_stat"):
             batch[name] = keyed_hash(key, batch[name])
         certificate = certificate and {**certificate, "input_hash": batch["input_hash"]}
-    pages = _Pages(database, facts, accounts=accounts)
+    pages = _Pages(database, facts, form.schema(accounts=accounts))
     writer = pyarrow.parquet.ParquetWriter(
         file, pages.schema, compression="zstd", use_dictionary=list(form.FEW), write_page_checksum=True
     )
@@ -86,9 +86,7 @@ async def write(
         writer.add_key_value_metadata(form.header_text(header))
         writer.close()
     finally:
-        writer.is_open = (
-            False  # else it would close itself when garbage-collected, and its file is gone by then
-        )
+        writer.is_open = False  # else it closes itself when garbage-collected: its file is gone by then
 
 
 @attrs.define
@@ -97,13 +95,9 @@ class _Pages:
 
     database: LedgerDatabase
     facts: BatchFacts
-    accounts: bool = attrs.field(kw_only=True)
+    schema: Any
     attempts: Any = attrs.field(factory=hashlib.sha256)
     """Hashes all attempts, which no digest covers."""
-    schema: Any = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.schema = form.schema(accounts=self.accounts)
 
     async def of_chunk(self, chunk: Chunk) -> AsyncIterator[Any]:
         """The pages of a chunk, as record batches, each with its share of the chain's entries."""
@@ -127,7 +121,8 @@ class _Pages:
                 (sql.attempts, (batch.batch, list(numbers))),
             )
             with readable("some row"):
-                yield self._page(chunk, columns, entries, moments, dict(attempts))
+                page = self._page(chunk, columns, entries, moments, dict(attempts))
+            yield page
             last = max(numbers)
             entry = max((number for number, *_ in entries), default=entry)
 
