@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 70_000,
-    "test lines": 92_400,
+    "shipped lines": 70_900,
+    "test lines": 93_050,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
@@ -46,7 +46,7 @@ BUDGETS: Final[Mapping[str, int]] = {
     "webhook delivery with its look-up: files": 27,
     "webhook delivery with its look-up: moves between folders": 18,
     "row run on SQLite: files": 80,
-    "row run on SQLite: moves between folders": 306,
+    "row run on SQLite: moves between folders": 310,
     "row run on PostgreSQL: files": 109,
     "row run on PostgreSQL: moves between folders": 1_250,
 }
@@ -54,8 +54,9 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: the steps for schedulers, the modules of the engines, and showing them",
-    "test lines": "from 90,600: the conformance suite of the engines",
+    "shipped lines": "from 67,100: steps for schedulers, engines' modules and showing them, archives",
+    "test lines": "from 90,600: the conformance suite of the engines; damage of archives",
+    "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
 }
