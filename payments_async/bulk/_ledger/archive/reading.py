@@ -144,7 +144,7 @@ class ArchiveFile(Snapshots, ReadOnly):
     # Answers
 
     def _chunks(self, _: int, numbers: list[int]) -> Rows:
-        return [tuple(values) for values in self._header["chunks"] if values[0] in numbers]
+        return [(number, *values) for number, *values in self._header["chunks"] if number in numbers]
 
     def _entries_after(self, _batch: int, chunk: int, last: int, limit: int) -> Rows:
         if chunk == BATCH_CHUNK:
