@@ -28,7 +28,7 @@ from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk._ledger.postgresql.leases import Work, give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._ledger.postgresql.schema import table_of
 from payments_async.bulk._ledger.postgresql.work import due_work, open_batches
 from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._loading.new_rows import RowIdentifiers
@@ -139,7 +139,7 @@ async def measured(server: Any, count: int, group: int) -> dict[str, Any]:
     with Spent(server, name, count) as checking:
         report = await ledger.check()
         assert not report.findings, report.findings
-    table = states_table(ledger.facts.batch.batch).removeprefix("payments.")
+    table = table_of("row_states", ledger.facts.batch.batch).removeprefix("payments.")
     await database.close()  # a session hands in its counts when it ends
     updates = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s"
     (states,), (chunks,) = (server.query(name, updates, of) for of in (table, "chunks"))

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from ._export.row_view import RowView as RowView
     from ._ledger.archive.reading import check_archive as check_archive
     from ._ledger.opening import is_database as is_database
+    from ._ledger.operators import ClosedBatch as ClosedBatch
     from ._ledger.operators import DatabaseReport as DatabaseReport
+    from ._ledger.operators import ForgottenBatch as ForgottenBatch
     from ._ledger.operators import ListedWorker as ListedWorker
     from ._listing import ListedBatch as ListedBatch
     from ._options import LoadOptions as LoadOptions
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from .errors import SourceUnreadable as SourceUnreadable
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
+    from .ledger_errors import LedgerForgotten as LedgerForgotten
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .shared_batch import SharedBatch as SharedBatch
 
@@ -95,9 +98,9 @@ _HOMES = {
     "_listing": ("ListedBatch",),
     "_ledger.archive.reading": ("check_archive",),
     "_ledger.opening": ("is_database",),
-    "_ledger.operators": ("DatabaseReport", "ListedWorker"),
+    "_ledger.operators": ("ClosedBatch", "DatabaseReport", "ForgottenBatch", "ListedWorker"),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
-    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
+    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerForgotten", "LedgerOfAnotherInput"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ._ledger.operators import ListedWorker
+from ._ledger.operators import ForgottenBatch, ListedWorker
 from ._protocol.exit_codes import Stop
 from ._protocol.machines import BatchState
 from ._protocol.outcomes import OPEN
@@ -40,6 +40,10 @@ class ListedBatch:
     """Those that hold chunks of it."""
     idle_workers: int
     """Workers of the database that hold nothing now."""
+    closed_at: float | None
+    """When it was closed last, in seconds since 1970; None if it never was."""
+    forgotten: ForgottenBatch | None
+    """What is kept of a forgotten batch; None if it has its rows."""
 
     @property
     def batch_id(self) -> str:
@@ -92,4 +96,6 @@ def with_workers(found: BatchWithFigures, workers: Iterable[ListedWorker]) -> Li
         chunks_leased=found.chunks_leased,
         workers=tuple(worker for worker in live if name in worker.batches),
         idle_workers=sum(not worker.leased_chunks for worker in live),
+        closed_at=facts.closed_at or None,
+        forgotten=facts.forgotten,
     )

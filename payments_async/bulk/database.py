@@ -9,18 +9,20 @@ It reads the figures of batches and no row: a database role without rights on ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, Literal, Self
+from unicodedata import normalize
 
 import attrs
 
 from .._request.auth import hidden
 from .._runtime import SYSTEM
 from ._ledger.opening import SHARED, require_address, require_extra
-from ._ledger.operators import DatabaseReport, ListedWorker, Role
+from ._ledger.operators import ClosedBatch, DatabaseReport, ListedWorker, Role
 from ._listing import ListedBatch, with_workers
-from ._options import composed, require_batch_id
+from ._options import composed, require_batch_id, require_seconds
 from .errors import BulkError
+from .ledger_errors import LedgerRefused
 
 if TYPE_CHECKING:
     from ._ledger.postgresql.database import Database
@@ -126,6 +128,48 @@ class BatchDatabase:
 
         found = await worker_registry.drain(await self._with_tables(), worker)
         return attrs.evolve(found, is_draining=True)
+
+    async def forget(
+        self, closed_before: float, *, unsettled: Collection[str] = (), dry_run: bool = False
+    ) -> list[ClosedBatch]:
+        """Forget batches that were closed some time ago: their rows, states, attempts and entries are dropped.
+
+        Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
+        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten: those
+        whose last certificate says that every payout is final, and that have not changed since.
+
+        Args:
+            closed_before: seconds for which they have been closed, at least.
+            unsettled: names of batches to forget although they are not settled.
+            dry_run: only find out what would be forgotten.
+
+        Returns each batch that was closed so long ago, with the reason of one that is kept.
+
+        Raises:
+            BulkError: an argument is invalid.
+            LedgerRefused: one of `unsettled` is not closed, or not for so long. Nothing was forgotten.
+            RightsMissing: the tables of a batch are another user's.
+            LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
+        """
+        from ._ledger.postgresql import forgetting
+
+        require_seconds("closed_before", closed_before)
+        database, named = await self._with_tables(), {composed(name) for name in unsettled}
+        found = await forgetting.closed(database, closed_before)
+        for name in sorted(str(name) for name in named - {batch.batch_id for batch in found}):
+            why = f"batch {name} is not closed, or not for so long: nothing was forgotten"
+            raise LedgerRefused(database.label, None, why)
+        return [
+            await forgetting.forget(database, batch, unsettled=batch.batch_id in named, dry_run=dry_run)
+            for batch in found
+        ]
+
+    async def forgotten(self, reference: str) -> ListedBatch | None:
+        """Find the forgotten batch that had a payout of this reference. Raises LedgerError."""
+        from ._ledger.postgresql import forgetting
+
+        name = await forgetting.by_reference(await self._with_tables(), normalize("NFC", reference))
+        return None if name is None else next(iter(await self.batches(name)), None)
 
     async def init(self) -> bool:
         """Make the tables, unless they are there. Returns whether they were made.

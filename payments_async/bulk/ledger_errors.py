@@ -3,6 +3,7 @@
 BulkError
 └─ LedgerError                     .path .problem .remedy
    ├─ LedgerMissing                no ledger at this path
+   │  └─ LedgerForgotten               a database's batch was forgotten; .batch_id .forgotten_at
    ├─ LedgerForeign                the file is something else
    ├─ LedgerExposed                others can read it
    ├─ LedgerOnNetwork              not on a local disk
@@ -68,6 +69,20 @@ class LedgerMissing(LedgerError):
 
     remedy = "give the path of an existing ledger, or start the run first: it makes its ledger"
     database_remedy = "`payments payouts batches` lists those there are, and the first `run` makes one"
+
+
+class LedgerForgotten(LedgerMissing):
+    """The batch was forgotten, and its rows are gone: `.batch_id`, `.forgotten_at`."""
+
+    remedy = "its payouts were made: do not pay it again. `payments payouts status` shows its sums"
+    database_remedy = remedy
+
+    def __init__(self, path: str, *, batch_id: str, forgotten_at: datetime, known: str) -> None:
+        super().__init__(path, f"was forgotten on {forgotten_at:%Y-%m-%d %H:%M:%S} UTC; {known}")
+        self.batch_id = batch_id
+        """The batch's name."""
+        self.forgotten_at = forgotten_at
+        """When it was forgotten, in UTC."""
 
 
 class LedgerForeign(LedgerError):

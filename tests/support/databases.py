@@ -25,7 +25,7 @@ from payments_async.bulk._protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk._protocol.row_state import confirm
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from tests.support.ledgers import BINDING, Clock, imported, new_row, new_rows
-from tests.support.servers import CutProxy
+from tests.support.servers import CutProxy, of_batches
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def run(url: str, *statements: str | tuple[str, Sequence[Any]]) -> list[tuple[An
     with psycopg.connect(url, autocommit=True) as connection:
         for each in statements:
             sql, values = (each, None) if isinstance(each, str) else each
-            cursor = connection.execute(sql.encode(), values)
+            cursor = connection.execute(of_batches(connection, sql).encode(), values)
             found = cursor.fetchall() if cursor.description else []
     return found
 

@@ -20,6 +20,7 @@ from payments_async.bulk.workers import PayoutWorker, WorkerReport, _batch_run, 
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.batches import Item, items
+from tests.support.servers import of_batches
 
 BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (worker_session, "RENEWAL_ANSWER", 0.8))
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
@@ -118,6 +119,7 @@ class Fleet:
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a statement finds in the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
+            statement = of_batches(connection, statement)
             cursor = connection.execute(statement, values or None)  # type: ignore[call-overload] # psycopg wants literals
             return list(cursor) if cursor.description else []
 

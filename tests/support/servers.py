@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -42,6 +43,16 @@ CREATE SCHEMA public;
 _RIGHTS: Final = (
     "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc WHERE proacl IS NOT NULL"
 )
+
+
+def of_batches(connection: Any, statement: str) -> str:
+    """A statement in which `payments.entries` and `payments.attempts` are those of all batches."""
+    for name in set(re.findall(r"\bpayments\.(entries|attempts)\b", statement)):
+        named = "SELECT 'payments.' || tablename FROM pg_tables WHERE tablename ~ %s ORDER BY 1"
+        tables = [table for (table,) in connection.execute(named, (f"^{name}_[0-9a-f]{{16}}$",))]
+        every = f"({' UNION ALL '.join(f'SELECT * FROM {table}' for table in tables)})"
+        statement = re.sub(rf"\bpayments\.{name}\b", tables[0] if len(tables) == 1 else every, statement)
+    return statement
 
 
 class PostgresServer(servers.PostgresServer):
@@ -95,6 +106,7 @@ class PostgresServer(servers.PostgresServer):
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
+            statement = of_batches(connection, statement)
             cursor = connection.execute(statement, values or None)  # type: ignore[call-overload] # psycopg wants literals
             return list(cursor) if cursor.description else []
 

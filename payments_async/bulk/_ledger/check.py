@@ -14,7 +14,7 @@ from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
 from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, read_chunks, stored_values
 from .hash_chain import GENESIS, ChainEntry
-from .statements import PAGE, Rows
+from .statements import PAGE, Rows, of_batch
 from .stored_rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
 from .transactions import ReadOnly, Snapshots
 
@@ -84,8 +84,8 @@ async def _whole(transaction: ReadOnly, batch_id: str) -> _Whole:
     whole = _Whole(facts, result.findings, result.entries, check.first)
     if check.texts.get(facts.described_in) != facts.text:
         whole.findings.append("the header is not as it was written")
-    names = (transaction.sql.chunk_names, (facts.batch.batch, facts.batch.batch))
-    (numbers,) = await transaction.read(names)
+    batch = facts.batch.batch
+    (numbers,) = await transaction.read(of_batch(batch, transaction.sql.chunk_names, batch, batch))
     whole.numbers = [number for (number,) in numbers if number != BATCH_CHUNK]
     return whole
 
@@ -151,7 +151,8 @@ class _Check:
         last, more = 0, True
         while more:
             values = (self.batch.batch, self.number, last, _ENTRIES)
-            (found,) = await transaction.read((transaction.sql.entries_after, values))
+            reading = of_batch(self.batch.batch, transaction.sql.entries_after, *values)
+            (found,) = await transaction.read(reading)
             page = read_entries(found)
             yield page
             more = len(found) == _ENTRIES
@@ -162,8 +163,8 @@ class _Check:
         digest, last, more, size = bytes(32), 0, True, self.batch.chunk_size
         last, end = (self.number - 1) * size, self.number * size
         while more:
-            sql = transaction.sql.rows_after.format(batch=self.batch.batch)
-            (found,) = await transaction.read((sql, (last, end, PAGE)))
+            reading = of_batch(self.batch.batch, transaction.sql.rows_after, last, end, PAGE)
+            (found,) = await transaction.read(reading)
             rows = list(_readable_rows(found, self.batch.hash_key, result.findings))
             digest = hash_chain.digest_after(digest, (), (of_row for _, of_row in rows))
             result.figures = added_up((result.figures, row_figures_of(row for row, _ in rows)))

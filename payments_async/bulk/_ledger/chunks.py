@@ -19,7 +19,7 @@ from .._protocol.outcomes import CREATED, Outcome, totals_text
 from .._protocol.records import RowFigures
 from . import hash_chain
 from .hash_chain import ChainEntry
-from .statements import Rows, Statement
+from .statements import Rows, Statement, of_batch
 from .stored_rows import Change, StoredRow, blob, readable
 from .stored_rows import changed as changed_row
 from .transactions import Transaction
@@ -240,7 +240,7 @@ def write_chunks(transaction: Transaction, batch: Batch, writes: Sequence[ChunkW
     statements = list[Statement]()
     for each in writes:
         place = (batch.batch, each.chunk.number)
-        statements.append((sql.append, entry_values(batch, each)))
+        statements.append(of_batch(batch.batch, sql.append, *entry_values(batch, each)))
         statements.append((sql.set_chunk, (*stored_values(each.chunk), *place)))
     transaction.write(*statements)
 
@@ -252,7 +252,8 @@ async def insert_chunks(transaction: Transaction, batch: Batch, writes: Sequence
         for chunk, *_ in writes
     ]
     await transaction.copy(transaction.sql.add_chunks, chunks)
-    await transaction.copy(transaction.sql.add_entries, [entry_values(batch, each) for each in writes])
+    into = transaction.sql.add_entries.of_batch(batch.batch)
+    await transaction.copy(into, [entry_values(batch, each) for each in writes])
 
 
 def locking_chunks(transaction: Transaction, batch: int, chunks: Iterable[int]) -> Statement:
@@ -264,6 +265,6 @@ async def is_stored(transaction: Transaction, batch: int, writes: Iterable[Chunk
     """Find out whether entries were committed. Waits for a lost session that may still be doing so."""
     places = [(each.chunk.number, each.entry.hash) for each in writes]
     chunks, hashes = [chunk for chunk, _ in places], [hash_ for _, hash_ in places]
-    count = (transaction.sql.count_entries, (batch, chunks, hashes))
+    count = of_batch(batch, transaction.sql.count_entries, batch, chunks, hashes)
     _, ((stored,),) = await transaction.read(locking_chunks(transaction, batch, chunks), count)
     return bool(stored == len(places))

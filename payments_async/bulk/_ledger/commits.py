@@ -33,7 +33,7 @@ from .chunks import (
     with_entry,
     write_chunks,
 )
-from .statements import Rows, Statement, Statements
+from .statements import Rows, Statement, Statements, of_batch
 from .stored_rows import Change, StoredRow, content, stored_rows, undamaged
 from .transactions import LedgerDatabase, Purpose, Transaction
 
@@ -83,7 +83,7 @@ class Committer:
 
     def on_rows(self, sql: str, *values: Any) -> Statement:
         """Make a statement about the batch's rows."""
-        return sql.format(batch=self.batch.batch), values
+        return of_batch(self.batch.batch, sql, *values)
 
     async def claim(self, chunk: int, *, after: int, limit: int, lease: bytes | None = None) -> Commit:
         """Record intents for the next new rows of a chunk: first those after a number, then any."""
@@ -186,8 +186,7 @@ class Committer:
         done = self._write(transaction, locked, kind, moves, {})
         if done.rows:
             before = {each.row.number: each for each in found}
-            into = self.sql.add_rows
-            into = attrs.evolve(into, sql=into.sql.format(batch=self.batch.batch))
+            into = self.sql.add_rows.of_batch(self.batch.batch)
             await transaction.copy(into, self._new_content(done, before))
         return done
 

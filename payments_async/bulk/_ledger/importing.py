@@ -17,7 +17,7 @@ from ..ledger_errors import LedgerDuplicates
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text
 from .chunks import BATCH_CHUNK, Batch, Chunk, ChunkWrite, insert_chunks, with_entry
-from .statements import LAST_NUMBER, Copying
+from .statements import LAST_NUMBER
 from .stored_rows import content, fresh_digest, fresh_state
 from .transactions import Transaction
 
@@ -75,7 +75,7 @@ class Loading:
         """Insert all rows, index them, begin the chains. Raises LedgerDuplicates and what `rows` raises."""
         sql = transaction.sql
         (((self.hash_key,),),) = await transaction.read((sql.hash_key, (self.batch,)))
-        into = [self._into(copying) for copying in (sql.import_rows, sql.import_states)]
+        into = [copying.of_batch(self.batch) for copying in (sql.import_rows, sql.import_states)]
         async with aclosing(grouped(rows, _SLICE)) as groups:
             async for group in groups:
                 counted = [(new, self._counted(new)) for new in group]
@@ -86,9 +86,6 @@ class Loading:
                 await transaction.copy(into[1], states)
         await self._index(transaction)
         await self._finish(transaction, at)
-
-    def _into(self, copying: Copying) -> Copying:
-        return attrs.evolve(copying, sql=copying.sql.format(batch=self.batch))
 
     def _counted(self, new: NewRow) -> bytes:
         """Add a row to the sums. Returns its digest."""

@@ -116,6 +116,10 @@ class Ledger(LedgerReader):
         if made[0].writes:
             self._took(made[0].commit)
 
+    async def keep_certificate(self, text: str) -> None:
+        """Keep the batch's latest certificate, as JSON text, where it has no file of its own."""
+        return
+
     @abstractmethod
     async def discard(self) -> None:
         """Remove the batch, at the latest when the ledger is closed.

@@ -49,6 +49,32 @@ class DatabaseReport:
 
 
 @attrs.frozen
+class ClosedBatch:
+    """A closed batch that `forget` looked at."""
+
+    batch_id: str
+    rows: int
+    size: int
+    """Bytes of its tables on disk."""
+    closed_at: float
+    """When it was closed, in seconds since 1970."""
+    kept: str | None
+    """Why it is kept; None if it is forgotten, or would be."""
+
+
+@attrs.frozen
+class ForgottenBatch:
+    """What is kept of a forgotten batch beside its rows and sums."""
+
+    at: float
+    """When it was forgotten, in seconds since 1970."""
+    root: str
+    """The hash over all that was recorded of it: the head that its certificate and an archive show."""
+    certificate: str | None
+    """Its last certificate, as JSON text; None if the service's list was not read."""
+
+
+@attrs.frozen
 class ListedWorker:
     """A worker, as it last reported."""
 

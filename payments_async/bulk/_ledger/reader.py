@@ -40,7 +40,7 @@ from . import hash_chain, run_figures
 from .batches import BatchFacts
 from .chunks import BATCH_CHUNK, Chunk, read_chunks
 from .run_figures import RunRecorder
-from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
+from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements, of_batch
 from .stored_rows import StoredRow, readable, stored_rows, undamaged
 from .transactions import LedgerDatabase
 
@@ -164,7 +164,7 @@ class LedgerReader(ABC):
 
     def _on_rows(self, sql: str, *values: Any) -> Statement:
         """Make a statement about the batch's rows."""
-        return sql.format(batch=self.facts.batch.batch), values
+        return of_batch(self.facts.batch.batch, sql, *values)
 
     @property
     def _is_whole(self) -> bool:
@@ -325,7 +325,9 @@ class LedgerReader(ABC):
         """When the first row was sent, by the service's clock: seconds since 1970. None if unknown."""
         if not self._is_whole:
             return None
-        (((at, is_known),),) = await self._db.read((self._sql.first_send, (self.facts.batch.batch,)))
+        (((at, is_known),),) = await self._db.read(
+            self._on_rows(self._sql.first_send, self.facts.batch.batch)
+        )
         return at if is_known else None
 
     async def change_times(self, rows: Collection[LedgerRow]) -> Mapping[int, Timestamps]:
@@ -347,7 +349,7 @@ class LedgerReader(ABC):
         for after in range(begin, row.changed_in, PAGE):
             place = (batch.batch, batch.chunk_of(row.number), after, min(after + PAGE, row.changed_in))
             values = (*place, hash_chain.outlining(row.number))
-            (page,) = await self._db.read((self._sql.entries_of_row, values))
+            (page,) = await self._db.read(self._on_rows(self._sql.entries_of_row, *values))
             found += page
         with undamaged(self.path), readable("the chain"):
             return tuple(hash_chain.status_changes(row.number, found))
@@ -358,7 +360,9 @@ class LedgerReader(ABC):
         for chunk, entry in sorted(places):
             by_chunk.setdefault(chunk, []).append(entry)
         batch = self.facts.batch.batch
-        statements = [(self._sql.moments, (batch, chunk, entries)) for chunk, entries in by_chunk.items()]
+        statements = [
+            self._on_rows(self._sql.moments, batch, chunk, entries) for chunk, entries in by_chunk.items()
+        ]
         found = await self._db.read(*statements)
         return {(chunk, number): Timestamps(*at) for each in found for chunk, number, *at in each}
 

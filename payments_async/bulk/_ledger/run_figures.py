@@ -30,7 +30,7 @@ from .._protocol.run_figures import (
     unreadable_figures,
 )
 from ..ledger_errors import LedgerDamaged, LedgerError
-from .statements import Rows
+from .statements import Rows, of_batch
 from .stored_rows import UnreadableRecord, readable
 from .transactions import LedgerDatabase, Purpose, Snapshots, Transaction
 
@@ -162,10 +162,11 @@ async def write(transaction: Transaction, batch: int, session: str, figures: Run
     own = batch, crc32(session.encode()) % sql.lanes
     transaction.lock(f"payments series {own}")
     found, ((buckets,),) = await transaction.read(
-        (sql.attempts, (batch, sorted(figures.attempts))), (sql.count_buckets, own)
+        of_batch(batch, sql.attempts, batch, sorted(figures.attempts)), (sql.count_buckets, own)
     )
     after = figures.attempts_after(_attempts(found))
-    transaction.write(*((sql.set_attempts, (batch, number, after[number].text)) for number in sorted(after)))
+    changed = ((number, after[number].text) for number in sorted(after))
+    transaction.write(*(of_batch(batch, sql.set_attempts, batch, *each) for each in changed))
     series = figures.series
     if buckets + len(series.buckets) > MOST_BUCKETS:
         series = await _shortened(transaction, own, series)
@@ -240,7 +241,8 @@ async def unreadable(database: Snapshots, batch: int) -> tuple[str, ...]:
 
 
 async def _page(database: Snapshots, batch: int, after: int) -> Rows:
-    (page,) = await database.read((database.sql.attempts_after, (batch, after)), purpose=Purpose.FIGURES)
+    reading = of_batch(batch, database.sql.attempts_after, batch, after)
+    (page,) = await database.read(reading, purpose=Purpose.FIGURES)
     return page
 
 
@@ -248,7 +250,7 @@ async def attempts(
     database: LedgerDatabase, batch: int, numbers: Collection[int]
 ) -> Mapping[int, RowAttempts]:
     """Read the attempts of rows. Raises LedgerError."""
-    statement = (database.sql.attempts, (batch, sorted(numbers)))
+    statement = of_batch(batch, database.sql.attempts, batch, sorted(numbers))
     return _attempts((await database.read(statement, purpose=Purpose.FIGURES))[0])
 
 

@@ -1,7 +1,8 @@
 """The SQL of the tables that both databases have, as PostgreSQL writes it: `sqlite/dialect.py` adapts it.
 
-`%s` is a value, `%b::type[]` a list. A batch has two tables of its own, with its number in their names:
-`rows_…` has what is sent, one row for each version of it, and `row_states_…` what changes while it is paid.
+`%s` is a value, `%b::type[]` a list. A batch has tables of its own, with its number in their names: `rows_…`
+has what is sent, one row for each version of it, `row_states_…` what changes while it is paid, `entries_…` the
+chains, and `attempts_…` attempts of rows. `of_batch` puts the number in.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ LAST_NUMBER: Final = 2**31 - 1
 
 _STATES: Final = "payments.row_states_{batch:016x}"
 _CONTENTS: Final = "payments.rows_{batch:016x}"
+_ENTRIES: Final = "payments.entries_{batch:016x}"
+_ATTEMPTS: Final = "payments.attempts_{batch:016x}"
 _KEY: Final = "coalesce(s.idempotency_key, r.idempotency_key)"
 _CONTENT_COLUMNS: Final = ", ".join(_KEY if name == "idempotency_key" else f"r.{name}" for name in CONTENT)
 _STATE_COLUMNS: Final = ", ".join(f"s.{name}" for name in STATE)
@@ -38,9 +41,9 @@ _CHUNK: Final = """
     FROM payments.chunks c
 """
 """Reads what `chunks.chunk_of` takes."""
-ENTRY: Final = """
+ENTRY: Final = f"""
     SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease
-    FROM payments.entries
+    FROM {_ENTRIES}
 """
 """Reads what `chunks.entry_of` takes."""
 BATCH_COLUMNS: Final = ", ".join(f"b.{name}" for name in BATCHES.columns)
@@ -50,6 +53,11 @@ CHUNK_VALUES: Final = tuple(name for name in CHUNKS.columns if name not in (*CHU
 """The columns of a chunk that a commit changes: `chunks.stored_values`."""
 STATE_VALUES: Final = (*STATE, "version", "idempotency_key", "rank", "digest")
 """The columns of a row's state that a commit changes; then comes its number (`stored_rows.changed`)."""
+
+
+def of_batch(batch: int, sql: str, *values: Any) -> Statement:
+    """Make a statement about the tables of one batch."""
+    return sql.format(batch=batch), values
 
 
 def inserting(table: str, columns: Collection[str]) -> str:
@@ -65,6 +73,10 @@ class Copying:
     sql: str
     types: tuple[str, ...] = ()
     """The types of the values, where they have to be named."""
+
+    def of_batch(self, batch: int) -> Copying:
+        """The same, into a table of this batch."""
+        return Copying(self.sql.format(batch=batch), self.types)
 
 
 def _sharing(column: str) -> tuple[str, str]:
@@ -166,7 +178,7 @@ class Statements:
             WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND s.payout_end = 'open'
         )
         SELECT (SELECT count(*) FROM awaited), min(e.server), count(*) = count(e.server)
-        FROM payments.entries e
+        FROM {_ENTRIES} e
         WHERE e.batch = %s AND e.chunk = %s AND e.number IN (SELECT first_intent FROM awaited)
     """
     shared_names: Mapping[str, tuple[str, str]] = attrs.field(factory=lambda: SHARED_NAMES)
@@ -183,27 +195,27 @@ class Statements:
         UPDATE payments.chunks SET {", ".join(f"{name} = %s" for name in CHUNK_VALUES)}
         WHERE batch = %s AND chunk = %s
     """
-    append: str = inserting("entries", ENTRIES.columns)
+    append: str = inserting("entries_{batch:016x}", ENTRIES.columns)
     entries_after: str = f"{ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
-    entries_of_row: str = """
-        SELECT wall, server, changes FROM payments.entries
+    entries_of_row: str = f"""
+        SELECT wall, server, changes FROM {_ENTRIES}
         WHERE batch = %s AND chunk = %s AND number > %s AND number <= %s AND changes LIKE %s ORDER BY number
     """
-    count_entries: str = """
-        SELECT count(*) FROM payments.entries
+    count_entries: str = f"""
+        SELECT count(*) FROM {_ENTRIES}
         WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])
     """
-    moments: str = """
-        SELECT chunk, number, wall, monotonic, session, server FROM payments.entries
+    moments: str = f"""
+        SELECT chunk, number, wall, monotonic, session, server FROM {_ENTRIES}
         WHERE batch = %s AND chunk = %s AND number = ANY(%b::int4[])
     """
-    first_send: str = """
-        SELECT min(server), count(*) = count(server) FROM payments.entries
+    first_send: str = f"""
+        SELECT min(server), count(*) = count(server) FROM {_ENTRIES}
         WHERE batch = %s AND kind IN ('claim', 'resend')
     """
-    chunk_names: str = """
+    chunk_names: str = f"""
         SELECT chunk FROM payments.chunks WHERE batch = %s
-        UNION SELECT chunk FROM payments.entries WHERE batch = %s ORDER BY chunk
+        UNION SELECT chunk FROM {_ENTRIES} WHERE batch = %s ORDER BY chunk
     """
 
     # the batch
@@ -247,14 +259,14 @@ class Statements:
         ON CONFLICT (batch, lane, class) DO UPDATE SET answers = t.answers + excluded.answers
     """
     times: str = "SELECT class, answers FROM payments.answer_times WHERE batch = %s"
-    set_attempts: str = """
-        INSERT INTO payments.attempts (batch, number, attempts) VALUES (%s, %s, %s)
+    set_attempts: str = f"""
+        INSERT INTO {_ATTEMPTS} (batch, number, attempts) VALUES (%s, %s, %s)
         ON CONFLICT (batch, number) DO UPDATE SET attempts = excluded.attempts
     """
-    attempts: str = """
-        SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number = ANY(%b::int4[])
+    attempts: str = f"""
+        SELECT number, attempts FROM {_ATTEMPTS} WHERE batch = %s AND number = ANY(%b::int4[])
     """
-    attempts_after: str = """
-        SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number > %s
+    attempts_after: str = f"""
+        SELECT number, attempts FROM {_ATTEMPTS} WHERE batch = %s AND number > %s
         ORDER BY number LIMIT 500
     """

@@ -175,5 +175,5 @@ ATTEMPTS: Final = Table(
     {"batch": "int8", "number": "int4", "attempts": "text"},
 )
 """Attempts of rows that were not created at once: `RowAttempts` as JSON text."""
-FIGURES: Final = {"series": SERIES, "answer_times": ANSWER_TIMES, "attempts": ATTEMPTS}
-"""The tables with figures of runs: the first two have nothing of single rows."""
+FIGURES: Final = {"series": SERIES, "answer_times": ANSWER_TIMES}
+"""The tables with figures of runs that have nothing of single rows."""

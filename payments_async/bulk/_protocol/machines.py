@@ -56,6 +56,8 @@ class BatchState(StrEnum):
     SUSPECT = "suspect"
     """Commits may have been lost: nothing is sent until `recover`."""
     CLOSED = "closed"
+    FORGOTTEN = "forgotten"
+    """It was closed, and its rows are gone: sums, root and certificate are kept."""
 
 
 class IntentBlock(StrEnum):

@@ -30,7 +30,7 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
     on_commit()
     check = await ledger.check()
     binding = ledger.header.binding
-    return Certificate(
+    certificate = Certificate(
         report_of(ledger.header, ledger.totals),
         binding.environment,
         binding.base_url,
@@ -42,6 +42,8 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
         audit,
         is_unproven=ledger.unproven is not None,
     )
+    await ledger.keep_certificate(certificate.to_json())
+    return certificate
 
 
 async def _filters(ledger: Ledger) -> Filters:

@@ -217,7 +217,7 @@ async def lose(walk: Walk) -> None:
     await walk.close()
     walk.note("ledgers", "lost")
     if isinstance(walk.place, str):
-        in_database(walk.place, "TRUNCATE payments.batches, payments.chunks, payments.entries")
+        in_database(walk.place, "TRUNCATE payments.batches, payments.chunks")
     else:
         walk.place = walk.place.with_name(f"{walk.place.name}x")
     if walk.chance.random() < 0.5:

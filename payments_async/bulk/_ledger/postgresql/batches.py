@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ..._protocol.stop_rules import StopRules
 from ...ledger_errors import (
     LedgerDamaged,
     LedgerError,
+    LedgerForgotten,
     LedgerMissing,
     LedgerNewer,
     LedgerOlder,
@@ -35,6 +37,7 @@ from ..chunks import (
     with_entry,
     write_chunks,
 )
+from ..operators import ForgottenBatch
 from ..statements import BATCH_COLUMNS, Rows, Statement
 from ..stored_rows import UnreadableRecord, readable, undamaged
 from ..transactions import Transaction
@@ -43,7 +46,8 @@ from .dialect import NOTIFY, STANDBYS, locking_all, observing
 
 _READ: Final = f"""
     SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
-        b.lost_in IS NOT NULL, b.lossy_standby, {BATCH_COLUMNS}
+        b.lost_in IS NOT NULL, b.lossy_standby, b.closed, b.forgotten,
+        CASE b.state WHEN 'forgotten' THEN b.certificate END, {BATCH_COLUMNS}
     FROM payments.batches b
 """
 _LIST: Final = f"{_READ} ORDER BY b.created_at DESC"
@@ -68,6 +72,17 @@ class SharedFacts(BatchFacts):
     """True if no reading of the service's list has shown yet what was lost."""
     accepts_loss: bool
     """True if the operator has accepted a standby that may lose the last commits."""
+    closing: Mapping[str, Any] | None
+    """What its chain says of its last closing, and when that was (`at`)."""
+    forgotten: ForgottenBatch | None
+    """What is kept of it; None if it has its rows."""
+    kept_figures: RowFigures | None
+    """The figures of a forgotten batch."""
+
+    @property
+    def closed_at(self) -> float:
+        """When it was closed last, in seconds since 1970; 0 if it never was."""
+        return 0.0 if self.closing is None else float(self.closing["at"])
 
     @property
     def hold_reason(self) -> str | None:
@@ -86,10 +101,12 @@ def hold_reason(state: str, reason: str | None) -> str | None:
 
 def facts_of(values: Sequence[Any]) -> SharedFacts:
     """Make a batch of the values of a table row. Raises UnreadableRecord, LedgerNewer, LedgerOlder."""
-    _, name, form, state, reason, stopped, rules, keys, losses, is_unproven, accepts_loss, *common = values
+    _, name, form, state, reason, stopped, rules, keys, losses, is_unproven, accepts_loss, *more = values
+    closing, forgotten, certificate, *common = more
     if form != FORM:
         raise (LedgerNewer if form > FORM else LedgerOlder)(f"batch {name}", found=form, known=FORM)
     with readable("a batch"):
+        kept = None if forgotten is None else json.loads(forgotten)
         return SharedFacts(
             **attrs.asdict(batch_of(*common), recurse=False),
             state=BatchState(state),
@@ -100,6 +117,9 @@ def facts_of(values: Sequence[Any]) -> SharedFacts:
             losses=losses,
             is_unproven=is_unproven,
             accepts_loss=accepts_loss,
+            closing=None if closing is None else json.loads(closing),
+            forgotten=kept and ForgottenBatch(float(kept["at"]), str(kept["root"]), certificate),
+            kept_figures=kept and RowFigures.read(json.dumps(kept["totals"]), kept["generation"]),
         )
 
 
@@ -125,10 +145,25 @@ async def found(database: Database, batch_id: str) -> SharedFacts:
     """Read one batch. Raises LedgerMissing, and LedgerError."""
     path = f"{database.label}, batch {batch_id}"
     (rows,) = await database.read(by_id(batch_id))
+    return found_as(path, rows)
+
+
+def found_as(path: str, rows: Rows) -> SharedFacts:
+    """Make a batch of what `by_id` has found. Raises LedgerMissing, LedgerForgotten, and LedgerError."""
     if not rows:
         raise LedgerMissing(path, "there is no such batch")
     with undamaged(path):
-        return facts_of(rows[0])
+        return require_rows(path, facts_of(rows[0]))
+
+
+def require_rows(path: str, facts: SharedFacts) -> SharedFacts:
+    """Return a batch that has its rows. Raises LedgerForgotten for one that was forgotten."""
+    if facts.forgotten is None:
+        return facts
+    sums = ", ".join(f"{currency} {amount}" for currency, amount in sorted(facts.header.totals.items()))
+    known = f"{facts.header.rows:,} rows were asked for, {sums}; its root is {facts.forgotten.root}"
+    at = datetime.fromtimestamp(facts.forgotten.at, UTC)
+    raise LedgerForgotten(path, batch_id=facts.batch.batch_id, forgotten_at=at, known=known)
 
 
 async def standbys(database: Database) -> Standbys:
@@ -193,6 +228,7 @@ async def listed(
 def _with_figures(facts: SharedFacts, chunks: Rows) -> BatchWithFigures:
     with readable("a chunk"):
         figures = added_up(RowFigures.read(totals, generation) for *_, totals, generation in chunks)
+    figures = facts.kept_figures or figures
     is_open, is_leased = ([each for each, *_ in chunks], [each for _, each, *_ in chunks])
     return BatchWithFigures(facts, figures, sum(is_open), sum(is_leased))
 
@@ -201,6 +237,10 @@ def _with_figures(facts: SharedFacts, chunks: Rows) -> BatchWithFigures:
 
 Clock = Callable[[], Timestamps]
 _SET_STATE: Final = "UPDATE payments.batches SET state = %s, reason = %s WHERE batch = %s"
+_CLOSE: Final = (
+    "UPDATE payments.batches SET state = 'closed', reason = NULL, "
+    "closed = (%s::jsonb || jsonb_build_object('at', %s::float8))::text WHERE batch = %s"
+)
 _RESUME_PAUSED: Final = (
     "UPDATE payments.batches SET resumes_as = 'paused' WHERE batch = %s AND resumes_as <> 'imported'"
 )
@@ -289,8 +329,9 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
             root.add(chunk)
         if not done[0]:
             return None
-        transaction.write((_SET_STATE, (BatchState.CLOSED.value, None, batch.batch)))
-        return with_note(transaction, batch, locked, clock, "root", json.dumps({"root": root.hex, **facts}))
+        text = json.dumps({"root": root.hex, **facts})
+        transaction.write((_CLOSE, (text, locked.wall, batch.batch)))
+        return with_note(transaction, batch, locked, clock, "root", text)
 
     await commit(database, batch, work)
     return done[0]
@@ -366,5 +407,7 @@ async def commit(
         return
     except UnreadableRecord as error:
         finding = str(error)
-    await found(database, batch.batch_id)
+    except LedgerDamaged as error:
+        finding = error.problem
+    await found(database, batch.batch_id)  # it may have been discarded or forgotten meanwhile
     raise LedgerDamaged(f"{database.label}, batch {batch.batch_id}", [finding])

@@ -14,13 +14,13 @@ from ..._protocol import machines, transitions
 from ..._protocol.machines import BatchState, IntentBlock
 from ..._protocol.records import LedgerRow
 from ..._protocol.row_state import UNFINISHED, RowState
-from ...ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
+from ...ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
 from ..chunks import BATCH_CHUNK, Chunk, ChunkWrite, LockedChunks
 from ..commits import Commit, Committer, Leases
 from ..statements import Statement
-from ..stored_rows import StoredRow, stored_rows
+from ..stored_rows import StoredRow, UnreadableRecord, stored_rows
 from ..transactions import Transaction
-from .batches import reopening, with_note
+from .batches import found, reopening, with_note
 from .database import Database
 from .failover import UNPROVEN, LastEntries, ServerChanged, judge
 
@@ -88,6 +88,9 @@ class SharedCommitter(Committer):
                 return await work()
             except ServerChanged:
                 pass
+            except (LedgerDamaged, UnreadableRecord):
+                await found(self.database, self.batch.batch_id)  # raises if it was discarded or forgotten
+                raise
             if runtime.monotonic() > began + self.database.patience:
                 raise LedgerUnavailable(self.path, "the connection is lost again and again")
             await judge(self.database, self.batch, self.clock, self.last_entries)

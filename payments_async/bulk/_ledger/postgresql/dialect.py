@@ -12,6 +12,9 @@ from ..tables import CHUNKS, ENTRIES, ROW_STATES, ROWS, Table
 HERE: Final = "b.store = current_setting('payments.store') AND b.tables = b.tableoid::bigint"
 """Whether a batch's last commit went to the server that the session works on (`failover`)."""
 
+KEYED: Final = "sha256(b.hash_key || {})"
+"""The keyed hash of a value of fixed length, under a batch's key, which is then in no statement."""
+
 
 def name_hash(name: str) -> bytes:
     """The hash under which a key or reference is unique: no error message shows more."""
@@ -60,7 +63,7 @@ SQL: Final = Statements(
     import_states=_copying("row_states_{batch:016x}", ROW_STATES, _STATE, _EMPTY),
     add_rows=_copying("rows_{batch:016x}", ROWS, ROWS.columns),
     add_chunks=_copying("chunks", CHUNKS, (*CHUNK_PLACE, *CHUNK_VALUES)),
-    add_entries=_copying("entries", ENTRIES, ENTRIES.columns),
+    add_entries=_copying("entries_{batch:016x}", ENTRIES, ENTRIES.columns),
     unique_indexes=(
         "CREATE UNIQUE INDEX ON payments.rows_{batch:016x} (unique_key)",
         "CREATE UNIQUE INDEX ON payments.rows_{batch:016x} (unique_reference)",

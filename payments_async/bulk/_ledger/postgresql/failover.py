@@ -28,7 +28,7 @@ from ..._protocol.machines import (
 )
 from ...ledger_errors import LedgerUnavailable
 from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, locking_chunks
-from ..statements import Rows, Statement
+from ..statements import Rows, Statement, of_batch
 from ..stored_rows import readable
 from ..transactions import Transaction
 from .batches import Clock, commit, standbys, with_note
@@ -41,8 +41,9 @@ _STORE: Final = (
 )
 _OWN: Final = (
     "SELECT count(*), count(e.hash) "
-    "FROM unnest(%b::int4[], %b::int4[], %b::bytea[]) AS u(chunk, number, hash) LEFT JOIN payments.entries e "
-    "ON e.batch = %s AND e.chunk = u.chunk AND e.number = u.number AND e.hash = u.hash"
+    "FROM unnest(%b::int4[], %b::int4[], %b::bytea[]) AS u(chunk, number, hash) "
+    "LEFT JOIN payments.entries_{batch:016x} e ON e.batch = %s AND e.chunk = u.chunk "
+    "AND e.number = u.number AND e.hash = u.hash"
 )
 _MOVE: Final = (
     "UPDATE payments.batches SET store = current_setting('payments.store'), tables = tableoid::bigint "
@@ -152,7 +153,7 @@ def _read(found: Rows) -> tuple[ServerIdentity, ServerIdentity, Standbys, int]:
 
 def _own(batch: Batch, last: LastEntries) -> Statement:
     numbers, hashes = [number for number, _ in last.ends.values()], [each for _, each in last.ends.values()]
-    return _OWN, (list(last.ends), numbers, hashes, batch.batch)
+    return of_batch(batch.batch, _OWN, list(last.ends), numbers, hashes, batch.batch)
 
 
 def _found(own: Rows, last: LastEntries, losses: int) -> OwnCommits:
@@ -180,12 +181,13 @@ def mark(
 
 _LOSS: Final = (
     "SELECT b.state, b.reason, b.losses, e.wall, e.monotonic, e.session, e.server FROM payments.batches b "
-    "LEFT JOIN payments.entries e ON e.batch = b.batch AND e.chunk = 0 AND e.number = b.lost_in "
+    "LEFT JOIN payments.entries_{batch:016x} e ON e.batch = b.batch AND e.chunk = 0 AND e.number = b.lost_in "
     "WHERE b.batch = %s"
 )
 _COMMANDS: Final = (
-    "SELECT kind, wall, monotonic, session, server, changes FROM payments.entries "
-    "WHERE batch = %s AND chunk = 0 AND kind <> ALL('{header,server,loss,recover,root}') ORDER BY number"
+    "SELECT kind, wall, monotonic, session, server, changes FROM payments.entries_{batch:016x} "
+    "WHERE batch = %s AND chunk = 0 AND kind NOT IN ('header', 'server', 'loss', 'recover', 'root') "
+    "ORDER BY number"
 )
 _DATE: Final = "UPDATE payments.batches SET lost_in = %s WHERE batch = %s"
 _PROVEN: Final = "UPDATE payments.batches SET lost_in = NULL WHERE batch = %s"
@@ -208,7 +210,7 @@ class Recovery:
 
         async def work(transaction: Transaction) -> ChunkWrite | None:
             locking = locking_chunks(transaction, self.batch.batch, [BATCH_CHUNK])
-            found, loss = await transaction.read(locking, (_LOSS, (self.batch.batch,)))
+            found, loss = await transaction.read(locking, self._about(_LOSS))
             locked, lost = LockedChunks.of(found), _lost(loss)
             if by_hand:  # also of a batch that has lost some already: an older copy may be of before that
                 return mark(transaction, self.batch, locked, self.clock, Loss.BY_HAND, "{}")
@@ -242,10 +244,11 @@ class Recovery:
 
         await commit(self.database, self.batch, work)
 
+    def _about(self, sql: str) -> Statement:
+        return of_batch(self.batch.batch, sql, self.batch.batch)
+
     async def _state(self) -> LossState | None:
-        loss, commands = await self.database.read(
-            (_LOSS, (self.batch.batch,)), (_COMMANDS, (self.batch.batch,))
-        )
+        loss, commands = await self.database.read(self._about(_LOSS), self._about(_COMMANDS))
         with readable("an entry"):
             state, reason, losses, *_ = loss[0]
             is_suspect, lost = state == BatchState.SUSPECT, _lost(loss)

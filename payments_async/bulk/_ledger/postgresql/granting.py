@@ -32,7 +32,7 @@ from .batches import read_rules, stopping
 from .database import Database
 from .dialect import HERE
 from .leases import Lease, Work
-from .schema import rows_table, states_table
+from .schema import table_of
 from .work import IS_DUE
 from .worker_registry import Worker
 
@@ -184,7 +184,7 @@ class _Limits:
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:
         batch = self.batch.batch
-        sql = _NEW_ROWS.format(states=states_table(batch), rows=rows_table(batch))
+        sql = _NEW_ROWS.format(states=table_of("row_states", batch), rows=table_of("rows", batch))
         (found,) = await self.transaction.read((sql, (chunk.first, until)))
         return [(number, currency, Decimal(amount)) for number, currency, amount in found]
 

@@ -16,7 +16,8 @@ from ..importing import Loading, provisional
 from ..statements import Statement
 from ..transactions import Transaction
 from .batches import rules_text
-from .schema import batch_tables, rows_table, states_table
+from .dialect import KEYED
+from .schema import RIGHTS, batch_tables, table_of
 from .session import NOW
 
 _LARGEST: Final = 10_000
@@ -60,8 +61,8 @@ class SharedLoading(Loading):
         await super().load(transaction, rows, attrs.evolve(at, wall=wall))
         (grantees,) = await transaction.read(_GRANTEES)
         for (role,) in grantees:
-            for table in (rows_table, states_table):
-                transaction.write((f"GRANT SELECT, INSERT, UPDATE ON {table(self.batch)} TO {role}", ()))
+            for kind, rights in RIGHTS.items():
+                transaction.write((f"GRANT {rights} ON {table_of(kind, self.batch)} TO {role}", ()))
 
     async def _take(self, transaction: Transaction) -> float:
         """Take the batch's name, and return the database's time. Waits for another planner of the batch."""
@@ -98,7 +99,8 @@ def input_lock(binding: Binding) -> str:
 def same_input(binding: Binding) -> Statement:
     """Make a statement that finds other batches with the same input; `""` for any environment."""
     return (
-        "SELECT batch_id FROM payments.batches WHERE input_hash = %s AND batch_id <> %s "
-        "AND (environment = %s OR %s = '') ORDER BY created_at",
-        (binding.input_hash, binding.batch_id, binding.environment, binding.environment),
+        "SELECT b.batch_id FROM payments.batches b WHERE b.input_hash = "
+        f"CASE WHEN b.forgotten IS NULL THEN %s ELSE encode({KEYED.format('convert_to(%s, $$UTF8$$)')}, 'hex') END AND b.batch_id <> %s "
+        "AND (b.environment = %s OR %s = '') ORDER BY b.created_at",
+        (*(binding.input_hash,) * 2, binding.batch_id, *(binding.environment,) * 2),
     )

@@ -34,7 +34,7 @@ from .commits import SharedCommitter
 from .database import Database
 from .failover import LOSSY, UNPROVEN, LastEntries, Recovery, judge
 from .importing import SharedLoading, input_lock, same_input
-from .schema import rows_table, states_table
+from .schema import dropping
 from .setup import require_rights, require_tables
 
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
@@ -147,7 +147,7 @@ class PostgresLedger(Ledger):
             (found,) = await transaction.read(reading)
             if not found:
                 return None, {}
-            facts = batches.facts_of(found[0])
+            facts = batches.require_rows(self.path, batches.facts_of(found[0]))
             (chunks,) = await transaction.read(self._counted(facts.batch.batch))
             return facts, {chunk.number: chunk.figures for chunk in read_chunks(chunks)}
 
@@ -222,12 +222,18 @@ class PostgresLedger(Ledger):
         self._paid_elsewhere.update(others)
         return InputPaidElsewhere(self.path, batch_id=others[0]) if others else None
 
+    async def keep_certificate(self, text: str) -> None:
+        """Keep the batch's latest certificate: `forget` asks whether it is settled."""
+        batch = self.facts.batch.batch
+        await self.database.read(
+            ("UPDATE payments.batches SET certificate = %s WHERE batch = %s", (text, batch))
+        )
+
     async def discard(self) -> None:
         """Remove the batch. Raises LedgerRefused when a row was ever claimed or cancelled."""
         if self._discarded:
             return
         facts, chunks = self.facts, [BATCH_CHUNK, *self._figures]
-        tables = [table(facts.batch.batch) for table in (rows_table, states_table)]
         used = self._on_rows(self._sql.used)
 
         async def work(transaction: Transaction) -> None:
@@ -238,9 +244,9 @@ class PostgresLedger(Ledger):
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
                 raise LedgerRefused(self.path, None, why)
-            for name in (*FIGURES, "entries", "chunks", "batches"):
+            for name in (*FIGURES, "chunks", "batches"):
                 transaction.write((f"DELETE FROM payments.{name} WHERE batch = %s", (facts.batch.batch,)))
-            transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
+            transaction.write((dropping(facts.batch.batch), ()))
 
         async def committed(transaction: Transaction) -> bool:
             lock = locking_chunks(transaction, facts.batch.batch, chunks)

@@ -16,7 +16,7 @@ from ..tables import FIGURES
 from ..transactions import Transaction
 from .batches import standbys
 from .database import Database
-from .schema import SCHEMA, TABLES, UPGRADES
+from .schema import RIGHTS, SCHEMA, TABLES, UPGRADES
 
 _ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _ROWS: Final = ("SELECT", "INSERT", "UPDATE")
@@ -29,21 +29,22 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "workers": ("SELECT",),
         "series": ("SELECT",),
         "answer_times": ("SELECT",),
+        "forgotten_references": ("SELECT",),
     },
     Role.WORKER: {
         "": ("USAGE",),
         "meta": ("SELECT",),
         "batches": ("SELECT", "UPDATE"),
         "chunks": ("SELECT", "UPDATE"),
-        "entries": ("SELECT", "INSERT"),
         "workers": _ALL,
+        "forgotten_references": ("SELECT",),
         **dict.fromkeys(FIGURES, _ALL),
         "limits": _ROWS,
     },
     Role.PLANNER: {
         "": ("USAGE", "CREATE"),
         "meta": ("SELECT",),
-        **dict.fromkeys(("batches", "chunks", "entries", "workers", *FIGURES), _ALL),
+        **dict.fromkeys(("batches", "chunks", "workers", *FIGURES, "forgotten_references"), _ALL),
         "limits": _ROWS,
     },
 }
@@ -53,11 +54,11 @@ _TABLE: Final = (
     "WHERE n.nspname = 'payments' AND c.relname = "
 )
 _CLOSED_TABLES: Final[Statement] = (
-    "SELECT quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE n.nspname = 'payments' AND c.relname ~ '^row(s|_states)_[0-9a-f]{16}$' AND NOT ("
-    + " AND ".join(f"has_table_privilege(c.oid, '{right}')" for right in _ROWS)
-    + ") ORDER BY 1",
-    (),
+    "SELECT t.rights, quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "JOIN unnest(%s::text[], %s::text[]) AS t(kind, rights) ON "
+    "c.relname ~ ('^' || t.kind || '_[0-9a-f]{16}$') WHERE n.nspname = 'payments' AND EXISTS (SELECT FROM unnest(string_to_array(t.rights, ', ')) AS r "
+    "WHERE NOT has_table_privilege(c.oid, r)) ORDER BY 2",
+    ([*RIGHTS], [*RIGHTS.values()]),
 )
 _THERE: Final[Statement] = (f"SELECT EXISTS ({_TABLE}'meta')", ())  # needs no right on the schema
 _VERSION: Final[Statement] = ("SELECT version FROM payments.meta", ())
@@ -178,7 +179,7 @@ async def missing_rights(database: Database, role: Role) -> tuple[str, ...]:
 async def missing_row_rights(database: Database) -> tuple[str, ...]:
     """List the statements that give the user rights on the rows of batches that were imported without it."""
     (((user, _),), tables) = await database.read(_NAMES, _CLOSED_TABLES)
-    return tuple(f"GRANT {', '.join(_ROWS)} ON payments.{table} TO {user}" for (table,) in tables)
+    return tuple(f"GRANT {rights} ON payments.{table} TO {user}" for rights, table in tables)
 
 
 def _has(table: str, right: str) -> Statement:

@@ -5,7 +5,6 @@ Reads the figures of chunks and no row.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from ...ledger_errors import LedgerDamaged, LedgerMissing
 from ..batches import FORM
 from ..chunks import Batch
 from ..stored_rows import readable, undamaged
-from .batches import SharedFacts, by_id, facts_of, pause
+from .batches import SharedFacts, by_id, found_as, pause
 from .database import Database
 from .dialect import HERE
 from .failover import judge
@@ -69,11 +68,6 @@ _CHUNKS: Final = (
     "WHERE b.batch_id = %s AND (%s::int4 IS NULL OR c.chunk = %s) ORDER BY c.chunk"
 )
 
-
-_CLOSED_AS: Final = (
-    "SELECT e.changes FROM payments.entries e JOIN payments.batches b ON b.batch = e.batch "
-    "WHERE b.batch_id = %s AND e.chunk = 0 AND e.kind = 'root' ORDER BY e.number DESC LIMIT 1"
-)
 _CHANGES: Final = (
     "SELECT extract(epoch FROM min(t.at) - clock_timestamp())::float8 FROM payments.chunks c, "
     "LATERAL (VALUES (c.expires), (c.look_at)) t (at) "
@@ -120,21 +114,18 @@ class BatchView:
 
 async def batch_view(database: Database, batch_id: str, chunk: int | None = None) -> BatchView:
     """Look at a batch, or at one chunk of it. Raises LedgerMissing, and LedgerError."""
-    found, values, roots = await database.read(
-        by_id(batch_id), (_CHUNKS, (batch_id, chunk, chunk)), (_CLOSED_AS, (batch_id,))
-    )
+    found, values = await database.read(by_id(batch_id), (_CHUNKS, (batch_id, chunk, chunk)))
     label = f"{database.label}, batch {batch_id}"
-    if not found:
-        raise LedgerMissing(label, "there is no such batch")
+    facts = found_as(label, found)
     with undamaged(label), readable("a batch"):
-        facts, chunks, is_here = facts_of(*found), list[ChunkView](), True
+        chunks, is_here = list[ChunkView](), True
         for number, granted_to, leased, due, here, *figures in values:
             seconds = (max(leased or 0.0, 0.0), max(due or 0.0, 0.0))
             chunks.append(ChunkView(number, granted_to, *seconds, RowFigures.read(*figures)))
             is_here = is_here and here
-        is_clean = None
-        if facts.state is BatchState.CLOSED:
-            is_clean = next((json.loads(text).get("clean") for (text,) in roots), None)
+    is_clean = None
+    if facts.state is BatchState.CLOSED and facts.closing is not None:
+        is_clean = facts.closing.get("clean")
     itself = chunks.pop(0) if chunks and chunks[0].number == 0 else None
     return BatchView(facts, itself, chunks, is_here=is_here, is_clean=is_clean)
 

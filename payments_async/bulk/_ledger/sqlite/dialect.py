@@ -43,7 +43,8 @@ TABLES: Final = (
     _making("rows", ROWS),
     _making("row_states", ROW_STATES),
 )
-FIGURES: Final = tuple(_making(name, table) for name, table in tables.FIGURES.items())
+_FIGURES: Final = {**tables.FIGURES, "attempts": tables.ATTEMPTS}
+FIGURES: Final = tuple(_making(name, table) for name, table in _FIGURES.items())
 """They may be missing: then they are made anew."""
 
 

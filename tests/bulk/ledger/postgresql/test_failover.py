@@ -16,7 +16,7 @@ from payments_async.bulk._ledger.postgresql.batches import standbys
 from payments_async.bulk._ledger.postgresql.database import Database
 from payments_async.bulk._ledger.postgresql.leases import renew
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._ledger.postgresql.schema import table_of
 from payments_async.bulk._protocol.machines import LEASE, Loss, ServerIdentity, Standbys
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import LedgerRow, NewRow, Resend, RowOutcome
@@ -61,9 +61,14 @@ async def recovered(ledger: PostgresLedger, *, proven: bool = False, confirmed: 
     await tamper(ledger, OLD_LEASES_END)
 
 
+def entries_of(ledger: PostgresLedger) -> str:
+    """The table of its entries."""
+    return table_of("entries", ledger.facts.batch.batch)
+
+
 async def kinds(ledger: PostgresLedger) -> list[str]:
     """What the chain of the batch itself records."""
-    sql = "SELECT kind FROM payments.entries WHERE chunk = 0 ORDER BY number"
+    sql = f"SELECT kind FROM {entries_of(ledger)} WHERE chunk = 0 ORDER BY number"
     (found,) = await ledger.database.read((sql, ()))
     return [kind for (kind,) in found]
 
@@ -329,7 +334,7 @@ async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survive
     async with opened(database, rows=9) as ledger:
         chunk, _ = await leased(ledger.database)
         await chunk.claim(2)
-        await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
+        await tamper(ledger, f"DELETE FROM {entries_of(ledger)} WHERE kind = 'claim'")
         for _ in range(2):  # it is one loss, however often the worker looks
             await ledger.database._drop()
             with pytest.raises(LeaseLost, match=f"suspect: {Loss.COMMITS.value}"):
@@ -341,7 +346,7 @@ async def test_an_intent_that_was_lost_is_told_from_a_damaged_ledger(database: s
     async with opened(database, rows=9) as ledger:
         chunk, (lease,) = await leased(ledger.database)
         claim = await chunk.claim(2)
-        await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
+        await tamper(ledger, f"DELETE FROM {entries_of(ledger)} WHERE kind = 'claim'")
         with pytest.raises(LedgerDamaged, match="the time of an intent cannot be read"):
             await chunk.intent_times(claim.rows)
         await ledger.database._drop()
@@ -393,7 +398,7 @@ async def test_new_leases_wait_until_lost_ones_have_ended_also_for_holders_that_
         for chunk in (lease.chunk, 2):
             assert await grant(ledger.database, worker(), chunk=chunk) == []
         waits = (
-            "SELECT c.chunk FROM payments.chunks c JOIN payments.entries e ON e.kind = 'loss' "
+            f"SELECT c.chunk FROM payments.chunks c JOIN {entries_of(ledger)} e ON e.kind = 'loss' "
             "WHERE c.lease IS NULL AND c.holder IS NULL "
             f"AND extract(epoch FROM c.expires) >= e.wall + {LEASE} ORDER BY c.chunk"
         )
@@ -420,7 +425,7 @@ async def test_a_batch_whose_commits_may_be_lost_is_neither_discarded_nor_closed
         assert not await batches.close(ledger.database, ledger.facts.batch, Clock(), {})
         await ledger.note_extra({(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal("1.01"))})
         assert ledger.header.extra == {}
-        await tamper(ledger, f"UPDATE {states_table(ledger.facts.batch.batch)} SET state = 'NEW'")
+        await tamper(ledger, f"UPDATE {table_of('row_states', ledger.facts.batch.batch)} SET state = 'NEW'")
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()
         await ledger.refresh()

@@ -14,9 +14,10 @@ from payments_async._postgresql import MAKING_TABLES
 from payments_async._rate_limit.store import LimitRow, PermitRequest
 from payments_async._rate_limit.store_client import open_store
 from payments_async.bulk._ledger.operators import Role
-from payments_async.bulk._ledger.postgresql import schema, setup
+from payments_async.bulk._ledger.postgresql import batches, schema, setup
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.tables import FIGURES
+from payments_async.bulk._protocol.attempts import RowAttempt
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk.ledger_errors import (
     LedgerDamaged,
@@ -127,15 +128,16 @@ async def test_missing_rights_are_said_as_sql_and_are_enough(database: str, cler
 
 
 async def test_a_worker_needs_less_than_a_planner(database: str, clerk: str) -> None:
-    async with batch(database, 3) as ledger, connected(clerk) as opened:
+    async with batch(database, 3), connected(clerk) as opened:
         run(database, *setup.grants(Role.READER, USER))
         with pytest.raises(RightsMissing):
             await setup.require_rights(opened, Role.WORKER)
         run(database, *setup.grants(Role.WORKER, USER))
         await setup.require_rights(opened, Role.WORKER)
-        table = f"payments.row{{}}_{ledger.facts.batch.batch:016x}"
-        for each in ("s", "_states"):  # the batch was imported before the grant
-            run(database, f"GRANT SELECT, INSERT, UPDATE ON {table.format(each)} TO {USER}")
+        lacking = await setup.missing_row_rights(opened)  # the batch was imported before the grant
+        assert len(lacking) == len(schema.RIGHTS)
+        run(database, *lacking)
+        assert await setup.missing_row_rights(opened) == ()
         chunk, _ = await leased(opened)
         await chunk.record(map(created, (await chunk.claim(3)).rows))
         assert counts(chunk) == {"created": 3}
@@ -162,12 +164,13 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
     async with batch(database, 3) as ledger:
         as_new = [run(database, each) for each in made]
         run(database, "CREATE TABLE kept AS SELECT hash_key FROM payments.batches")
-        tables = ", ".join(f"payments.{name}" for name in FIGURES)
+        run(database, *before_the_sixth(ledger))
+        tables = ", ".join(f'"payments".{name}' for name in (*FIGURES, "attempts"))
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",
             "ALTER TABLE payments.chunks RENAME COLUMN not_final TO awaited",
-            "ALTER TABLE payments.batches DROP COLUMN extra, DROP COLUMN hash_key",
+            "ALTER TABLE payments.batches DROP COLUMN extra",
             "ALTER TABLE payments.chunks DROP COLUMN stage",
         )
         run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
@@ -182,6 +185,45 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         assert run(database, "SELECT trouble FROM payments.workers") == []
         assert [run(database, each) for each in made] == as_new
         assert len(await grant(ledger.database, worker(1))) == 1
+
+
+def before_the_sixth(ledger: PostgresLedger) -> Iterator[str]:
+    """Statements that bring the tables to their fifth form, in which batches shared two of them."""
+    for kind, key in (("entries", "batch, chunk, number"), ("attempts", "batch, number")):
+        table = schema.table_of(kind, ledger.facts.batch.batch)
+        fill = " WITH (fillfactor = 50)" if kind == "attempts" else ""
+        # quoted, it is the shared table (`of_batches`)
+        yield f'CREATE TABLE "payments".{kind} (LIKE {table}, PRIMARY KEY ({key})){fill}'
+        yield f'INSERT INTO "payments".{kind} SELECT * FROM {table}'
+        yield f"DROP TABLE {table}"
+    yield "DROP TABLE payments.forgotten_references"
+    for column in ("hash_key", "closed", "certificate", "forgotten"):
+        yield f"ALTER TABLE payments.batches DROP COLUMN {column}"
+
+
+async def test_entries_and_attempts_of_batches_get_tables_of_their_own(database: str, clerk: str) -> None:
+    made = (
+        "SELECT relname, relacl::text, relkind, relnatts FROM pg_class "
+        "WHERE relname ~ '^(entries|attempts)' ORDER BY 1"
+    )
+    closed = "SELECT closed::jsonb, state FROM payments.batches"
+    async with batch(database, 3) as ledger, connected(clerk) as opened:
+        run(database, *setup.grants(Role.WORKER, USER), *await setup.missing_row_rights(opened))
+        chunk, _ = await leased(opened)
+        await chunk.record(map(created, (await chunk.claim(3)).rows))
+        ledger.recorder.attempt(2, RowAttempt(ledger.now(), "503", 0.2))
+        await ledger.save_figures()
+        assert await batches.close(ledger.database, ledger.facts.batch, Clock(), {"clean": True})
+        as_new, before = run(database, made), run(database, closed)
+        run(database, "CREATE TABLE kept AS SELECT hash_key FROM payments.batches")
+        run(database, *before_the_sixth(ledger), "UPDATE payments.meta SET version = 5")
+        assert await setup.upgrade(ledger.database) == 5
+        run(database, "UPDATE payments.batches SET hash_key = kept.hash_key FROM kept")
+        assert (run(database, made), run(database, closed)) == (as_new, before)
+        await ledger.refresh()
+        assert (await ledger.check()).findings == ()
+        assert (await ledger.attempts([2]))[2].made == 1
+        assert await setup.missing_row_rights(opened) == ()
 
 
 async def test_tables_of_another_version_are_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
