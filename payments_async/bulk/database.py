@@ -132,7 +132,7 @@ class BatchDatabase:
     async def forget(
         self, closed_before: float, *, unsettled: Collection[str] = (), dry_run: bool = False
     ) -> list[ClosedBatch]:
-        """Forget batches that were closed some time ago: their rows, states, attempts and entries are dropped.
+        """Forget batches that were closed some time ago: drop their rows, states, attempts and entries.
 
         Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
         same input is refused as another batch. It cannot be undone. Only settled batches are forgotten: those
@@ -153,7 +153,7 @@ class BatchDatabase:
         """
         from ._ledger.postgresql import forgetting
 
-        require_seconds("closed_before", closed_before)
+        require_seconds("closed_before", closed_before, allows_none=True)
         database, named = await self._with_tables(), {composed(name) for name in unsettled}
         found = await forgetting.closed(database, closed_before)
         for name in sorted(str(name) for name in named - {batch.batch_id for batch in found}):

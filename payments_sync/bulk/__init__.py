@@ -32,13 +32,16 @@ if TYPE_CHECKING:
     from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import ClosedBatch as ClosedBatch
     from payments_async.bulk import DatabaseReport as DatabaseReport
     from payments_async.bulk import ExportReport as ExportReport
+    from payments_async.bulk import ForgottenBatch as ForgottenBatch
     from payments_async.bulk import Header as Header
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
     from payments_async.bulk import InputPaidElsewhere as InputPaidElsewhere
     from payments_async.bulk import LedgerError as LedgerError
+    from payments_async.bulk import LedgerForgotten as LedgerForgotten
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LeftRow as LeftRow
     from payments_async.bulk import ListedBatch as ListedBatch

@@ -10,10 +10,10 @@ It reads the figures of batches and no row: a database role without rights on ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Literal, Self
 
-from payments_async.bulk._ledger.operators import DatabaseReport, ListedWorker
+from payments_async.bulk._ledger.operators import ClosedBatch, DatabaseReport, ListedWorker
 from payments_async.bulk._listing import ListedBatch
 from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
 
@@ -84,6 +84,34 @@ class BatchDatabase:
             LedgerError: see `bulk.ledger_errors`.
         """
         return self._bridge.call(self._async.drain, worker)
+
+    def forget(
+        self, closed_before: float, *, unsettled: Collection[str] = (), dry_run: bool = False
+    ) -> list[ClosedBatch]:
+        """Forget batches that were closed some time ago: drop their rows, states, attempts and entries.
+
+        Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
+        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten: those
+        whose last certificate says that every payout is final, and that have not changed since.
+
+        Args:
+            closed_before: seconds for which they have been closed, at least.
+            unsettled: names of batches to forget although they are not settled.
+            dry_run: only find out what would be forgotten.
+
+        Returns each batch that was closed so long ago, with the reason of one that is kept.
+
+        Raises:
+            BulkError: an argument is invalid.
+            LedgerRefused: one of `unsettled` is not closed, or not for so long. Nothing was forgotten.
+            RightsMissing: the tables of a batch are another user's.
+            LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
+        """
+        return self._bridge.call(self._async.forget, closed_before, unsettled=unsettled, dry_run=dry_run)
+
+    def forgotten(self, reference: str) -> ListedBatch | None:
+        """Find the forgotten batch that had a payout of this reference. Raises LedgerError."""
+        return self._bridge.call(self._async.forgotten, reference)
 
     def init(self) -> bool:
         """Make the tables, unless they are there. Returns whether they were made.

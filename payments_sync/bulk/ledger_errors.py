@@ -14,6 +14,7 @@ from payments_async.bulk.ledger_errors import LedgerDuplicates as LedgerDuplicat
 from payments_async.bulk.ledger_errors import LedgerError as LedgerError
 from payments_async.bulk.ledger_errors import LedgerExposed as LedgerExposed
 from payments_async.bulk.ledger_errors import LedgerForeign as LedgerForeign
+from payments_async.bulk.ledger_errors import LedgerForgotten as LedgerForgotten
 from payments_async.bulk.ledger_errors import LedgerFull as LedgerFull
 from payments_async.bulk.ledger_errors import LedgerGone as LedgerGone
 from payments_async.bulk.ledger_errors import LedgerLocked as LedgerLocked

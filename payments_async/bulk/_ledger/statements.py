@@ -1,8 +1,8 @@
 """The SQL of the tables that both databases have, as PostgreSQL writes it: `sqlite/dialect.py` adapts it.
 
 `%s` is a value, `%b::type[]` a list. A batch has tables of its own, with its number in their names: `rows_…`
-has what is sent, one row for each version of it, `row_states_…` what changes while it is paid, `entries_…` the
-chains, and `attempts_…` attempts of rows. `of_batch` puts the number in.
+has what is sent, one row for each version of it, `row_states_…` what changes while it is paid, `entries_…`
+its chains, and `attempts_…` attempts of rows. `of_batch` puts the number in.
 """
 
 from __future__ import annotations

@@ -28,7 +28,13 @@ from .._protocol.machines import BatchState
 from .._protocol.stop_rules import StopRules
 from .._texts.quantities import difference, money_text, parsed
 from ..errors import BulkError, SourceErrors, SourceUnreadable
-from ..ledger_errors import InputPaidElsewhere, LedgerDuplicates, LedgerMismatch, LedgerRefused
+from ..ledger_errors import (
+    InputPaidElsewhere,
+    LedgerDuplicates,
+    LedgerForgotten,
+    LedgerMismatch,
+    LedgerRefused,
+)
 from ..shared_batch import SharedBatch
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ async def planned(
             raise failed(FailureCause.FILE, str(error)) from error
         except _INPUT as error:
             raise failed(FailureCause.INPUT, str(error)) from error
-        except LedgerRefused as error:
+        except (LedgerForgotten, LedgerRefused) as error:
             raise StepFailed(FailureCause.DATABASE, str(error), Never(str(error))) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import threading
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import BulkError
+from payments_async.bulk import BatchDatabase, BulkError
 from payments_async.bulk._leasing import worker_session
 from payments_async.bulk._ledger.postgresql.commits import SharedCommitter
 from payments_async.bulk._protocol.machines import Standbys
@@ -428,3 +429,26 @@ async def test_a_steps_arguments_are_checked(fleet: Fleet, given: dict[str, Any]
     steps = await fleet.steps()
     with pytest.raises(BulkError, match=words):
         await steps.pay(**{"batch_id": "june", "chunk": 1, **given})
+
+
+async def test_a_step_of_a_forgotten_batch_says_when_it_was_forgotten(fleet: Fleet, tmp_path: Path) -> None:
+    steps, path = await fleet.steps(), payroll(tmp_path, 3)
+    await steps.plan(path, batch_id="june", confirm_total={"XOF": "6.03"})
+    await steps.pay("june", 1)
+    await steps.close("june")
+    async with BatchDatabase.open(fleet.url) as database:
+        (forgotten,) = await database.forget(0.0, unsettled=["june"])
+    assert forgotten.kept is None
+    for step in (steps.pay("june", 1), steps.settle("june"), steps.close("june", follow=True)):
+        end = await step
+        assert isinstance(end.next, Never)
+        assert re.search(r"june: was forgotten on .* UTC; 3 rows were asked for, XOF 6.03", end.next.reason)
+        assert end.figures is None
+    with pytest.raises(StepFailed, match="was forgotten") as caught:
+        await steps.plan(path, batch_id="june", confirm_total={"XOF": "6.03"})
+    assert isinstance(caught.value.next, Never)
+    with pytest.raises(StepFailed, match="the same input as batch june") as caught:
+        await steps.plan(path, batch_id="july", confirm_total={"XOF": "6.03"})
+    assert caught.value.cause is FailureCause.INPUT
+    assert (await fleet.run()).rows == 0
+    assert posts(fleet.sandbox) == 3

@@ -15,6 +15,7 @@ import attrs
 from ..._protocol.machines import BatchState
 from ..._protocol.outcomes import Outcome, counts_of, totals_text
 from ..._protocol.records import RowFigures, added_up
+from ...ledger_errors import LedgerDamaged, LedgerNewer, LedgerOlder
 from ..chunks import Batch, Root, read_chunks
 from ..operators import ClosedBatch
 from ..statements import of_batch
@@ -150,10 +151,13 @@ async def forget(database: Database, batch: Batch, *, unsettled: bool, dry_run: 
         transaction.write(locking_all(batch.batch))
         return bool((await transaction.read((_IS_FORGOTTEN, (batch.batch,))))[0])
 
-    with undamaged(path):
-        if dry_run:
-            return await database.snapshot(work)
-        return await database.once(work, committed, may_repeat=lambda: True)
+    try:
+        with undamaged(path):
+            if dry_run:
+                return await database.snapshot(work)
+            return await database.once(work, committed, may_repeat=lambda: True)
+    except (LedgerDamaged, LedgerNewer, LedgerOlder) as error:  # it hides no other batch
+        return ClosedBatch(batch.batch_id, 0, 0, 0.0, error.problem)
 
 
 async def _ending(transaction: Transaction, batch: Batch, *, lock: bool) -> _Ending:

@@ -100,7 +100,8 @@ def same_input(binding: Binding) -> Statement:
     """Make a statement that finds other batches with the same input; `""` for any environment."""
     return (
         "SELECT b.batch_id FROM payments.batches b WHERE b.input_hash = "
-        f"CASE WHEN b.forgotten IS NULL THEN %s ELSE encode({KEYED.format('convert_to(%s, $$UTF8$$)')}, 'hex') END AND b.batch_id <> %s "
+        "CASE WHEN b.forgotten IS NULL THEN %s "
+        f"ELSE encode({KEYED.format('convert_to(%s, $$UTF8$$)')}, 'hex') END AND b.batch_id <> %s "
         "AND (b.environment = %s OR %s = '') ORDER BY b.created_at",
         (*(binding.input_hash,) * 2, binding.batch_id, *(binding.environment,) * 2),
     )

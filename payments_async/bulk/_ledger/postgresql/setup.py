@@ -55,9 +55,10 @@ _TABLE: Final = (
 )
 _CLOSED_TABLES: Final[Statement] = (
     "SELECT t.rights, quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "JOIN unnest(%s::text[], %s::text[]) AS t(kind, rights) ON "
-    "c.relname ~ ('^' || t.kind || '_[0-9a-f]{16}$') WHERE n.nspname = 'payments' AND EXISTS (SELECT FROM unnest(string_to_array(t.rights, ', ')) AS r "
-    "WHERE NOT has_table_privilege(c.oid, r)) ORDER BY 2",
+    "JOIN unnest(%b::text[], %b::text[]) AS t(kind, rights) "
+    "ON c.relname ~ ('^' || t.kind || '_[0-9a-f]{16}$') WHERE n.nspname = 'payments' AND EXISTS ("
+    "SELECT FROM unnest(string_to_array(t.rights, ', ')) AS r WHERE NOT has_table_privilege(c.oid, r)) "
+    "ORDER BY 2",
     ([*RIGHTS], [*RIGHTS.values()]),
 )
 _THERE: Final[Statement] = (f"SELECT EXISTS ({_TABLE}'meta')", ())  # needs no right on the schema

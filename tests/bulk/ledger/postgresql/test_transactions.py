@@ -19,6 +19,7 @@ from payments_async.bulk._ledger.ledger import Edits
 from payments_async.bulk._ledger.postgresql import commits, session
 from payments_async.bulk._ledger.postgresql.database import Database, Transaction
 from payments_async.bulk._ledger.postgresql.failover import ServerChanged
+from payments_async.bulk._ledger.postgresql.forgetting import forget
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._protocol.records import NewRow
@@ -346,7 +347,14 @@ async def another(ledger: PostgresLedger) -> None:
     await made.import_rows(binding, rows())
 
 
-WORK = {"edit": cancelled, "discard": PostgresLedger.discard, "import": another}
+async def forgotten(ledger: PostgresLedger) -> None:
+    """Forget the batch."""
+    done = await forget(ledger.database, ledger.facts.batch, unsettled=True, dry_run=False)
+    assert done.kept is None
+
+
+WORK = {"edit": cancelled, "discard": PostgresLedger.discard, "import": another, "forget": forgotten}
+CLOSED = "UPDATE payments.batches SET state = 'closed', closed = '{\"at\": 1}'"
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -355,7 +363,8 @@ WORK = {"edit": cancelled, "discard": PostgresLedger.discard, "import": another}
     [
         ("edit", ("entries", "INSERT"), (1, RowState.CANCELLED)),
         ("discard", ("batches", "DELETE"), (0, None)),
-        ("import", ("entries", "INSERT"), (2, RowState.NEW)),
+        ("import", ("chunks", "INSERT"), (2, RowState.NEW)),
+        ("forget", ("forgotten_references", "INSERT"), (1, None)),
     ],
 )
 async def test_work_without_an_answer_to_its_commit_is_not_repeated(
@@ -368,6 +377,7 @@ async def test_work_without_an_answer_to_its_commit_is_not_repeated(
 ) -> None:
     with CutProxy(postgres.address) as proxy:
         async with batch(database.replace(f":{postgres.port}/", f":{proxy.port}/")) as ledger:
+            run(database, CLOSED)
             with held_commits(database, *event) as other:
                 working = asyncio.ensure_future(WORK[work](ledger))
                 refused = pytest.raises(
@@ -386,6 +396,7 @@ async def test_what_is_broken_off_before_it_reads_a_row_is_repeated(
     database: str, work: Callable[[PostgresLedger], Awaitable[Any]]
 ) -> None:
     async with batch(database) as ledger:
+        run(database, CLOSED)
         with psycopg.connect(database) as other:
             other.execute("LOCK TABLE payments.batches, payments.chunks IN EXCLUSIVE MODE")
             working = asyncio.ensure_future(work(ledger))
