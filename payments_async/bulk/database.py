@@ -17,12 +17,12 @@ import attrs
 
 from .._request.auth import hidden
 from .._runtime import SYSTEM
+from ..models._masking import clean
 from ._ledger.opening import SHARED, require_address, require_extra
 from ._ledger.operators import ClosedBatch, DatabaseReport, ListedWorker, Role
 from ._listing import ListedBatch, with_workers
 from ._options import composed, require_batch_id, require_seconds
 from .errors import BulkError
-from .ledger_errors import LedgerRefused
 
 if TYPE_CHECKING:
     from ._ledger.postgresql.database import Database
@@ -146,8 +146,8 @@ class BatchDatabase:
         Returns each batch that was closed so long ago, with the reason of one that is kept.
 
         Raises:
-            BulkError: an argument is invalid.
-            LedgerRefused: one of `unsettled` is not closed, or not for so long. Nothing was forgotten.
+            BulkError: an argument is invalid, or a batch of `unsettled` is not closed for so long. Nothing
+                was forgotten.
             RightsMissing: the tables of a batch are another user's.
             LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
         """
@@ -157,8 +157,7 @@ class BatchDatabase:
         database, named = await self._with_tables(), {composed(name) for name in unsettled}
         found = await forgetting.closed(database, closed_before)
         for name in sorted(str(name) for name in named - {batch.batch_id for batch in found}):
-            why = f"batch {name} is not closed, or not for so long: nothing was forgotten"
-            raise LedgerRefused(database.label, None, why)
+            raise BulkError(f"batch {clean(name)} is not closed, or not for so long: nothing was forgotten")
         return [
             await forgetting.forget(database, batch, unsettled=batch.batch_id in named, dry_run=dry_run)
             for batch in found

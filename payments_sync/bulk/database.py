@@ -102,8 +102,8 @@ class BatchDatabase:
         Returns each batch that was closed so long ago, with the reason of one that is kept.
 
         Raises:
-            BulkError: an argument is invalid.
-            LedgerRefused: one of `unsettled` is not closed, or not for so long. Nothing was forgotten.
+            BulkError: an argument is invalid, or a batch of `unsettled` is not closed for so long. Nothing
+                was forgotten.
             RightsMissing: the tables of a batch are another user's.
             LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
         """

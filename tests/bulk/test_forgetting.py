@@ -13,7 +13,6 @@ from payments_async.bulk.ledger_errors import (
     InputPaidElsewhere,
     LedgerBroken,
     LedgerForgotten,
-    LedgerRefused,
     RightsMissing,
 )
 from payments_async.sandbox import Sandbox
@@ -190,7 +189,7 @@ async def test_a_name_that_names_no_closed_batch_forgets_nothing(
     async with desk.open(database, client, batch_id="july") as batch:
         await batch.load(items(1))
     async with desk.database(database) as found:
-        with pytest.raises(LedgerRefused, match="batch july is not closed, or not for so long"):
+        with pytest.raises(BulkError, match="batch july is not closed, or not for so long"):
             await found.forget(0.0, unsettled=["june", "july"])
         for bad in (-1.0, float("inf"), "90d"):
             with pytest.raises(BulkError, match="closed_before must be a number of seconds"):

@@ -113,6 +113,11 @@ IN_A_DATABASE = {
     "drain": [["drain", "--worker", "00"], ["drain", "--worker", HOSTILE]],
     "recover": [["recover", *NAMED], ["recover", *NAMED, "--by-hand"]],
     "cancel-rest": [["cancel-rest", *NAMED], ["cancel-rest", "--batch-id", HOSTILE]],
+    "forget": [
+        ["forget", "--closed-before", "0", "--dry-run"],
+        ["forget", "--closed-before", HOSTILE],
+        ["forget", "--closed-before", "0", "--unsettled", HOSTILE],
+    ],
     "worker": [["worker", "--until-idle", *NAMED], ["worker", "--until-idle", "--batch-id", HOSTILE]],
     "ledger": [["ledger", name, *more] for name in ("init", "upgrade", "check") for more in ([], [HOSTILE])],
 }

@@ -136,9 +136,9 @@ def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database
     assert (printed.code, "2 batches" in printed.out, "batch june: " in printed.err) == (1, True, True)
     assert printed.out.splitlines()[-2].split()[:2] == ["july", "open"]
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE payments.batches SET schema = 5 WHERE batch_id = 'july'")
+        connection.execute("UPDATE payments.batches SET schema = 6 WHERE batch_id = 'july'")
     here("batches").assert_one_message(
-        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 5"
+        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 6"
     )
 
 
@@ -308,6 +308,69 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
     assert here("worker", "--until-idle").code == Exit.DONE
     assert "closed" not in here("status", *NAMED).out
     assert len(here.sandbox.books.payouts()) == 2
+
+
+def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ("run", "june.csv", *NAMED, "--workers", "1")
+    assert here(*run, "--wait-final", "2h").code == Exit.DONE
+    reference = here.sandbox.books.payouts()[0].reference
+    forget = ("forget", "--closed-before")
+    assert here(*forget, "90d", "--json").step("freed")["batches"] == 0
+    would = here(*forget, "0", "--dry-run", "--json")
+    assert would.step("would forget")["rows"] == ROWS
+    assert would.step("would free")["bytes"] > 100_000
+    here(*forget, "0").assert_one_message(
+        Exit.USAGE,
+        f"1 batch, {ROWS} rows, ",
+        "would be forgotten",
+        f"`payments payouts forget {forget[1]} 0 --yes`",
+    )
+    for typed in ("june\n", "forget\n"):
+        monkeypatch.setattr(machines, "terminal", lambda typed=typed: lambda text: typed)
+        done = here(*forget, "0", "--unsettled", "june")
+        assert done.code == (Exit.DONE if typed == "forget\n" else Exit.USAGE)
+    assert f"june: {ROWS} rows, " in done.out
+    listed = here("status", *NAMED, "--json").step("batch")
+    assert (listed["state"], listed["rows"]["arrived"]) == ("forgotten", ROWS)
+    assert listed["forgotten"]["certificate"]["settled"] is True
+    said = " ".join(here("status", *NAMED).out.split())
+    assert "forgotten on 20" in said
+    assert f"Its root is {listed['forgotten']['root']}" in said
+    words = ("was forgotten on 20", f"{ROWS} rows were asked for")
+    for command in (
+        run,
+        ("export", "out.csv", *NAMED),
+        ("reconcile", *NAMED),
+        ("pause", *NAMED),
+        ("check", *NAMED),
+    ):
+        here(*command).assert_one_message(Exit.USAGE, *words)
+    here("show", reference, *NAMED).assert_one_message(
+        Exit.USAGE, "this reference was of batch june, forgotten"
+    )
+    here("show", "row-1", *NAMED).assert_one_message(Exit.USAGE, *words)
+    here("run", "june.csv", "--batch-id", "july").assert_one_message(
+        Exit.USAGE, "the same input as batch june"
+    )
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def test_a_batch_that_is_kept_is_shown_with_the_reason(here: Here) -> None:
+    assert here("run", "june.csv", *NAMED, "--workers", "1").code == Exit.DONE
+    kept = here("forget", "--closed-before", "0", "--yes")
+    assert f"june: {ROWS} of its payouts are not final" in kept.out
+    assert "0 batches, 0 rows, 0 bytes" in kept.out
+    refused = here("forget", "--closed-before", "0", "--unsettled", "july")
+    refused.assert_one_message(Exit.USAGE, "batch july is not closed, or not for so long")
+    here("forget", "june.ledger", "--closed-before", "0").assert_one_message(
+        Exit.USAGE, "archive it, and delete the file"
+    )
+    bad = here("forget", "--closed-before", "x")
+    assert (bad.code, "'x' is not an age" in bad.err) == (Exit.USAGE, True)
+    assert here("forget", "--closed-before", "0", "--unsettled", "june", "--yes").code == Exit.DONE
+    here("show", "reference-of-nobody", *NAMED).assert_one_message(Exit.USAGE, "was forgotten on 20")
 
 
 def test_a_recovery_by_hand_is_over_once_no_command_is_missing(here: Here) -> None:
@@ -621,6 +684,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("retry-failed", *NAMED),
     ("recover", *NAMED),
     ("cancel-rest", *NAMED, "--yes"),
+    ("forget", "--closed-before", "90d"),
 )
 
 

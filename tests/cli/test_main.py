@@ -54,7 +54,8 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
             ["payouts", name]
             for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "drain", "recover")
         ),
-        *(["payouts", "cancel-rest"], ["payouts", "ledger", "init"], ["payouts", "ledger", "check"]),
+        *(["payouts", "cancel-rest"], ["payouts", "forget"]),
+        *(["payouts", "ledger", "init"], ["payouts", "ledger", "check"]),
     ],
 )
 def test_help_has_one_paragraph_of_exit_codes(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -430,7 +430,8 @@ def test_without_an_extra_every_command_says_what_to_install(
     commands += [["archive", *ledger, "--to", "x.parquet"]]
     commands += [[name, *ledger] for name in ("status", "watch", "check", "reconcile", "retry-failed")]
     commands += [[name] for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "recover")]
-    commands += [["cancel-rest"], ["drain", "--worker", "x"], ["ledger", "check"]]
+    commands += [["cancel-rest"], ["drain", "--worker", "x"], ["forget", "--closed-before", "90d"]]
+    commands += [["ledger", "check"]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async._cli import main\n"

@@ -19,6 +19,7 @@ from ...bulk import (
     BatchFigures,
     BatchReport,
     BatchState,
+    Cause,
     ListedBatch,
     ListedWorker,
     SharedBatch,
@@ -28,7 +29,7 @@ from ...bulk._texts.advice import after_run, recovering
 from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk._texts.outcomes import failures_text, title_of
-from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
+from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums
 from ...bulk.ledger_errors import ArchiveDamaged, LedgerDamaged, LedgerError, LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
@@ -331,8 +332,10 @@ def _list(rows: Sequence[Mapping[str, str]]) -> Text:
 async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show a batch of a database."""
     batch = await listed(ledger)
-    async with open_batch(ledger) as opened:
-        causes = await causes_of(opened)
+    causes: tuple[Cause, ...] = ()
+    if batch.forgotten is None:
+        async with open_batch(ledger) as opened:
+            causes = await causes_of(opened)
     report = with_causes(batch.report, causes)
     steps = _next_steps(batch, report, ledger)
     context.show.heading(ledger.shown, title_of(batch.batch_id))
@@ -358,6 +361,8 @@ def _state_text(batch: ListedBatch, report: BatchReport) -> str:
     state, failures = _progress_text(report), failures_text(report)
     if batch.state in (BatchState.PAUSED, BatchState.SUSPECT):
         state += f"; {batch.state}" + (f": {batch.reason}" if batch.reason else "")
+    elif batch.forgotten is not None:
+        state += f"; forgotten on {moment(batch.forgotten.at)} UTC"
     elif batch.state is BatchState.IMPORTED:
         state += "; not planned"
     elif batch.is_unclosed:
@@ -370,6 +375,8 @@ def _state_text(batch: ListedBatch, report: BatchReport) -> str:
 
 def _next_steps(batch: ListedBatch, report: BatchReport, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
+    if batch.forgotten is not None:
+        return [f"Its rows are gone. Its root is {batch.forgotten.root}."]
     if batch.is_unproven and batch.state is not BatchState.SUSPECT:
         return [recovering(ledger)]
     if batch.state is BatchState.SUSPECT:

@@ -14,6 +14,7 @@ from .options import (
     BatchOptions,
     DatabaseArgument,
     DatabaseOptions,
+    ForgetOptions,
     Located,
     PlanOptions,
     RecoverOptions,
@@ -23,6 +24,7 @@ from .options import (
     visible_password,
 )
 
+_ONE_BATCH: Final = "a ledger in a file has one batch: archive it, and delete the file"
 _FILE: Final = "a ledger in a file has one process, which `run` starts"
 ledger: Final = App(name="ledger", help="Tables, rights and settings of a database that has ledgers.")
 payouts.command(ledger)
@@ -200,6 +202,35 @@ def cancel_rest(
     from .machines import cancel_rest
 
     return perform_on(_batch_of(database, options), json, cancel_rest, sure=yes)
+
+
+@command()
+def forget(
+    database: DatabaseArgument = None,
+    /,
+    *,
+    options: ForgetOptions,
+    dry_run: Flag = False,
+    yes: Flag = False,
+    json: JsonLinesFlag = False,
+) -> int:
+    """Drop the rows, states, attempts and entries of settled batches, and free their disk. Needs no key.
+
+    A batch is settled if its last certificate is clean, every payout is final, and nothing has changed since.
+    Kept are sums, root, certificate and keyed hashes of its references. It cannot be undone: archive a batch
+    first. Asks for a word to be typed.
+
+    Parameters
+    ----------
+    dry_run
+        Only show what would be forgotten, and what is kept and why.
+    yes
+        Do not ask.
+    """
+    from .machines import forget
+
+    address = require_database(address_of(database, options), _ONE_BATCH)
+    return perform_on(address, json, forget, options, lines=True, dry_run=dry_run, sure=yes)
 
 
 @command(ledger)

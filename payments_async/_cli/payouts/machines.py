@@ -1,22 +1,24 @@
-"""Batches and workers of a database: their figures, and `pause`, `resume`, `drain` and `cancel-rest`."""
+"""Batches and workers of a database: their figures, and the commands that change them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
-from ...bulk import BatchDatabase, BatchState, ListedBatch, ListedWorker
+from ..._runtime import SYSTEM
+from ...bulk import BatchDatabase, BatchState, ClosedBatch, ForgottenBatch, ListedBatch, ListedWorker
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
 from ...bulk._texts.outcomes import title_of
-from ...bulk._texts.quantities import counted, duration_text, money_text
+from ...bulk._texts.quantities import counted, duration_text, money_text, size_text
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, open_database
 from .confirm import ConfirmOptions, confirm_once, terminal
-from .options import PlanOptions
+from .options import ForgetOptions, PlanOptions, shortest
 
 _COMPLETE: Final = "it is complete"
 
@@ -40,7 +42,14 @@ def batch_facts(batch: ListedBatch) -> dict[str, Any]:
         "idle_workers": batch.idle_workers,
         "per_minute": round(batch.per_minute),
         "seconds_left": None if left is None else round(left),
+        "closed_at": batch.closed_at,
+        "forgotten": None if batch.forgotten is None else _forgotten_facts(batch.forgotten),
     }
+
+
+def _forgotten_facts(batch: ForgottenBatch) -> dict[str, Any]:
+    certificate = None if batch.certificate is None else json.loads(batch.certificate)
+    return {**attrs.asdict(batch), "certificate": certificate}
 
 
 def speed_text(batch: ListedBatch) -> str:
@@ -217,15 +226,64 @@ def _confirm_cancel(listing: ListedBatch, ledger: LedgerAddress, rows: int, cont
     """Ask for the batch's name. Raises CommandEnded without it."""
     sums = {currency: sums["not_started"] for currency, sums in listing.report.sums.items()}
     what = f"{counted(rows, 'row')}, {money_text({each: total for each, total in sums.items() if total})}"
+    again = f"To cancel them: `{ledger.command('cancel-rest', '--yes')}`"
+    _require_word(listing.batch_id, "the batch's name", what, "cancelled", again, context)
+
+
+def _require_word(word: str, named: str, what: str, done: str, again: str, context: CommandContext) -> None:
+    """Ask for a word before what cannot be undone. Raises CommandEnded without it."""
     ask = terminal()
     if ask is None:
-        again = ledger.command("cancel-rest", "--yes")
-        problem = f"{what}, would be cancelled, and there is no terminal to confirm it on"
-        raise CommandEnded(f"{problem}; nothing was changed. To cancel them: `{again}`", Exit.USAGE)
+        problem = f"{what}, would be {done}, and there is no terminal to confirm it on"
+        raise CommandEnded(f"{problem}; nothing was changed. {again}", Exit.USAGE)
     try:
         with context.interrupts.asking():
-            typed = ask(f"{what}, will be cancelled. Type the batch's name to do it:")
+            typed = ask(f"{what}, will be {done}. Type {named} to do it:")
     except KeyboardInterrupt:
         raise CommandEnded("not confirmed; nothing was changed", Exit.INTERRUPTED) from None
-    if typed.strip() != listing.batch_id:
-        raise CommandEnded("that is not the batch's name; nothing was changed", Exit.USAGE)
+    if typed.strip() != word:
+        raise CommandEnded(f"that is not {named}; nothing was changed", Exit.USAGE)
+
+
+async def forget(
+    ledger: LedgerAddress, wanted: ForgetOptions, context: CommandContext, *, dry_run: bool, sure: bool
+) -> Exit:
+    """Forget closed batches, once a person has confirmed it. Raises CommandEnded and LedgerError."""
+    asked, names = SYSTEM.monotonic(), wanted.unsettled or ()
+    async with open_database(ledger) as database:
+        found = await database.forget(wanted.closed_before, unsettled=names, dry_run=True)
+        ready = [batch for batch in found if batch.kept is None]
+        if ready and not dry_run:
+            if not sure:
+                _confirm_forgetting(ready, ledger, wanted, context)
+            waited = SYSTEM.monotonic() - asked  # those that a person has seen, and no later ones
+            with context.spinner("Forgetting"):
+                found = await database.forget(wanted.closed_before + waited, unsettled=names)
+    context.show.heading(ledger.shown, f"{counted(len(found), 'batch')} closed so long ago")
+    for batch in found:
+        facts = {**attrs.asdict(batch), "forgotten": not dry_run and batch.kept is None}
+        name, text = title_of(batch.batch_id), f"{counted(batch.rows, 'row')}, {size_text(batch.size)}"
+        if batch.kept is not None:
+            context.show.step("Kept", f"{name}: {batch.kept}", good=None, **facts)
+        else:
+            context.show.step("Would forget" if dry_run else "Forgotten", f"{name}: {text}", **facts)
+    context.show.step("Freed" if not dry_run else "Would free", **_freed(found))
+    return Exit.DONE
+
+
+def _freed(found: Sequence[ClosedBatch]) -> dict[str, Any]:
+    """What batches that are not kept have taken, for people and programs."""
+    gone = [batch for batch in found if batch.kept is None]
+    rows, size = sum(batch.rows for batch in gone), sum(batch.size for batch in gone)
+    text = f"{counted(len(gone), 'batch')}, {counted(rows, 'row')}, {size_text(size)}"
+    return {"text": text, "good": bool(gone) or None, "batches": len(gone), "rows": rows, "bytes": size}
+
+
+def _confirm_forgetting(
+    ready: Sequence[ClosedBatch], ledger: LedgerAddress, wanted: ForgetOptions, context: CommandContext
+) -> None:
+    """Ask for a word. Raises CommandEnded without it."""
+    options = ["--closed-before", shortest(wanted.closed_before) or "0"]
+    options += [part for name in wanted.unsettled or () for part in ("--unsettled", name)]
+    again = f"To forget them: `{ledger.command('forget', *options, '--yes')}`"
+    _require_word("forget", "`forget`", _freed(ready)["text"], "forgotten", again, context)

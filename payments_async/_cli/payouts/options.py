@@ -42,10 +42,17 @@ StateName = Literal[
 RoleName = Literal["reader", "worker", "planner"]
 
 
-def seconds_of(text: str) -> float:
-    """Seconds in `90`, `90s`, `15m`, `2h` or `1d`. Raises ValueError."""
+def age_of(text: str) -> float:
+    """Seconds in `90`, `90s`, `15m`, `2h` or `90d`. Raises ValueError."""
     found = _DURATION.fullmatch(text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else None
+    if found is None:
+        raise ValueError(f"{text!r} is not an age: give 0, 12h or 90d")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def seconds_of(text: str) -> float:
+    """As `age_of`, of at most 30 days. Raises ValueError."""
+    seconds = age_of(text) if _DURATION.fullmatch(text) else None
     if seconds is None or seconds > _LONGEST:
         raise ValueError(f"{text!r} is not a duration of at most 30 days: give 90, 90s, 15m, 2h or 1d")
     return seconds
@@ -139,6 +146,7 @@ DatabaseArgument = Annotated[str | None, Parameter(metavar="DATABASE", help=_DAT
 Duration = Annotated[
     float, Parameter(converter=_reading(seconds_of), metavar="DURATION", show_default=shortest)
 ]
+Age = Annotated[float, Parameter(converter=_reading(age_of), metavar="AGE")]
 _PATIENCE: Final = (
     "How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."
 )
@@ -151,6 +159,7 @@ Share = Annotated[float | None, Parameter(converter=_reading(share_of), metavar=
 Rows = Annotated[int | None, Parameter(validator=Number(gte=1), metavar="N")]
 Concurrency = Annotated[int, Parameter(validator=Number(gte=1, lte=1024), metavar="N")]
 Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative="")]
+Names = Annotated[list[str] | None, Parameter(metavar="NAME", negative="")]
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
@@ -186,6 +195,18 @@ class BatchOptions:
     """The options of commands about one batch."""
 
     batch_id: BatchId = None
+    insecure_database: Insecure = False
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class ForgetOptions:
+    """The options of `payments payouts forget`. The texts are its help."""
+
+    closed_before: Age
+    """Only batches that were closed so long ago: 90d."""
+    unsettled: Names = None
+    """A batch to forget although it is not settled; once for each."""
     insecure_database: Insecure = False
 
 

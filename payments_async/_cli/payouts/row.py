@@ -17,11 +17,11 @@ from ...bulk import RowAttempts
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk._texts.outcomes import inspector_page, status_text
 from ...bulk._texts.quantities import moment, took_text
-from ...bulk.ledger_errors import LedgerLocked
+from ...bulk.ledger_errors import LedgerForgotten, LedgerLocked
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
-from .command_context import CommandContext
+from .command_context import CommandContext, open_database
 
 _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
     "not_started": ("not started", None),
@@ -40,8 +40,14 @@ _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
 
 async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
     """Show the row with this key, reference or number. Raises CommandEnded and LedgerError."""
-    facts = await _facts(ledger, name)
+    try:
+        facts = await _facts(ledger, name)
+    except LedgerForgotten:
+        await _refuse_forgotten(ledger, name)
+        raise
     if facts is None or "error" in facts:
+        if ledger.is_database:
+            await _refuse_forgotten(ledger, name)
         problem = f"{ledger.label}: no row has this key, reference or number: {name}"
         raise CommandEnded(problem, Exit.USAGE)
     inspector = inspector_page(facts)
@@ -72,6 +78,16 @@ async def _facts(ledger: LedgerAddress, name: str) -> Mapping[str, Any] | None:
             problem = f"{locked}, which does not answer questions about rows (or has just ended)"
             raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE) from None
         return found
+
+
+async def _refuse_forgotten(ledger: LedgerAddress, reference: str) -> None:
+    """Say of which forgotten batch a reference was. Raises CommandEnded if it was of one."""
+    async with open_database(ledger) as database:
+        batch = await database.forgotten(reference)
+    if batch is not None and batch.forgotten is not None:
+        was = f"this reference was of batch {clean(batch.batch_id)}"
+        at = f"forgotten on {moment(batch.forgotten.at)} UTC: its rows are gone"
+        raise CommandEnded(f"{ledger.shown}: {was}, {at}, and its payout is not made again", Exit.USAGE)
 
 
 def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:

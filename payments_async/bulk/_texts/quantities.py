@@ -49,6 +49,17 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def size_text(size: float) -> str:
+    """`740 bytes`, `12 MB`, `1.3 GB`: space on a disk."""
+    if size < 1000:
+        return f"{size:.0f} bytes"
+    for unit in ("kB", "MB", "GB", "TB"):
+        size /= 1000
+        if size < 999.5 or unit == "TB":
+            break
+    return f"{size:.1f} {unit}".replace(".0 ", " ") if size < 9.95 else f"{size:.0f} {unit}"
+
+
 def rate_text(per_second: float) -> str:
     """`1,135 a second`; below ten with a tenth."""
     return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
