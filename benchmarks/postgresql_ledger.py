@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,14 @@ CLAIMED = 384
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def made(count: int) -> list[NewRow]:
+def made(count: int) -> Iterator[NewRow]:
     """Rows as an input gives them."""
     naming, request = RowIdentifiers("sandbox", BATCH, "", True), PayoutRequest(**ARGUMENTS)
-    return [
-        naming.new_row(Row(number, number + 1, str(number), None, request)) for number in range(1, count + 1)
-    ]
+    for number in range(1, count + 1):
+        yield naming.new_row(Row(number, number + 1, str(number), None, request))
 
 
-async def each(rows: list[NewRow]) -> AsyncIterator[NewRow]:
+async def each(rows: Iterable[NewRow]) -> AsyncIterator[NewRow]:
     """The rows, one after the other."""
     for row in rows:
         yield row
@@ -127,7 +126,7 @@ async def paid(database: Database, group: int) -> int:
 async def measured(server: Any, count: int, group: int) -> dict[str, Any]:
     """Import and pay so many rows."""
     name = server.make_database()
-    rows = made(count)
+    rows = [*made(count)]
     database = await Database.open(server.url(name), SYSTEM)
     ledger = await PostgresLedger.open(database, BATCH, clock=now, create=True, must_exist=False)
     with Spent(server, name, count) as importing:

@@ -77,6 +77,24 @@ async def test_a_batch_that_cannot_be_read_hides_no_other(desk: Desk, client: An
     assert [type(error) for error in unreadable] == [LedgerDamaged]
 
 
+async def test_only_a_closed_batch_is_forgotten(desk: Desk, client: Any, database: Any) -> None:
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.load(items(2))
+    async with desk.database(database) as found:
+        assert await found.forget(0.0, dry_run=True) == []
+        with pytest.raises(BulkError, match="batch june is not closed"):
+            await found.forget(0.0, unsettled=["june"])
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.run(wait_final=60.0)
+        await batch.reconcile()
+    async with desk.database(database) as found:
+        (done,) = await found.forget(0.0)
+        assert (done.batch_id, done.kept) == ("june", None)
+        (listed,) = await found.batches()
+        assert (listed.state, listed.report.counts["arrived"]) == (BatchState.FORGOTTEN, 2)
+        assert await found.forgotten("a reference") is None
+
+
 async def test_no_worker_is_drained_whose_id_is_not_known(desk: Desk, database: str) -> None:
     async with desk.database(database) as found:
         await found.init()

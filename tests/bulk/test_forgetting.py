@@ -1,4 +1,7 @@
-"""Forgetting batches of a database: what is dropped, what is kept, and what is refused before and after."""
+"""Forgetting batches of a database: what is dropped, what is kept, and what is refused before and after.
+
+Through one surface: `test_batch_database.py` calls it through both.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import BatchState
+from payments_async.bulk._ledger.postgresql.forgetting import forget
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import (
     InputPaidElsewhere,
@@ -17,8 +21,9 @@ from payments_async.bulk.ledger_errors import (
 )
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items
-from tests.support.databases import run
+from tests.support.databases import batch, run
 from tests.support.desks import Desk
+from tests.support.one_surface import surface as surface
 
 DAY = 86_400.0
 TABLES = "SELECT count(*) FROM pg_tables WHERE tablename ~ '_[0-9a-f]{16}$'"
@@ -220,6 +225,14 @@ async def test_a_batch_that_cannot_be_read_hides_no_other(desk: Desk, client: An
         kept = {each.batch_id: each.kept for each in await found.forget(0.0)}
     assert kept["june"].startswith("its tables are number 4")
     assert (kept["july"], kept["august"]) == ("its certificate cannot be read", None)
+
+
+async def test_of_two_operators_the_second_finds_it_forgotten(database: str) -> None:
+    async with batch(database, 3) as ledger:
+        run(database, "UPDATE payments.batches SET state = 'closed', closed = '{\"at\": 1}'")
+        for kept in (None, "it is forgotten"):
+            done = await forget(ledger.database, ledger.facts.batch, unsettled=True, dry_run=False)
+            assert done.kept == kept
 
 
 async def test_tables_of_another_user_are_not_dropped(desk: Desk, client: Any, database: str) -> None:
