@@ -12,9 +12,9 @@ from .._protocol.outcomes import disagreements
 from .._protocol.records import CheckReport, LedgerRow, RowFigures, added_up, row_figures_of
 from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
-from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, read_chunks, stored_values
+from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, of_batch, read_chunks, stored_values
 from .hash_chain import GENESIS, ChainEntry
-from .statements import PAGE, Rows, of_batch
+from .statements import PAGE, Rows
 from .stored_rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
 from .transactions import ReadOnly, Snapshots
 

@@ -19,7 +19,7 @@ from .._protocol.outcomes import CREATED, Outcome, totals_text
 from .._protocol.records import RowFigures
 from . import hash_chain
 from .hash_chain import ChainEntry
-from .statements import Rows, Statement, of_batch
+from .statements import Rows, Statement
 from .stored_rows import Change, StoredRow, blob, readable
 from .stored_rows import changed as changed_row
 from .transactions import Transaction
@@ -27,6 +27,11 @@ from .transactions import Transaction
 BATCH_CHUNK: Final = 0
 """The number of the chunk that stands for the batch itself."""
 _O = Outcome
+
+
+def of_batch(batch: int, sql: str, *values: Any) -> Statement:
+    """Make a statement about the tables of one batch."""
+    return sql.format(batch=batch), values
 
 
 @attrs.frozen

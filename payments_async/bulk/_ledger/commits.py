@@ -29,11 +29,12 @@ from .chunks import (
     LockedChunks,
     is_stored,
     locking_chunks,
+    of_batch,
     with_changed_rows,
     with_entry,
     write_chunks,
 )
-from .statements import Rows, Statement, Statements, of_batch
+from .statements import Rows, Statement, Statements
 from .stored_rows import Change, StoredRow, content, stored_rows, undamaged
 from .transactions import LedgerDatabase, Purpose, Transaction
 

@@ -38,9 +38,9 @@ from ..ledger_errors import (
 )
 from . import hash_chain, run_figures
 from .batches import BatchFacts
-from .chunks import BATCH_CHUNK, Chunk, read_chunks
+from .chunks import BATCH_CHUNK, Chunk, of_batch, read_chunks
 from .run_figures import RunRecorder
-from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements, of_batch
+from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
 from .stored_rows import StoredRow, readable, stored_rows, undamaged
 from .transactions import LedgerDatabase
 

@@ -30,7 +30,8 @@ from .._protocol.run_figures import (
     unreadable_figures,
 )
 from ..ledger_errors import LedgerDamaged, LedgerError
-from .statements import Rows, of_batch
+from .chunks import of_batch
+from .statements import Rows
 from .stored_rows import UnreadableRecord, readable
 from .transactions import LedgerDatabase, Purpose, Snapshots, Transaction
 

@@ -2,7 +2,7 @@
 
 `%s` is a value, `%b::type[]` a list. A batch has tables of its own, with its number in their names: `rows_…`
 has what is sent, one row for each version of it, `row_states_…` what changes while it is paid, `entries_…`
-its chains, and `attempts_…` attempts of rows. `of_batch` puts the number in.
+its chains, and `attempts_…` attempts of rows. `chunks.of_batch` puts the number in.
 """
 
 from __future__ import annotations
@@ -53,11 +53,6 @@ CHUNK_VALUES: Final = tuple(name for name in CHUNKS.columns if name not in (*CHU
 """The columns of a chunk that a commit changes: `chunks.stored_values`."""
 STATE_VALUES: Final = (*STATE, "version", "idempotency_key", "rank", "digest")
 """The columns of a row's state that a commit changes; then comes its number (`stored_rows.changed`)."""
-
-
-def of_batch(batch: int, sql: str, *values: Any) -> Statement:
-    """Make a statement about the tables of one batch."""
-    return sql.format(batch=batch), values
 
 
 def inserting(table: str, columns: Collection[str]) -> str:

@@ -29,8 +29,18 @@ from ...ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
 from ..statements import Copying, Rows, Statement
 from ..transactions import LedgerDatabase, Purpose, Transaction, Work
 from .dialect import LISTEN, SQL
-from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
-from .session import DatabaseClock, DatabaseServer, is_shared, sent, set_up
+from .session import (
+    DatabaseClock,
+    DatabaseFailure,
+    DatabaseServer,
+    FailureKind,
+    diagnosed,
+    error_of,
+    is_shared,
+    refusal,
+    sent,
+    set_up,
+)
 
 T = TypeVar("T")
 PATIENCE: Final = 60.0

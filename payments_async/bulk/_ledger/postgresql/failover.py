@@ -27,8 +27,8 @@ from ..._protocol.machines import (
     loss_of,
 )
 from ...ledger_errors import LedgerUnavailable
-from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, locking_chunks
-from ..statements import Rows, Statement, of_batch
+from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, locking_chunks, of_batch
+from ..statements import Rows, Statement
 from ..stored_rows import readable
 from ..transactions import Transaction
 from .batches import Clock, commit, standbys, with_note

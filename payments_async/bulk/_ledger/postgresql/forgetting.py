@@ -16,9 +16,8 @@ from ..._protocol.machines import BatchState
 from ..._protocol.outcomes import Outcome, counts_of, totals_text
 from ..._protocol.records import RowFigures, added_up
 from ...ledger_errors import LedgerDamaged, LedgerNewer, LedgerOlder
-from ..chunks import Batch, Root, read_chunks
+from ..chunks import Batch, Root, of_batch, read_chunks
 from ..operators import ClosedBatch
-from ..statements import of_batch
 from ..stored_rows import readable, undamaged
 from ..tables import FIGURES
 from ..transactions import Transaction

@@ -22,8 +22,13 @@ from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk._ledger.postgresql import database as driver
 from payments_async.bulk._ledger.postgresql.database import Database
-from payments_async.bulk._ledger.postgresql.failures import FailureKind, diagnosed, refusal
-from payments_async.bulk._ledger.postgresql.session import DatabaseClock, DatabaseServer
+from payments_async.bulk._ledger.postgresql.session import (
+    DatabaseClock,
+    DatabaseServer,
+    FailureKind,
+    diagnosed,
+    refusal,
+)
 from payments_async.bulk._protocol.machines import ServerIdentity
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerError, LedgerUnavailable
