@@ -14,7 +14,7 @@ from .... import __version__
 from ..._protocol.identifiers import keyed_hash
 from ...errors import BulkError
 from ..batches import BatchFacts
-from ..chunks import BATCH_CHUNK, Chunk, Root, read_chunks
+from ..chunks import BATCH_CHUNK, Chunk, Root, of_batch, read_chunks
 from ..statements import LAST_NUMBER, PAGE, Rows
 from ..stored_rows import readable
 from ..tables import BATCHES
@@ -44,7 +44,7 @@ async def write(
         (sql.batch, (facts.batch.batch_id,)),
         (sql.chunks_numbered, (number, [BATCH_CHUNK])),
         (sql.chunks, (number,)),
-        (sql.entries_after, (number, BATCH_CHUNK, 0, LAST_NUMBER)),
+        of_batch(number, sql.entries_after, number, BATCH_CHUNK, 0, LAST_NUMBER),
     )
     root = Root()
     for chunk in read_chunks(chunks):
@@ -104,10 +104,10 @@ class _Pages:
         sql, batch = self.database.sql, self.facts.batch
         rows = sum(number for number, _ in chunk.figures.totals.values())
         last, end = (chunk.number - 1) * batch.chunk_size, chunk.number * batch.chunk_size
-        entry, done, more = 0, 0, True
+        entry, done, more, place = 0, 0, True, (batch.batch, chunk.number)
         while more:
-            statement = sql.rows_after.format(batch=batch.batch)
-            (found,) = await self.database.read((statement, (last, end, PAGE)))
+            reading = of_batch(batch.batch, sql.rows_after, last, end, PAGE)
+            (found,) = await self.database.read(reading)
             more, done = len(found) == PAGE, done + len(found)
             if not found:
                 return
@@ -116,9 +116,9 @@ class _Pages:
             wanted = {each for name in ("first_intent", "changed_in") for each in columns[name]} - {None}
             due = chunk.entries * done // rows if more and rows else LAST_NUMBER
             entries, moments, attempts = await self.database.read(
-                (sql.entries_after, (batch.batch, chunk.number, entry, max(due - entry, 0))),
-                (sql.moments, (batch.batch, chunk.number, sorted(wanted))),
-                (sql.attempts, (batch.batch, list(numbers))),
+                of_batch(batch.batch, sql.entries_after, *place, entry, max(due - entry, 0)),
+                of_batch(batch.batch, sql.moments, *place, sorted(wanted)),
+                of_batch(batch.batch, sql.attempts, batch.batch, list(numbers)),
             )
             with readable("some row"):
                 page = self._page(chunk, columns, entries, moments, dict(attempts))
