@@ -342,9 +342,10 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
     for command in (
         run,
         ("export", "out.csv", *NAMED),
-        ("reconcile", *NAMED),
-        ("pause", *NAMED),
-        ("check", *NAMED),
+        ("worker", "--until-idle", *NAMED),
+        ("retry-failed", *NAMED),
+        *((name, *NAMED) for name in ("reconcile", "recover", "check", "watch")),
+        *((name, *NAMED) for name in ("pause", "resume", "confirm", "cancel-rest")),
     ):
         here(*command).assert_one_message(Exit.USAGE, *words)
     here("show", reference, *NAMED).assert_one_message(

@@ -77,6 +77,15 @@ async def listed(ledger: LedgerAddress) -> ListedBatch:
         return await listed_in(database, ledger)
 
 
+async def _listed_with_rows(ledger: LedgerAddress) -> ListedBatch:
+    """The same, of a batch that can be changed. Raises LedgerForgotten too."""
+    listing = await listed(ledger)
+    if listing.forgotten is not None:
+        async with open_shared(ledger):
+            pass  # that raises it
+    return listing
+
+
 def run_command(ledger: LedgerAddress) -> str:
     """The command that starts and resumes a batch."""
     return ledger.option_command("run", "FILE")
@@ -108,7 +117,7 @@ def chunk_facts(chunks: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
 
 async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> Exit:
     """Pause a batch."""
-    listing = await listed(ledger)
+    listing = await _listed_with_rows(ledger)
     if listing.state is BatchState.IMPORTED:
         raise CommandEnded(f"{ledger.label}: was not planned yet, so no worker takes a row", Exit.USAGE)
     if listing.state is BatchState.CLOSED:
@@ -124,7 +133,7 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
 
 async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """End a pause; of a batch that is not paused, show what resumes it."""
-    listing = await listed(ledger) if ledger.is_database else None
+    listing = await _listed_with_rows(ledger) if ledger.is_database else None
     if listing is None or listing.state is not BatchState.PAUSED:
         text, command = await _resuming_file(ledger) if listing is None else _resuming(listing, ledger)
         context.show.heading(ledger.shown)
@@ -174,7 +183,7 @@ async def _show_change(
 
 async def confirm(ledger: LedgerAddress, wanted: PlanOptions, context: CommandContext) -> Exit:
     """Plan an imported batch once a person has confirmed its total. Raises CommandEnded."""
-    listing = await listed(ledger)
+    listing = await _listed_with_rows(ledger)
     if listing.state is not BatchState.IMPORTED:
         return await _show_change(ledger, context, "Confirm", "it was planned before; nothing was changed")
     async with open_shared(ledger) as batch:
@@ -205,7 +214,7 @@ async def drain(ledger: LedgerAddress, worker: str, context: CommandContext) -> 
 
 async def cancel_rest(ledger: LedgerAddress, context: CommandContext, *, sure: bool) -> Exit:
     """Cancel the rows that were not sent, once a person has confirmed it. Raises CommandEnded."""
-    listing = await listed(ledger)
+    listing = await _listed_with_rows(ledger)
     before = listing.report.counts["cancelled"]
     if rows := listing.report.counts["not_started"]:
         if not sure:
