@@ -24,6 +24,7 @@ from payments_async.bulk._ledger.postgresql import batches, granting
 from payments_async.bulk._ledger.postgresql import database as driver
 from payments_async.bulk._ledger.postgresql import work as work_module
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.schema import dropping
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerError,
@@ -307,7 +308,8 @@ async def test_a_batch_that_is_discarded_after_its_chunk_was_granted_stops_no_wo
     async def discarding(self: ChunkRun) -> None:
         if self.leased_chunks == (("june", 1),):
             (number,) = fleet.query("SELECT batch FROM payments.batches WHERE batch_id = 'june'")[0]
-            for table in ("entries", "chunks", "batches"):
+            fleet.query(dropping(number))
+            for table in ("chunks", "batches"):
                 fleet.query(f"DELETE FROM payments.{table} WHERE batch = {number}")
         return await run(self)
 
