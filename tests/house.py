@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 70_900,
-    "test lines": 93_050,
+    "shipped lines": 71_750,
+    "test lines": 94_200,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
@@ -54,8 +54,8 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: steps for schedulers, engines' modules and showing them, archives",
-    "test lines": "from 90,600: the conformance suite of the engines; damage of archives",
+    "shipped lines": "from 67,100: steps for schedulers, engines' modules and showing them, archives, forgetting",
+    "test lines": "from 90,600: the conformance suite of the engines; damage of archives, forgetting",
     "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
