@@ -54,8 +54,8 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: steps for schedulers, engines' modules and showing them, archives, forgetting",
-    "test lines": "from 90,600: the conformance suite of the engines; damage of archives, forgetting",
+    "shipped lines": "from 67,100: steps for schedulers, engines and showing them, the life of a batch",
+    "test lines": "from 90,600: the conformance suite of the engines; the life of a batch",
     "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
