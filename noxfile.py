@@ -23,6 +23,7 @@ OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != 
 CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", *glob.glob("*.py")]
 CI = os.environ.get("CI") == "true"
 DJANGO = os.path.join("examples", "frameworks", "django_shop")
+DBOS = os.path.join("examples", "engines", "dbos")  # its types come with it: `nox -s airflow` runs it
 FORK = "aioresponses-ng==0.8.2"
 LINTERS = ["@stoplight/spectral-cli@6.16.3", "@redocly/cli@2.77.0"]  # of OpenAPI; they run on node
 
@@ -76,7 +77,12 @@ def typing(session: nox.Session) -> None:
     """Strict types inside, complete types outside."""
     sync(session, "typing")
     session.run("mypy")
-    programs = [file for file in glob.glob("examples/**/*.py", recursive=True) if DJANGO not in file]
+    others = (DJANGO, DBOS)
+    programs = [
+        file
+        for file in glob.glob("examples/**/*.py", recursive=True)
+        if not any(folder in file for folder in others)
+    ]
     session.run("mypy", "--strict", "tests/typing", "hatch_build.py", *programs)
     with session.chdir(DJANGO):  # where its mypy.ini is
         session.run("mypy", ".", env={"DJANGO_SECRET_KEY": "for mypy"})
@@ -238,6 +244,17 @@ def engines(session: nox.Session) -> None:
     sync(session, "engines")
     pytest = ["pytest", "--verbose", "--durations=0", "-m", "not large"]  # a later -m replaces it
     session.run(*pytest, "tests/engines", *session.posargs)
+
+
+@nox.session(python=RUNNING)
+def airflow(session: nox.Session) -> None:
+    """Airflow's module, and the example on DBOS, in an environment of what tests/engines/airflow.txt pins."""
+    session.install(
+        "--no-config", "--requirement", "tests/engines/airflow.txt"
+    )  # without the pins of pyproject
+    session.install("--no-config", "--no-deps", ".")
+    pytest = ["pytest", "--verbose", "--durations=0", "-m", "not large"]
+    session.run(*pytest, "tests/engines/test_airflow.py", "tests/engines/test_dbos.py", *session.posargs)
 
 
 @nox.session(python=RUNNING)

@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 71_750,
+    "shipped lines": 71_800,
     "test lines": 94_200,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,

@@ -84,7 +84,7 @@ WHERE e.kind = 'lease' AND b.batch_id = %s ORDER BY e.chunk, e.number
 
 @attrs.define(eq=False)
 class Program:
-    """A process group of an engine: a worker, with all that it has started."""
+    """A session of processes of an engine: a worker, with all that it has started."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -93,14 +93,26 @@ class Program:
     """True until a test ends it, or expects it to end."""
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole group, if it is still there."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
+        """Send a signal to all of it that is still there."""
+        for process in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def processes(self) -> list[int]:
+        """The ids of its processes. Each task of Airflow is a group of its own."""
+        found: list[int] = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                if int(session) == self.process.pid and state != "Z":
+                    found.append(int(entry.name))
+        return found
 
     def kill(self) -> None:
         """Kill all of it, as when the machine fails."""
         self.must_live = False
-        self.signal(signal.SIGKILL)
+        while self.processes():  # one may have been starting another
+            self.signal(signal.SIGKILL)
         self.process.wait()
 
     def terminate(self) -> None:
