@@ -134,13 +134,16 @@ def usual_answer(body: bytes, cls: Any, *, page: bool) -> Any:
 def load(cls: Any, *, page: bool) -> None:
     """Compile the readers of a record class's answers."""
     _usual_reader(cls, page)
+    fast_path.load_nested(cls)
     _CONVERTER.get_structure_hook(cls)
 
 
 @cache
 def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
-    read = fast_path.envelope_reader(cls, page=page)
-    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.wire_struct_of(cls))
+    wire = fast_path.wire_struct_of(cls)
+    wire_pagination = fast_path.wire_struct_of(models.Pagination) if page else None
+    read = fast_path.envelope_reader(wire, wire_pagination)
+    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(wire)
 
     def one(body: bytes) -> Any:
         found = read(body)
@@ -149,7 +152,6 @@ def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
 
     if not page:
         return one
-    wire_pagination = fast_path.wire_struct_of(models.Pagination)
     fill_pagination: Callable[..., Any] = _CONVERTER.get_structure_hook(wire_pagination)
 
     def many(body: bytes) -> Any:

@@ -4,6 +4,9 @@ A `WireStruct` has its record class's fields. It accepts nearly every answer and
 field, a shape that varies (gap AC), a timestamp that cannot be read. `hooks` reads the refused answers. The
 fast path may refuse too much, but must never read an answer differently from `hooks`;
 `tests/codec/test_fast_path.py` compares the two.
+
+The whole answer is checked at once. Of its records only the outermost is made then: a nested one stays a
+WireStruct in its slot until somebody asks for it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -27,7 +30,7 @@ if typing.TYPE_CHECKING:
 
 
 class Parsed(msgspec.Struct, gc=False):
-    """Base of parsed JSON: alive for microseconds, so the garbage collector does not track it.
+    """Base of parsed JSON. It is in no cycle, so the garbage collector does not track it.
 
     A traceback with local variables may print an instance, so the repr hides the content.
     """
@@ -38,6 +41,18 @@ class Parsed(msgspec.Struct, gc=False):
 class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
     """A parsed record with its usual fields and types."""
 
+    record_class: ClassVar[type[Record]]
+
+    def to_record(self) -> Record:
+        """Make the record. The values are converted already."""
+        self.compile()
+        return self.to_record()
+
+    @classmethod
+    def compile(cls) -> None:
+        """Replace `to_record` by a function made for this class."""
+        cls.to_record = _compiled(cls, [])  # type: ignore[method-assign]
+
 
 @cache
 def wire_struct_of(cls: Any) -> type[WireStruct]:
@@ -45,12 +60,9 @@ def wire_struct_of(cls: Any) -> type[WireStruct]:
     shown, hints = shown_in_all(cls), _fields(cls)
     fields: list[Any] = [(name, _SET) for name in hints if name in shown]
     fields += [(name, _wire_type(hint), None) for name, hint in hints.items() if name not in shown]
-    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,))
-    _RECORD_CLASSES[made] = cls
-    return made
-
-
-_RECORD_CLASSES: dict[type[WireStruct], type[Record]] = {}
+    own = {"record_class": cls}
+    made: Any = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,), namespace=own)
+    return made  # type: ignore[no-any-return] # it is made at run time
 
 
 def _fields(cls: Any) -> dict[str, Any]:
@@ -78,19 +90,20 @@ def _wire_type(hint: Any) -> Any:
     return Any
 
 
-@cache
-def envelope_reader(cls: Any, *, page: bool) -> Callable[[bytes], Any]:
-    """Make a reader of answers that hold one record, or a page of them, and no unknown field.
+def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]:
+    """Make a reader of answers that hold one record, or a page of them, with no unknown field.
 
     The reader raises msgspec's own exceptions.
+
+    Args:
+        wire: the record's WireStruct.
+        pagination: the pagination's, for a page.
     """
-    wire = wire_struct_of(cls)
-    fields: list[Any] = [("data", list[wire] if page else wire), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
-    if page:
-        fields.append(("pagination", wire_struct_of(models.Pagination) | None, None))
-    made = msgspec.defstruct(
-        f"{cls.__name__}Answer", fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True
-    )
+    fields: list[Any] = [("data", list[wire] if pagination else wire), ("message", Any, None)]
+    if pagination:
+        fields.append(("pagination", pagination | None, None))
+    name = f"{wire.record_class.__name__}Answer"
+    made = msgspec.defstruct(name, fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True)
     return msgspec.json.Decoder(made, float_hook=Decimal).decode
 
 
@@ -102,42 +115,81 @@ def is_wire_struct(cls: Any) -> bool:
 def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     """Make the structure hook from a WireStruct to its record, compiled at its first use.
 
-    The hook fills nested records as well: separate hooks would be ten calls for one payout.
+    It converts the values of nested records as well. A value of a wrong type raises; the slow path then gives
+    the reason.
     """
-    scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
-    scope.update(number=number, rate=partial(converter.structure, cl=ExchangeRate))
-    lines = ["def fill(o, _=None):", *_record_lines(_RECORD_CLASSES[wire], "", scope), "return r"]
-    exec("\n  ".join(lines), scope)  # noqa: S102 - source made above from our own field names
-    return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
+    rate = partial(converter.structure, cl=ExchangeRate)
+    scope = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC, "number": number, "rate": rate}
+    return _compiled(wire, _converting(wire.record_class, "o"), **scope)
 
 
-def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that makes record `r` from WireStruct `o`; for a nested record at place 9, `r9` from `o9`."""
-    scope[f"T{place}"], scope[f"C{place}"] = writable(cls), cls
-    lines = [f"r{place} = T{place}()"]
+def load_nested(cls: Any) -> None:
+    """Compile what makes the records inside those of a class."""
+    for hint in filter(is_record, _fields(cls).values()):
+        wire_struct_of(hint).compile()
+        load_nested(hint)
+
+
+def _compiled(wire: type[WireStruct], converting: list[str], **scope: Any) -> Hook:
+    """Compile a function that makes the record of a WireStruct."""
+    cls: Any = wire.record_class
+    _defer_nested(cls)
+    scope.update(C=cls, T=writable(cls))
+    exec("\n  ".join(["def function(o, _=None):", *converting, *_copying(wire)]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
+    return scope["function"]  # type: ignore[no-any-return] # it comes from exec
+
+
+def _copying(wire: Any) -> list[str]:
+    """Source that makes record `r` from WireStruct `o`."""
+    lines = [f"r.{name} = o.{name}" for name in fields_of(wire.record_class)]
+    return ["r = T()", *lines, "r._extra = None", "r._response = None", "r.__class__ = C", "return r"]
+
+
+def _converting(cls: type[Record], source: str) -> list[str]:
+    """Source that converts the values of WireStruct `source`, and of those in it, to the records' types."""
+    lines = []
     for name, hint in _fields(cls).items():
-        lines += _field_lines(name, hint, place, scope)
-    return [*lines, f"r{place}._extra = None", f"r{place}._response = None", f"r{place}.__class__ = C{place}"]
+        value = f"{source}.{name}"
+        if is_record(hint):
+            inside = [f"  {line}" for line in _converting(hint, f"{source}_")]
+            lines += [f"{source}_ = {value}", f"if {source}_ is not None:", *inside] if inside else []
+        elif conversion := _conversion(name, hint):
+            lines += [f"v = {value}", f"if {conversion[0]}: {value} = {conversion[1]}"]
+    return lines
 
 
-def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that copies one field. A value of a wrong type raises; the slow path then gives the reason."""
-    source, target = f"o{place}.{name}", f"r{place}.{name}"
-    read = _reading(name, hint, scope)
-    if read is None:
-        return [f"{target} = {source}"]
-    return [f"v = {source}", "if v is not None:", *(f"  {line}" for line in read), f"{target} = v"]
-
-
-def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
-    """Source that converts the WireStruct's value `v` to the record's; None when it needs no conversion."""
+def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
+    """Source of the test whether a value `v` needs conversion, and of the result; None if it never does."""
     if hint is datetime:
-        return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
+        return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
-        return [f"if v.__class__ is not Decimal: v = number(v, {name!r})"]
-    if is_record(hint):
-        inside = str(len(scope))
-        return [f"o{inside} = v", *_record_lines(hint, inside, scope), f"v = r{inside}"]
+        return "v.__class__ is not Decimal and v is not None", f"number(v, {name!r})"
     if hint is Any or hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):
         return None
-    return [f"v = rate(v) if v.__class__ is dict else number(v, {name!r})"]
+    return "v is not None", f"rate(v) if v.__class__ is dict else number(v, {name!r})"
+
+
+@cache
+def _defer_nested(cls: Any) -> None:
+    """Let the slots of nested records hold WireStructs, of which a record is made when it is asked for.
+
+    A property takes the slot's name. The writable subclass has the slot itself.
+    """
+    for name in [name for name, hint in _fields(cls).items() if is_record(hint)]:
+        owner = next(base for base in cls.__mro__ if name in vars(base))
+        found = vars(owner)[name]
+        if not isinstance(found, property):
+            setattr(owner, name, property(_getter(found), found.__set__))
+        setattr(writable(cls), name, vars(owner)[name].fset.__self__)
+
+
+def _getter(slot: Any) -> Callable[[Any], Any]:
+    get, put, struct_type = slot.__get__, slot.__set__, type(WireStruct)
+
+    def nested(record: Any) -> Any:
+        value = get(record)
+        if type(type(value)) is struct_type:
+            put(record, value := value.to_record())
+        return value
+
+    return nested

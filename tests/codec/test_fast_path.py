@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
+import pickle
+import tracemalloc
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +18,7 @@ from hypothesis import strategies as st
 from payments_async._codec import decode
 from payments_async._request.outcome import read_answer
 from payments_async._request.prepare import Call
-from payments_async.models import Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
+from payments_async.models import Amount, Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
 from payments_async.params.operations import OPERATIONS
 from tests.support import bodies
 from tests.support.pure_calls import NOW, write
@@ -201,6 +205,78 @@ def test_nothing_unknown_is_lost_on_the_fast_path(name: str) -> None:
             holder["later"] = Decimal("1.50")
             assert_both_paths_agree(name, bodies.encoded(tree))
             del holder["later"]
+
+
+def record_of(name: str, *, fast: bool) -> Any:
+    """The record, or the first of a page, that an operation's answer has, read on one of the two paths."""
+    tree, operation = tree_of(name), OPERATIONS[name]
+    assert operation.result is not None
+    data = tree["data"][0] if operation.shape == "page" else tree["data"]
+    body = bodies.encoded({"data": data})
+    if fast:
+        return decode.usual_answer(body, operation.result, page=False).data
+    return decode.structure(decode.parse(body)["data"], operation.result)
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "hash": hash,
+    "repr": repr,
+    "to_dict": lambda record: record.to_dict(),
+    "to_json": lambda record: record.to_json(),
+    "evolve": lambda record: exact(attrs.evolve(record, extra={"later": 1})),
+    "copy": lambda record: exact(copy.copy(record)),
+    "deepcopy": lambda record: exact(copy.deepcopy(record)),
+    "pickle": lambda record: exact(pickle.loads(pickle.dumps(record))),
+    "equality": lambda record: [record == record_of(name, fast=False) for name in DATA],
+    "reversed equality": lambda record: [record_of(name, fast=False) == record for name in DATA],
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("use", USES)
+def test_nested_records_are_there_whatever_is_asked_of_a_record_first(name: str, use: str) -> None:
+    fast, slow = record_of(name, fast=True), record_of(name, fast=False)
+    assert USES[use](fast) == USES[use](slow)
+    assert exact(fast) == exact(slow)
+
+
+def test_a_nested_record_is_made_once() -> None:
+    payout = record_of("payouts.create", fast=True)
+    assert payout.instrument is payout.instrument
+    assert payout.instrument.country is payout.instrument.country
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        payout.amount = None
+
+
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
+class WeighedPayout(Payout):
+    """A record class of a user's own."""
+
+    weight: Amount | None = None
+
+
+def test_nested_records_of_a_users_own_class_are_made_too() -> None:
+    amount, body = Amount(value=Decimal("1.50")), b'{"value": 1.50}'
+    for _ in range(2):
+        given = b'{"data": {"id": "po_1", "amount": %s, "weight": %s}}' % (body, body)
+        found = decode.usual_answer(given, WeighedPayout, page=False).data
+        assert (type(found), found.amount, found.weight) == (WeighedPayout, amount, amount)
+        assert found == WeighedPayout(id="po_1", amount=amount, weight=amount)
+
+
+def test_one_record_that_is_kept_of_a_page_keeps_nothing_of_the_others() -> None:
+    length = 10_000
+    items = [{**bodies.PAYOUT, "id": f"po_{number}", "description": "x" * length} for number in range(100)]
+    whole = {"data": items, "pagination": bodies.PAGINATION}
+    decode.usual_answer(bodies.encoded(whole), Payout, page=True)
+    tracemalloc.start()
+    try:
+        kept = decode.usual_answer(bodies.encoded(whole), Payout, page=True).data[50]
+        gc.collect()
+        assert length < tracemalloc.get_traced_memory()[0] < 3 * length
+    finally:
+        tracemalloc.stop()
+    assert (kept.id, kept.amount.value) == ("po_50", Decimal("10.10"))
 
 
 @pytest.mark.parametrize("cls", [Payout, PaymentIntent, PaymentAttempt, Checkout, Pagination])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from datetime import datetime
 from typing import Any
@@ -43,7 +44,7 @@ def shown(error: BaseException) -> str:
 
 
 def test_an_interrupted_reading_shows_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    hook: Any = decode._CONVERTER.get_structure_hook(fast_path.wire_struct_of(Payout))
+    hook: Any = inspect.getclosurevars(decode._usual_reader(Payout, False)).nonlocals["fill"]
     monkeypatch.setitem(hook.__globals__, "iso", Stopping.fromisoformat)
     with pytest.raises(Stop) as caught:
         decode.usual_answer(BODY, Payout, page=False)
@@ -52,7 +53,7 @@ def test_an_interrupted_reading_shows_no_account(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_envelope_shows_nothing_of_what_it_holds() -> None:
-    assert "NEEDLE" not in repr(fast_path.envelope_reader(Payout, page=False)(BODY))
+    assert "NEEDLE" not in repr(fast_path.envelope_reader(fast_path.wire_struct_of(Payout))(BODY))
 
 
 def test_what_a_request_says_is_not_shown() -> None:
