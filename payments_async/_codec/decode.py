@@ -3,14 +3,16 @@
 Only the modules of this folder import msgspec or cattrs. Numbers stay exact both ways: a JSON number becomes
 an int or a Decimal and never passes through a float.
 
-There are two paths from bytes to a record. `fast_path` reads an answer whose fields are all known and of
-their usual types. An answer that it refuses is parsed here and read by `hooks`, which alone decide what
-unusual values mean. A list of more than 1,000 records is refused before any record is made.
+There are two paths from bytes to a record. `fast_path` reads an answer whose fields are of their usual types,
+and all known or learned from an earlier answer. An answer that it refuses is parsed here and read by `hooks`,
+which alone decide what unusual values mean. A list of more than 1,000 records is refused before any record is
+made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -29,6 +31,8 @@ MAX_RECORDS: Final = 1_000
 TOO_MANY_RECORDS: Final = f"a list of more than {MAX_RECORDS:,} records"
 _LARGE: Final = 256 * 1024
 """Bytes; the records of a larger body are counted before it is parsed. 100 records take a third of this."""
+_UNKNOWN_FIELD: Final = "Object contains unknown field `([^`]*)`"
+"""What msgspec says of a field that is beside `data`; of one in `data`, it says more."""
 
 
 class UnreadableJSON(Exception):
@@ -127,7 +131,9 @@ def usual_answer(body: bytes, cls: Any, *, page: bool) -> Any:
     """
     try:
         return _usual_reader(cls, page)(body)
-    except (hooks.WrongType, TypeError, ValueError, ArithmeticError, RecursionError):
+    except (hooks.WrongType, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        if found := re.fullmatch(_UNKNOWN_FIELD, str(error)):
+            _learn(fast_path.Envelope, found.groups())
         return None
 
 
@@ -142,8 +148,7 @@ def load(cls: Any, *, page: bool) -> None:
 def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     wire = fast_path.wire_struct_of(cls)
     wire_pagination = fast_path.wire_struct_of(models.Pagination) if page else None
-    read = fast_path.envelope_reader(wire, wire_pagination)
-    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(wire)
+    read, fill = fast_path.envelope_reader(wire, wire_pagination), _filler(wire)
 
     def one(body: bytes) -> Any:
         found = read(body)
@@ -152,7 +157,7 @@ def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
 
     if not page:
         return one
-    fill_pagination: Callable[..., Any] = _CONVERTER.get_structure_hook(wire_pagination)
+    fill_pagination = _filler(wire_pagination)
 
     def many(body: bytes) -> Any:
         if has_too_many_records(body) or len((found := read(body)).data) > MAX_RECORDS:
@@ -165,6 +170,19 @@ def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     return many
 
 
+def _filler(wire: Any) -> Callable[..., Any]:
+    """The hook of a WireStruct. cattrs does not keep it: there is another one once a field is learned."""
+    return _CONVERTER.get_structure_hook(wire, cache_result=False)
+
+
+def _learn(cls: Any, names: Iterable[str]) -> None:
+    """Have unknown fields read on the fast path, whose readers are then compiled again."""
+    if fast_path.learn(cls, names):
+        _usual_reader.cache_clear()
+
+
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)
-_CONVERTER.register_structure_hook_factory(hooks.is_record, hooks.hook_factory)
+_CONVERTER.register_structure_hook_factory(
+    hooks.is_record, lambda cls, converter: hooks.hook_factory(cls, converter, _learn)
+)
 _CONVERTER.register_structure_hook_factory(fast_path.is_wire_struct, fast_path.hook_factory)

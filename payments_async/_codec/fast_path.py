@@ -1,9 +1,9 @@
 """The fast path to a record: a msgspec Struct for each record class, with no dict in between.
 
-A `WireStruct` has its record class's fields. It accepts nearly every answer and refuses the rest: an unknown
-field, a shape that varies (gap AC), a timestamp that cannot be read. `hooks` reads the refused answers. The
-fast path may refuse too much, but must never read an answer differently from `hooks`;
-`tests/codec/test_fast_path.py` compares the two.
+A `WireStruct` has its record class's fields, and the unknown fields that earlier answers had. It accepts
+nearly every answer and refuses the rest: an unknown field for the first time, a shape that varies (gap AC), a
+timestamp that cannot be read. `hooks` reads the refused answers. The fast path may refuse too much, but must
+never read an answer differently from `hooks`; `tests/codec/test_fast_path.py` compares the two.
 
 The whole answer is checked at once. Of its records only the outermost is made then: a nested one stays a
 WireStruct in its slot until somebody asks for it.
@@ -12,11 +12,11 @@ WireStruct in its slot until somebody asks for it.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -28,6 +28,13 @@ from .hooks import Hook, fields_of, is_record, number, shown_in_all
 if typing.TYPE_CHECKING:
     import cattrs
 
+MOST_LEARNED: Final = 16
+"""Unknown fields of a class that the fast path learns; `hooks` reads the answers that have more."""
+_LONGEST: Final = 100
+"""Characters of a learned name at most."""
+_LEARNED: dict[Any, list[str]] = {}
+"""Names of unknown fields that answers had, by record class, and for `Envelope`."""
+
 
 class Parsed(msgspec.Struct, gc=False):
     """Base of parsed JSON. It is in no cycle, so the garbage collector does not track it.
@@ -36,6 +43,10 @@ class Parsed(msgspec.Struct, gc=False):
     """
 
     __repr__ = named
+
+
+class Envelope(Parsed, gc=False, forbid_unknown_fields=True):
+    """A parsed answer: its record or records, and what is beside them."""
 
 
 class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
@@ -54,12 +65,39 @@ class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
         cls.to_record = _compiled(cls, [])  # type: ignore[method-assign]
 
 
+def learn(cls: Any, names: Iterable[str]) -> bool:
+    """Have the fast path read unknown fields of a record class, or of `Envelope`, from the next answer on.
+
+    Returns False if all of them are learned already, or too many or too odd to be.
+    """
+    learned = _LEARNED.setdefault(cls, [])
+    new = [name for name in names if name not in learned and _can_be_learned(name)]
+    new = new[: max(MOST_LEARNED - len(learned), 0)]
+    if new:
+        learned.extend(new)
+        wire_struct_of.cache_clear()
+    return bool(new)
+
+
+def _can_be_learned(name: str) -> bool:
+    """Return whether msgspec takes a text as the name of a field."""
+    return len(name) <= _LONGEST and name.isprintable() and not {'"', "\\"}.intersection(name)
+
+
+def _learned_fields(cls: Any, known: Iterable[str]) -> list[Any]:
+    """The learned fields, for a struct that has the known ones; they may be any JSON."""
+    names = [name for name in _LEARNED.get(cls, ()) if name not in known]
+    unset = [msgspec.field(default=msgspec.UNSET, name=name) for name in names]
+    return [(f"unknown{number}", Any, field) for number, field in enumerate(unset)]
+
+
 @cache
 def wire_struct_of(cls: Any) -> type[WireStruct]:
     """Make the WireStruct of a record class. Fields not typed here are checked by the hook."""
     shown, hints = shown_in_all(cls), _fields(cls)
     fields: list[Any] = [(name, _SET) for name in hints if name in shown]
     fields += [(name, _wire_type(hint), None) for name, hint in hints.items() if name not in shown]
+    fields += _learned_fields(cls, hints)
     own = {"record_class": cls}
     made: Any = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,), namespace=own)
     return made  # type: ignore[no-any-return] # it is made at run time
@@ -91,7 +129,7 @@ def _wire_type(hint: Any) -> Any:
 
 
 def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]:
-    """Make a reader of answers that hold one record, or a page of them, with no unknown field.
+    """Make a reader of answers that hold one record, or a page of them, with no unknown field to be learned.
 
     The reader raises msgspec's own exceptions.
 
@@ -102,8 +140,8 @@ def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]
     fields: list[Any] = [("data", list[wire] if pagination else wire), ("message", Any, None)]
     if pagination:
         fields.append(("pagination", pagination | None, None))
-    name = f"{wire.record_class.__name__}Answer"
-    made = msgspec.defstruct(name, fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True)
+    fields += _learned_fields(Envelope, [name for name, *_ in fields])
+    made = msgspec.defstruct(f"{wire.record_class.__name__}Answer", fields, bases=(Envelope,))
     return msgspec.json.Decoder(made, float_hook=Decimal).decode
 
 
@@ -134,15 +172,19 @@ def _compiled(wire: type[WireStruct], converting: list[str], **scope: Any) -> Ho
     """Compile a function that makes the record of a WireStruct."""
     cls: Any = wire.record_class
     _defer_nested(cls)
-    scope.update(C=cls, T=writable(cls))
+    scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET)
     exec("\n  ".join(["def function(o, _=None):", *converting, *_copying(wire)]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
     return scope["function"]  # type: ignore[no-any-return] # it comes from exec
 
 
 def _copying(wire: Any) -> list[str]:
-    """Source that makes record `r` from WireStruct `o`."""
-    lines = [f"r.{name} = o.{name}" for name in fields_of(wire.record_class)]
-    return ["r = T()", *lines, "r._extra = None", "r._response = None", "r.__class__ = C", "return r"]
+    """Source that makes record `r` from WireStruct `o`, with its unknown fields."""
+    known = fields_of(wire.record_class)
+    pairs = zip(wire.__struct_encode_fields__, wire.__struct_fields__, strict=True)
+    unknown = "".join(f"({name!r}, o.{field}), " for name, field in pairs if field not in known)
+    extra = f"{{n: v for n, v in ({unknown}) if v is not UNSET}} or None" if unknown else None
+    lines = [f"r.{name} = o.{name}" for name in known]
+    return ["r = T()", *lines, f"r._extra = {extra}", "r._response = None", "r.__class__ = C", "return r"]
 
 
 def _converting(cls: type[Record], source: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache, partial
@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
     import cattrs
 
 Hook = Callable[..., Any]
+Learn = Callable[[Any, Iterable[str]], None]
 Reader = Callable[[Any, str], Any]
 """Reads a value; the text names the field, for the error message."""
 
@@ -119,10 +120,11 @@ def record_in_another_shape(value: Any, where: str, cls: type[Any]) -> Any:
     return None if value == [] else refuse(value, where, "an object")
 
 
-def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
+def hook_factory(cls: Any, converter: cattrs.BaseConverter, learn: Learn) -> Hook:
     """Make the structure hook of one record class. It fills the writable subclass of `_attrs`.
 
-    With the constructor of the frozen class, decoding would cost half as much again.
+    With the constructor of the frozen class, decoding would cost half as much again. `learn` is called with
+    the names of unknown fields.
     """
     hints, blank, defaults = fields_of(cls), writable(cls), attrs.fields_dict(cls)
     fields = [
@@ -136,6 +138,8 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
             refuse(value, cls.__name__, "an object")
         made, get = blank(), value.get
         extra = {} if all_known(value) else {name: value[name] for name in value if name not in hints}
+        if extra:
+            learn(cls, extra)
         for name, default, usual, nested, read, where in fields:
             item = get(name)
             if item is None:

@@ -6,7 +6,7 @@ import copy
 import gc
 import pickle
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from payments_async._codec import decode
+from payments_async._codec import decode, fast_path
 from payments_async._request.outcome import read_answer
 from payments_async._request.prepare import Call
 from payments_async.models import Amount, Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
@@ -119,6 +119,12 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, item in inside for place in places(item, (*path, key)))]
 
 
+def objects(tree: Any) -> list[bodies.Json]:
+    """The objects in a JSON tree."""
+    inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return [tree] * isinstance(tree, dict) + [found for item in inside for found in objects(item)]
+
+
 def changed(tree: Any, path: tuple[Any, ...], change: str, value: Any) -> None:
     """Replace, remove or add beside the value at a path."""
     for step in path[:-1]:
@@ -195,22 +201,101 @@ def test_an_answer_as_the_interface_shows_it_goes_the_fast_path(name: str) -> No
     assert takes(name, bodies.encoded(tree))
 
 
+def forget() -> None:
+    """Have the fast path learn its unknown fields anew."""
+    fast_path._LEARNED.clear()
+    fast_path.wire_struct_of.cache_clear()
+    decode._usual_reader.cache_clear()
+
+
+@pytest.fixture
+def nothing_learned() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def assert_learned(name: str, body: bytes) -> None:
+    """Assert that an answer goes the fast path at the second time, and is read like before."""
+    first = outcome(name, body)
+    assert takes(name, body)
+    assert_both_paths_agree(name, body)
+    assert outcome(name, body) == first
+
+
+@pytest.mark.usefixtures("nothing_learned")
 @pytest.mark.parametrize("name", DATA)
-def test_nothing_unknown_is_lost_on_the_fast_path(name: str) -> None:
-    for path in places(tree := tree_of(name)):
-        holder = tree
-        for step in path:
-            holder = holder[step]
-        if isinstance(holder, dict):
-            holder["later"] = Decimal("1.50")
-            assert_both_paths_agree(name, bodies.encoded(tree))
-            del holder["later"]
+def test_an_unknown_field_is_kept_and_goes_the_fast_path_from_its_second_answer_on(name: str) -> None:
+    for holder in objects(tree := tree_of(name)):
+        for value in (Decimal("1.50"), None, {"deep": [Decimal("1E+2")]}):
+            holder["later"] = value
+            assert_learned(name, bodies.encoded(tree))
+        del holder["later"]
+        assert takes(name, bodies.encoded(tree))
 
 
-def record_of(name: str, *, fast: bool) -> Any:
-    """The record, or the first of a page, that an operation's answer has, read on one of the two paths."""
+@pytest.mark.usefixtures("nothing_learned")
+@pytest.mark.parametrize(
+    "unknown",
+    ["", "unknown0", "unknown1", "_extra", "class", "__class__", "later-on", "é", "'", "\N{GRINNING FACE}"],
+)
+def test_an_unknown_field_of_any_usual_name_is_learned(unknown: str) -> None:
+    given = {"id": "po_1", unknown: 1, "amount": {unknown: 2}}
+    assert_learned("payouts.sync", bodies.encoded({unknown: 3, "data": given}))
+    assert decode.usual_answer(bodies.encoded({"data": given}), Payout, page=False).data.extra == {unknown: 1}
+
+
+@settings(deadline=None, max_examples=60)
+@given(names=st.lists(st.text(max_size=9), max_size=4, unique=True))
+@example(names=['"', "\\", "\x00", "\n", "n" * 101, "a`b"])
+@example(names=["id", "data", "value", "message", "pagination"])
+def test_unknown_fields_of_odd_names_are_read_alike(names: list[str]) -> None:
+    forget()
+    unknown = dict.fromkeys(names, 1)
+    tree = {**unknown, "data": {"id": "po_1", **unknown, "amount": {"value": 1, **unknown}}}
+    for _ in range(2):
+        assert_both_paths_agree("payouts.sync", bodies.encoded(tree))
+    forget()
+
+
+@pytest.mark.usefixtures("nothing_learned")
+def test_names_beyond_the_first_sixteen_are_read_as_well_and_take_no_memory() -> None:
+    def read(number: int) -> Payout:
+        data = {"id": "po_1", f"later{number}": number, "amount": {f"minor{number}": number}}
+        body = bodies.encoded({f"beside{number}": number, "data": data})
+        if (found := decode.usual_answer(body, Payout, page=False)) is not None:
+            return found.data  # type: ignore[no-any-return] # a payout
+        return decode.structure(decode.parse(body)["data"], Payout)
+
+    for number in range(100):
+        read(number)
+    assert {len(names) for names in fast_path._LEARNED.values()} == {fast_path.MOST_LEARNED}
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(100, 5_000):
+            payout = read(number)
+            assert payout.extra == {f"later{number}": number}
+            assert payout.amount is not None
+            assert payout.amount.extra == {f"minor{number}": number}
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()
+    assert {len(names) for names in fast_path._LEARNED.values()} == {fast_path.MOST_LEARNED}
+    again = bodies.encoded({"data": {"id": "po_1", "later0": 0, "later7": 7}, "beside0": None})
+    assert decode.usual_answer(again, Payout, page=False).data.extra == {"later0": 0, "later7": 7}
+
+
+def record_of(name: str, *, fast: bool, later: bool = False) -> Any:
+    """The record, or the first of a page, that an operation's answer has, read on one of the two paths.
+
+    With `later` every object in it has an unknown field.
+    """
     tree, operation = tree_of(name), OPERATIONS[name]
     assert operation.result is not None
+    for holder in objects(tree) if later else ():
+        holder["later"] = None
     data = tree["data"][0] if operation.shape == "page" else tree["data"]
     body = bodies.encoded({"data": data})
     if fast:
@@ -232,12 +317,14 @@ USES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("nothing_learned")
 @pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("use", USES)
-def test_nested_records_are_there_whatever_is_asked_of_a_record_first(name: str, use: str) -> None:
-    fast, slow = record_of(name, fast=True), record_of(name, fast=False)
-    assert USES[use](fast) == USES[use](slow)
-    assert exact(fast) == exact(slow)
+@pytest.mark.parametrize("later", [False, True])
+def test_nested_records_and_unknown_fields_are_there_whatever_is_asked_first(name: str, later: bool) -> None:
+    for use in USES:
+        slow, fast = (record_of(name, fast=fast, later=later) for fast in (False, True))
+        assert USES[use](fast) == USES[use](slow)
+        assert exact(fast) == exact(slow)
 
 
 def test_a_nested_record_is_made_once() -> None:
