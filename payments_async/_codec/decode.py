@@ -148,16 +148,17 @@ def load(cls: Any, *, page: bool) -> None:
 def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     wire = fast_path.wire_struct_of(cls)
     wire_pagination = fast_path.wire_struct_of(models.Pagination) if page else None
-    read, fill = fast_path.envelope_reader(wire, wire_pagination), _filler(wire)
+    read = fast_path.envelope_reader(wire, wire_pagination)
+    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(wire, cache_result=False)
 
     def one(body: bytes) -> Any:
         found = read(body)
         found.data = fill(found.data)
         return found
 
-    if not page:
+    if wire_pagination is None:
         return one
-    fill_pagination = _filler(wire_pagination)
+    fill_pagination: Callable[..., Any] = _CONVERTER.get_structure_hook(wire_pagination, cache_result=False)
 
     def many(body: bytes) -> Any:
         if has_too_many_records(body) or len((found := read(body)).data) > MAX_RECORDS:
@@ -168,11 +169,6 @@ def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
         return found
 
     return many
-
-
-def _filler(wire: Any) -> Callable[..., Any]:
-    """The hook of a WireStruct. cattrs does not keep it: there is another one once a field is learned."""
-    return _CONVERTER.get_structure_hook(wire, cache_result=False)
 
 
 def _learn(cls: Any, names: Iterable[str]) -> None:

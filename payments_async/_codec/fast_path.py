@@ -5,14 +5,15 @@ nearly every answer and refuses the rest: an unknown field for the first time, a
 timestamp that cannot be read. `hooks` reads the refused answers. The fast path may refuse too much, but must
 never read an answer differently from `hooks`; `tests/codec/test_fast_path.py` compares the two.
 
-The whole answer is checked at once. Of its records only the outermost is made then: a nested one stays a
-WireStruct in its slot until somebody asks for it.
+The whole answer is checked at once. A nested record is made when somebody asks for it; until then its slot
+has the WireStruct.
 """
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
@@ -23,15 +24,17 @@ import msgspec
 from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
-from .hooks import Hook, fields_of, is_record, number, shown_in_all
+from .hooks import NUMBERS, Hook, fields_of, is_record, number, shown_in_all
 
 if typing.TYPE_CHECKING:
     import cattrs
 
 MOST_LEARNED: Final = 16
 """Unknown fields of a class that the fast path learns; `hooks` reads the answers that have more."""
-_LONGEST: Final = 100
-"""Characters of a learned name at most."""
+_LEARNABLE: Final = r'[^"\\]{,100}'
+"""A printable name that msgspec takes for a field's."""
+_AT_ONCE: Final = "amount"
+"""The nested record that is made with the record around it: the client compares it, most programs read it."""
 _LEARNED: dict[Any, list[str]] = {}
 """Names of unknown fields that answers had, by record class, and for `Envelope`."""
 
@@ -62,7 +65,7 @@ class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
     @classmethod
     def compile(cls) -> None:
         """Replace `to_record` by a function made for this class."""
-        cls.to_record = _compiled(cls, [])  # type: ignore[method-assign]
+        cls.to_record = _compiled(cls, _copying(cls, is_converted=True))  # type: ignore[method-assign]
 
 
 def learn(cls: Any, names: Iterable[str]) -> bool:
@@ -71,17 +74,12 @@ def learn(cls: Any, names: Iterable[str]) -> bool:
     Returns False if all of them are learned already, or too many or too odd to be.
     """
     learned = _LEARNED.setdefault(cls, [])
-    new = [name for name in names if name not in learned and _can_be_learned(name)]
-    new = new[: max(MOST_LEARNED - len(learned), 0)]
+    usable = [name for name in names if name.isprintable() and re.fullmatch(_LEARNABLE, name)]
+    new = [name for name in usable if name not in learned][: max(MOST_LEARNED - len(learned), 0)]
     if new:
         learned.extend(new)
         wire_struct_of.cache_clear()
     return bool(new)
-
-
-def _can_be_learned(name: str) -> bool:
-    """Return whether msgspec takes a text as the name of a field."""
-    return len(name) <= _LONGEST and name.isprintable() and not {'"', "\\"}.intersection(name)
 
 
 def _learned_fields(cls: Any, known: Iterable[str]) -> list[Any]:
@@ -98,8 +96,8 @@ def wire_struct_of(cls: Any) -> type[WireStruct]:
     fields: list[Any] = [(name, _SET) for name in hints if name in shown]
     fields += [(name, _wire_type(hint), None) for name, hint in hints.items() if name not in shown]
     fields += _learned_fields(cls, hints)
-    own = {"record_class": cls}
-    made: Any = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,), namespace=own)
+    made: Any = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,))
+    made.record_class = cls
     return made  # type: ignore[no-any-return] # it is made at run time
 
 
@@ -129,13 +127,9 @@ def _wire_type(hint: Any) -> Any:
 
 
 def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]:
-    """Make a reader of answers that hold one record, or a page of them, with no unknown field to be learned.
+    """Make a reader of answers that hold a record, or a page of them if the pagination has a WireStruct too.
 
-    The reader raises msgspec's own exceptions.
-
-    Args:
-        wire: the record's WireStruct.
-        pagination: the pagination's, for a page.
+    The reader raises msgspec's own exceptions, also for an unknown field that is not learned.
     """
     fields: list[Any] = [("data", list[wire] if pagination else wire), ("message", Any, None)]
     if pagination:
@@ -151,14 +145,14 @@ def is_wire_struct(cls: Any) -> bool:
 
 
 def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
-    """Make the structure hook from a WireStruct to its record, compiled at its first use.
+    """Make the structure hook from a WireStruct to its record.
 
     It converts the values of nested records as well. A value of a wrong type raises; the slow path then gives
     the reason.
     """
-    rate = partial(converter.structure, cl=ExchangeRate)
-    scope = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC, "number": number, "rate": rate}
-    return _compiled(wire, _converting(wire.record_class, "o"), **scope)
+    nested = {name: hint for name, hint in _fields(wire.record_class).items() if is_record(hint)}
+    lines = [*_converting(nested, "o"), *_copying(wire, is_converted=False)]
+    return _compiled(wire, lines, rate=partial(converter.structure, cl=ExchangeRate))
 
 
 def load_nested(cls: Any) -> None:
@@ -168,32 +162,39 @@ def load_nested(cls: Any) -> None:
         load_nested(hint)
 
 
-def _compiled(wire: type[WireStruct], converting: list[str], **scope: Any) -> Hook:
+def _compiled(wire: type[WireStruct], lines: list[str], **scope: Any) -> Hook:
     """Compile a function that makes the record of a WireStruct."""
     cls: Any = wire.record_class
     _defer_nested(cls)
-    scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET)
-    exec("\n  ".join(["def function(o, _=None):", *converting, *_copying(wire)]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
+    scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET, iso=datetime.fromisoformat, UTC=UTC)
+    scope.update(Decimal=Decimal, known=NUMBERS.get, number=number)
+    exec("\n  ".join(["def function(o, _=None):", *lines]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
     return scope["function"]  # type: ignore[no-any-return] # it comes from exec
 
 
-def _copying(wire: Any) -> list[str]:
+def _copying(wire: Any, *, is_converted: bool) -> list[str]:
     """Source that makes record `r` from WireStruct `o`, with its unknown fields."""
-    known = fields_of(wire.record_class)
-    pairs = zip(wire.__struct_encode_fields__, wire.__struct_fields__, strict=True)
-    unknown = "".join(f"({name!r}, o.{field}), " for name, field in pairs if field not in known)
-    extra = f"{{n: v for n, v in ({unknown}) if v is not UNSET}} or None" if unknown else None
-    lines = [f"r.{name} = o.{name}" for name in known]
-    return ["r = T()", *lines, f"r._extra = {extra}", "r._response = None", "r.__class__ = C", "return r"]
+    lines, known = ["r = T()"], _fields(wire.record_class)
+    for name, hint in known.items():
+        if (is_record(hint) or not is_converted) and (found := _conversion(name, hint)):
+            lines += [f"v = o.{name}", f"if {found[0]}: v = {found[1]}", f"r.{name} = v"]
+        else:
+            lines.append(f"r.{name} = o.{name}")
+    names = zip(wire.__struct_encode_fields__, wire.__struct_fields__, strict=True)
+    unknown = [(name, f"o.{field}") for name, field in names if field not in known]
+    pairs = "".join(f"({name!r}, {value}), " for name, value in unknown)
+    some = " or ".join(f"{value} is not UNSET" for _, value in unknown)
+    lines.append(f"r._extra = {{n: v for n, v in ({pairs}) if v is not UNSET}} if {some or None} else None")
+    return [*lines, "r._response = None", "r.__class__ = C", "return r"]
 
 
-def _converting(cls: type[Record], source: str) -> list[str]:
-    """Source that converts the values of WireStruct `source`, and of those in it, to the records' types."""
+def _converting(fields: Mapping[str, Any], source: str) -> list[str]:
+    """Source that converts fields of WireStruct `source`, and of those in it, to the records' types."""
     lines = []
-    for name, hint in _fields(cls).items():
+    for name, hint in fields.items():
         value = f"{source}.{name}"
         if is_record(hint):
-            inside = [f"  {line}" for line in _converting(hint, f"{source}_")]
+            inside = [f"  {line}" for line in _converting(_fields(hint), f"{source}_")]
             lines += [f"{source}_ = {value}", f"if {source}_ is not None:", *inside] if inside else []
         elif conversion := _conversion(name, hint):
             lines += [f"v = {value}", f"if {conversion[0]}: {value} = {conversion[1]}"]
@@ -205,7 +206,9 @@ def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
     if hint is datetime:
         return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
-        return "v.__class__ is not Decimal and v is not None", f"number(v, {name!r})"
+        return "v.__class__ is not Decimal and v is not None", f"known(v) or number(v, {name!r})"
+    if is_record(hint):
+        return ("v is not None", "v.to_record()") if name == _AT_ONCE else None
     if hint is Any or hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):
         return None
     return "v is not None", f"rate(v) if v.__class__ is dict else number(v, {name!r})"
@@ -217,7 +220,7 @@ def _defer_nested(cls: Any) -> None:
 
     A property takes the slot's name. The writable subclass has the slot itself.
     """
-    for name in [name for name, hint in _fields(cls).items() if is_record(hint)]:
+    for name in [name for name, hint in _fields(cls).items() if is_record(hint) and name != _AT_ONCE]:
         owner = next(base for base in cls.__mro__ if name in vars(base))
         found = vars(owner)[name]
         if not isinstance(found, property):

@@ -11,8 +11,8 @@ import typing
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, lru_cache, partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, Final
 
 import attrs
 
@@ -26,6 +26,9 @@ Hook = Callable[..., Any]
 Learn = Callable[[Any, Iterable[str]], None]
 Reader = Callable[[Any, str], Any]
 """Reads a value; the text names the field, for the error message."""
+
+NUMBERS: Final[dict[str, Decimal]] = {}
+"""Numbers that were read from text, a few hundred: the same exchange rates come all day."""
 
 
 class WrongType(Exception):
@@ -44,13 +47,14 @@ def number(value: Any, where: str) -> Decimal:
     if value.__class__ is int:
         return Decimal(value)
     if isinstance(value, str) and len(value) <= 100 and (found := _number_in(value)) is not None:
-        return found
+        if len(NUMBERS) >= 256:
+            NUMBERS.clear()
+        return NUMBERS.setdefault(value, found)
     return refuse(value, where, "a number")
 
 
-@lru_cache(maxsize=256)
 def _number_in(text: str) -> Decimal | None:
-    """Parse a finite number; None for other text. Cached: the same few exchange rates come all day."""
+    """Parse a finite number; None for other text."""
     if not text.isascii() or "_" in text:
         return None
     try:

@@ -13,7 +13,7 @@ import pytest
 from payments_async import models
 from payments_async._codec import decode
 from payments_async._codec.decode import UnreadableJSON
-from payments_async._codec.hooks import fields_of
+from payments_async._codec.hooks import NUMBERS, fields_of
 from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
 
 RECORDS = [
@@ -83,6 +83,13 @@ def test_a_number_told_as_text_keeps_its_own_digits() -> None:
     for text in ("1.0", "1.00", "1E+2", "100", "1.0"):
         found = decode.structure({"value": text}, ExchangeRate)
         assert str(found.value) == text
+
+
+def test_numbers_told_as_text_are_read_alike_however_many_came_before() -> None:
+    for number in (*range(600), 0):
+        found = decode.structure({"value": f"{number}.50"}, ExchangeRate)
+        assert str(found.value) == f"{number}.50"
+    assert len(NUMBERS) <= 256
 
 
 @pytest.mark.parametrize("cls", RECORDS)
