@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.wire import KEY, PAGE_ANSWER, PAYOUT_ANSWER, REFERENCE
+from benchmarks.wire import KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, REFERENCE
 from payments_async import Instrument, RateLimits
 
-__all__ = ["ARGUMENTS", "KEY", "PAGE_ANSWER", "PAYOUT_ANSWER", "UNPACED", "arguments"]
+__all__ = ["ARGUMENTS", "KEY", "LATER_ANSWER", "PAGE_ANSWER", "PAYOUT_ANSWER", "UNPACED", "arguments"]
 
 
 def arguments() -> dict[str, Any]:

@@ -91,6 +91,7 @@ def paths() -> dict[str, tuple[Path, int]]:
         "prepare": (lambda: client.payouts.prepare(**arguments()), 300),
         "read_answer": (lambda: inside.read(call, inside.CREATED), 300),
         "decode_one": (lambda: inside.read(inside.READ_ONE, inside.ONE), 300),
+        "decode_unknown": (lambda: inside.read(inside.READ_ONE, inside.LATER), 300),
         "decode_page": (lambda: inside.read(inside.READ_PAGE, inside.PAGE), 10),
         "gate": (through_gate, 1_000),
         "create": (lambda: done(client.payouts.create(**arguments())), 300),

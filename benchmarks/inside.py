@@ -8,9 +8,10 @@ from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from benchmarks.bodies import ARGUMENTS, KEY, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
+from benchmarks.bodies import ARGUMENTS, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
 from benchmarks.wire import PAYOUT_ID
 from payments_async import AsyncPayments, Page, Payout
+from payments_async._codec import decode
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._rate_limit.bucket import TokenBucket
 from payments_async._rate_limit.limiter import RateLimiter
@@ -22,7 +23,9 @@ URL = "http://127.0.0.1:9/v1"
 HEADERS = CIMultiDictProxy(
     CIMultiDict({"Content-Type": "application/json", "Date": "Sat, 21 Nov 2026 10:00:00 GMT"})
 )
-ONE, PAGE, EMPTY = (HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
+ONE, LATER, PAGE, EMPTY = (
+    HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, PAGE_ANSWER, b"")
+)
 CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
 READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(operations.PAYOUTS_LIST, {})
@@ -63,6 +66,12 @@ def read(call: Call, answer: HTTPResponse) -> Any:
     return found.value
 
 
+def decoded(body: bytes) -> Payout:
+    """The payout of an answer's bytes, with nothing of the request path."""
+    found: Payout = decode.usual_answer(body, Payout, page=False).data
+    return found
+
+
 def gate() -> RateLimiter:
     """A gate nobody ever waits at."""
     return RateLimiter(TokenBucket(UNPACED.writes, UNPACED.capacity("write")))
@@ -70,8 +79,9 @@ def gate() -> RateLimiter:
 
 def check() -> None:
     """That what is measured does what it should."""
-    one, page = read(READ_ONE, ONE), read(READ_PAGE, PAGE)
+    one, later, page = read(READ_ONE, ONE), read(READ_ONE, LATER), read(READ_PAGE, PAGE)
     assert isinstance(one, Payout)
+    assert later.extra == {"carrier": "MTN"}
     assert isinstance(page, Page)
     assert len(page.items) == 100
     assert one.amount is not None

@@ -92,6 +92,9 @@ _PAYOUT: dict[str, Any] = {
 }
 
 PAYOUT_ANSWER = json.dumps({"message": "Payout created.", "data": _PAYOUT}).encode()
+_LATER = {**{name: value for name, value in _PAYOUT.items() if name != "description"}, "carrier": "MTN"}
+LATER_ANSWER = json.dumps({"message": "Payout created.", "data": _LATER}).encode()
+"""With a field that the SDK does not know, and without one that it knows."""
 _PAGINATION = {
     "count": 100,
     "path": "https://api.service.test/v1/payouts",

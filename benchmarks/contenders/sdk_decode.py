@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks import inside
-from benchmarks.bodies import PAGE_ANSWER, PAYOUT_ANSWER
+from benchmarks.bodies import LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER
 from benchmarks.worker import serve
 
 
@@ -21,9 +21,10 @@ def timed(work: Callable[[], object], times: int) -> float:
 
 
 def both(what: str, times: int) -> dict[str, float]:
-    """One round: "one" or "page"."""
+    """One round: "one", "later" or "page"."""
     call, answer, body = {
         "one": (inside.READ_ONE, inside.ONE, PAYOUT_ANSWER),
+        "later": (inside.READ_ONE, inside.LATER, LATER_ANSWER),
         "page": (inside.READ_PAGE, inside.PAGE, PAGE_ANSWER),
     }[what]
     theirs = timed(lambda: json.loads(body), times)
