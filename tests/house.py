@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 71_800,
+    "shipped lines": 71_900,
     "test lines": 94_200,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
@@ -54,7 +54,7 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: steps for schedulers, engines and showing them, the life of a batch",
+    "shipped lines": "from 67,100: steps, engines, showing both, the life of a batch, unknown fields",
     "test lines": "from 90,600: the conformance suite of the engines; the life of a batch",
     "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
