@@ -93,10 +93,10 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
         uvloop.run(main())
 
 
-def framed(body: bytes, status: str = "200 OK") -> bytes:
+def framed(body: bytes, status: str = "200 OK", headers: tuple[str, ...] = ()) -> bytes:
     """A JSON answer, with its head."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    own = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    return "\r\n".join((*own, *headers, "\r\n")).encode() + body
 
 
 @contextmanager
@@ -115,10 +115,15 @@ def serving(serve: Callable[..., None], *arguments: object, backlog: int = 1024)
 
 
 @contextmanager
-def answering(body: bytes, status: str = "201 Created", core: int | None = SERVER_CORE) -> Iterator[str]:
+def answering(
+    body: bytes,
+    status: str = "201 Created",
+    core: int | None = SERVER_CORE,
+    headers: tuple[str, ...] = (),
+) -> Iterator[str]:
     """The base URL of a server that answers everything with `body`.
 
     It is held on a core beside the one where clients are measured; None lets it run anywhere.
     """
-    with serving(_serve, framed(body, status), core) as url:
+    with serving(_serve, framed(body, status, headers), core) as url:
         yield url

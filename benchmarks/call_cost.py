@@ -11,7 +11,7 @@ from benchmarks.answer_server import answering
 from benchmarks.figures import Figure
 from benchmarks.peers import Peers
 from benchmarks.suite import alone
-from benchmarks.wire import COMPLETION_ANSWER, PAYOUT_ANSWER
+from benchmarks.wire import COMPLETION_ANSWER, HEADERS, PAYOUT_ANSWER, REFUSAL
 from benchmarks.worker import Worker, started
 
 NAME = "call_cost"
@@ -111,19 +111,41 @@ def charted(found: Rounds) -> Iterator[Figure]:
     yield Figure.of(micros, "aiohttp by hand, 64 in flight, CPU a call", "µs")
 
 
+COUNTED: dict[str, tuple[str, str, Any]] = {
+    "each": ("each", "arguments made for each call", 0.47),
+    "before": ("each", "arguments made before", None),
+    "call": ("call", "the call, arguments made for each call", {1: 0.53, 64: 0.50}),
+    "call_before": ("call", "the call, arguments made before", {64: 0.45}),
+    "refused": ("refused", "the call, refused with a 422", 1.1),
+}
+"""What is counted in instructions: against which of aiohttp's, how it is described, and its target."""
+
+
+def counts() -> dict[str, int]:
+    """Instructions of one call of each, by name and number in flight."""
+    with ExitStack() as stack:
+        urls = [
+            stack.enter_context(answering(PAYOUT_ANSWER)),
+            stack.enter_context(answering(PAYOUT_ANSWER, headers=HEADERS)),
+            stack.enter_context(answering(REFUSAL, "422 Unprocessable Entity", headers=HEADERS)),
+        ]
+        return counting.counted(f"{CONTENDERS}.counted_calls", *urls)
+
+
 def instructions(quick: bool) -> Iterator[Figure]:
     """The same in instructions, which a busy machine does not change; none without valgrind."""
     if not counting.possible():
         return
-    with answering(PAYOUT_ANSWER) as url:
-        found = [counting.counted(f"{CONTENDERS}.counted_calls", url) for _ in range(1 if quick else 3)]
+    found = [counts() for _ in range(1 if quick else 3)]
     for in_flight in (1, 64):
-        for made, (way, goal) in {"each": WAYS[OURS], "before": WAYS[BEFORE]}.items():
-            ratios = [each[f"{made}/{in_flight}"] / each[f"aiohttp/{in_flight}"] for each in found]
+        for made, (hand, way, goals) in COUNTED.items():
+            goal = goals.get(in_flight) if isinstance(goals, dict) else goals
+            ratios = [each[f"{made}/{in_flight}"] / each[f"{hand}_aiohttp/{in_flight}"] for each in found]
             what = f"instructions of payouts.create over aiohttp by hand, {in_flight} in flight, {way}"
             yield Figure.of(ratios, what, target="P1" if goal else None, at_most=goal)
-        counts = [each[f"each/{in_flight}"] / 1_000 for each in found]
-        yield Figure.of(counts, f"payments-sdk, {in_flight} in flight", "thousand instructions a call")
+        for made, name in (("each", "payments-sdk"), ("call", "payments-sdk, the call")):
+            thousands = [each[f"{made}/{in_flight}"] / 1_000 for each in found]
+            yield Figure.of(thousands, f"{name}, {in_flight} in flight", "thousand instructions a call")
 
 
 def run(peers: Peers, *, quick: bool) -> list[Figure]:

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks import inside
-from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
+from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
-from payments_async import AsyncPayments
+from payments_async import AsyncPayments, UnprocessableError
 from payments_async._request.prepare import writing
 from payments_async._runtime import Timer
 from payments_async.params import operations
@@ -73,6 +73,15 @@ def done(coroutine: Coroutine[Any, Any, Any]) -> object:
     raise AssertionError("a hot path waited")
 
 
+def refused(client: AsyncPayments) -> None:
+    """A creation whose answer is a 422."""
+    try:
+        done(client.payouts.create(**call_arguments()))
+    except UnprocessableError:
+        return
+    raise AssertionError("not refused")
+
+
 def paths() -> dict[str, tuple[Path, int]]:
     """Each path, and how often it is done."""
     client = AsyncPayments(
@@ -80,6 +89,9 @@ def paths() -> dict[str, tuple[Path, int]]:
     )
     blocking = Payments(
         KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
+    )
+    refusing = AsyncPayments(
+        KEY, base_url=inside.URL, transport=inside.Stub(inside.REFUSED), limits=UNPACED, runtime=Standing()
     )
     call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=operations.PAYOUTS_CREATE)
     gate, clock = inside.gate(), Standing().monotonic
@@ -95,6 +107,8 @@ def paths() -> dict[str, tuple[Path, int]]:
         "decode_page": (lambda: inside.read(inside.READ_PAGE, inside.PAGE), 10),
         "gate": (through_gate, 1_000),
         "create": (lambda: done(client.payouts.create(**arguments())), 300),
+        "call": (lambda: done(client.payouts.create(**call_arguments())), 300),
+        "refused": (lambda: refused(refusing), 300),
         "blocking_create": (lambda: blocking.payouts.create(**arguments()), 300),
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from benchmarks.bodies import ARGUMENTS, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
-from benchmarks.wire import PAYOUT_ID
+from benchmarks.wire import PAYOUT_ID, REFUSAL
 from payments_async import AsyncPayments, Page, Payout
 from payments_async._codec import decode
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
@@ -27,6 +27,7 @@ ONE, LATER, PAGE, EMPTY = (
     HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, PAGE_ANSWER, b"")
 )
 CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
+REFUSED = HTTPResponse(422, HEADERS, REFUSAL)
 READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(operations.PAYOUTS_LIST, {})
 READ_NOTHING = reading(operations.custom("GET", "/nothing"), {})

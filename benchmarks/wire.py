@@ -33,6 +33,38 @@ BODY = body()
 """The same, made once."""
 
 
+def call_body() -> dict[str, Any]:
+    """The creation of `call`, the usual program's: a customer, and no reference."""
+    return {
+        "amount": 250.5,
+        "currency": "GHS",
+        "method": "mtn_momo_gh",
+        "instrument": {"type": "phone", "phone_number": "+233241234567", "country": "GH"},
+        "customer": {"first_name": "Ama", "last_name": "Mensah", "email": "ama@example.test"},
+        "metadata": {"batch": "2026-W47", "depot": "accra-central"},
+    }
+
+
+HEADERS = (
+    "Date: Fri, 20 Nov 2026 10:00:00 GMT",
+    "Server: nginx",
+    "Connection: keep-alive",
+    "Cache-Control: no-cache, private",
+    "X-RateLimit-Limit: 60000",
+    "X-RateLimit-Remaining: 59999",
+    "X-Request-Id: 5f0c3f0e-6f5b-4a35-9d0e-2f7c1d9e4b8a",
+)
+"""Headers of an answer besides its type and length: nine together, as many as a service sends."""
+
+REFUSAL = json.dumps(
+    {
+        "message": "The given data was invalid.",
+        "errors": {"instrument.phone_number": ["The phone number is not valid for this method."]},
+    }
+).encode()
+"""The body of a 422."""
+
+
 def _amount(value: float) -> dict[str, Any]:
     return {"value": value, "formatted": f"GHS {value:.2f}", "short": f"GHS {value:.0f}", "currency": "GHS"}
 

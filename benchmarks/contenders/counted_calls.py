@@ -1,4 +1,4 @@
-"""Whole calls over TCP under valgrind, ours and aiohttp by hand. `counted_calls URL`.
+"""Whole calls over TCP under valgrind, ours and aiohttp by hand. `counted_calls URL CALL REFUSED`.
 
 Connections are open, code is warm and the garbage collector has been frozen before anything is
 counted.
@@ -46,14 +46,17 @@ def count(counter: Counter, name: str, opening: AbstractAsyncContextManager[Call
         runner.run(opening.__aexit__(None, None, None))
 
 
-def main(base_url: str) -> None:
-    """Count all."""
+def main(base_url: str, call_url: str, refused_url: str) -> None:
+    """Count all; the answers of `call_url` have a service's headers, `refused_url` answers with a 422."""
     counter = Counter()
     assert counter.present, "to be run under valgrind"
+    urls = {"each": base_url, "before": base_url, "call": call_url, "call before": call_url}
+    urls["refused"] = refused_url
     for in_flight in IN_FLIGHT:
-        count(counter, "each", sdk_calls.opened(base_url, "each"), in_flight)
-        count(counter, "before", sdk_calls.opened(base_url, "before"), in_flight)
-        count(counter, "aiohttp", aiohttp_calls.opened(base_url), in_flight)
+        for made, url in urls.items():
+            count(counter, made.replace(" ", "_"), sdk_calls.opened(url, made), in_flight)
+        for made in ("each", "call", "refused"):
+            count(counter, f"{made}_aiohttp", aiohttp_calls.opened(urls[made], made), in_flight)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Ours: checked, keyed, paced, retried, typed. `sdk_calls URL [each|before] [asyncio|uvloop] [lean|plain]`.
 
-`each` makes a call's arguments anew, as programs do; `before` passes the same objects to every call.
+`each` makes a call's arguments anew, as programs do; `before` passes the same objects to every call. `call`
+and `call before` are the same with a customer and without a reference; `refused` expects an error.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
+from benchmarks.bodies import ARGUMENTS, CALL_ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.contenders.rounds import Call, on_loop, spent
 from benchmarks.worker import serve
-from payments_async import AsyncPayments
+from payments_async import APIStatusError, AsyncPayments
 from payments_async._http import transport
 
-MADE: dict[str, Callable[[], dict[str, Any]]] = {"each": arguments, "before": lambda: ARGUMENTS}
+MADE: dict[str, Callable[[], dict[str, Any]]] = {
+    "each": arguments,
+    "before": lambda: ARGUMENTS,
+    "call": call_arguments,
+    "call before": lambda: CALL_ARGUMENTS,
+    "refused": call_arguments,
+}
 
 
 @asynccontextmanager
@@ -24,7 +31,15 @@ async def opened(base_url: str, made: str = "each") -> AsyncIterator[Call]:
     """An open client's call."""
     make = MADE[made]
     async with AsyncPayments(KEY, base_url=base_url, limits=UNPACED) as client:
-        yield lambda: client.payouts.create(**make())
+
+        async def refused() -> None:
+            try:
+                await client.payouts.create(**make())
+            except APIStatusError:
+                return
+            raise AssertionError("not refused")
+
+        yield refused if made == "refused" else lambda: client.payouts.create(**make())
 
 
 async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[str, Any]:
