@@ -26,7 +26,7 @@ from ..errors import (
 from ..models import Amount, Payout, Verdict
 from ..models._response import is_replayed
 from ..models.lists import proves_end
-from ..params import PreparedRequest
+from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import Operation
 from . import error_responses
 from .prepare import Call
@@ -303,8 +303,15 @@ def _agrees(value: Any, asked: Any) -> bool:
         and amount is not None
         and amount.value == asked.amount
         and amount.currency == asked.currency
-        and (not isinstance(value, Payout) or value.reference in (None, asked.reference))
+        and (not isinstance(value, Payout) or _agree(value.reference, asked))
     )
+
+
+def _agree(reference: str | None, asked: Any) -> bool:
+    """Return whether a payout's reference is clearly the one asked for, if one was."""
+    if reference is None or reference == asked.reference:
+        return True
+    return asked.reference is None and isinstance(asked, PayoutRequest)
 
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
