@@ -6,8 +6,6 @@ The limit holds for the decompressed size too, so a small body that inflates wit
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from operator import methodcaller
 from typing import Final, Protocol
 
 from aiohttp import StreamReader
@@ -98,26 +96,25 @@ _CONTENT_LENGTH: Final = istr("Content-Length")
 
 
 async def read_answer(
-    status: int,
-    headers: CIMultiDictProxy[str],
-    content: StreamReader,
-    limit: int,
-    at_hand: Callable[[StreamReader], bytes] = methodcaller("read_nowait"),
+    status: int, headers: CIMultiDictProxy[str], content: StreamReader, limit: int
 ) -> HTTPResponse:
-    """Read and decompress a body of at most `limit` bytes; `at_hand` takes one that has arrived whole.
+    """Read and decompress a body of at most `limit` bytes.
 
     Raises:
         TransportError: `too_large`, or `protocol` for a malformed answer.
     """
-    if status == 101:
-        raise TransportError("protocol", "the server wants to switch protocols")
     declared = headers.get(_CONTENT_LENGTH)
     if declared is not None and int(declared) > limit:
         raise TransportError("too_large", "the answer is declared longer than the limit")
-    if content.is_eof():  # the body came with its head, as most do
-        body = _within(at_hand(content), limit)
-    else:
-        body = await _read(content, limit)
+    body = content.read_nowait() if content.is_eof() else await _read(content, limit)
+    return whole_answer(status, headers, body, limit)
+
+
+def whole_answer(status: int, headers: CIMultiDictProxy[str], body: bytes, limit: int) -> HTTPResponse:
+    """Make the answer of a body that has arrived. Raises as `read_answer`."""
+    if status == 101:
+        raise TransportError("protocol", "the server wants to switch protocols")
+    _within(body, limit)
     if _CONTENT_ENCODING in headers:
         body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
     return HTTPResponse(status, headers, body)

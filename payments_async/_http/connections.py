@@ -51,6 +51,12 @@ def abort(connection: Connection) -> None:
         transport.abort()
 
 
+def end(connection: Connection) -> None:
+    """Abort a connection, and take it from aiohttp's."""
+    abort(connection)  # no TLS closing message to a peer that may be silent
+    connection.close()
+
+
 def receive_less(transport: BaseTransport | None) -> None:
     """Make asyncio's own event loop read this connection into a smaller buffer."""
     if type(transport) is _STOCK:
@@ -85,8 +91,7 @@ class IdleConnections:
             connection, protocol, since = ready.pop()
             if is_fresh(protocol) and self._runtime.monotonic() - since < LONGEST:
                 return connection
-            abort(connection)  # no TLS closing message to a peer that may be silent
-            connection.close()
+            end(connection)
         return None
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:

@@ -27,82 +27,90 @@ from aiohttp import ClientRequest, ClientSession, StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection, TCPConnector
+from aiohttp.http_parser import RawResponseMessage
 from yarl import URL
 
-from .body import read_answer
-from .connections import IdleConnections, abort, check_fresh, receive_less
+from .body import read_answer, whole_answer
+from .connections import IdleConnections, check_fresh, end, receive_less
 from .head import serialize
-from .session import REQUEST, RESOLVE_HOST, SessionSender
+from .session import REQUEST, RESOLVE_HOST
 from .types import HTTPRequest, HTTPResponse, TransportError, withheld
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp reads without pausing the connection."""
 
+RawAnswer = tuple[RawResponseMessage, StreamReader]
+"""An answer's head and its body, as aiohttp reads them."""
+
 
 class DirectSender:
-    """Sends over the connections of one session; through the session itself when aiohttp is patched."""
+    """Sends over the connections of one session, step by step: the transport awaits between them."""
 
     def __init__(self, session: ClientSession, idle: IdleConnections) -> None:
         self._session = session
-        self._idle = idle
-        self._session_sender = SessionSender(None)
+        self.idle = idle
 
-    async def exchange(self, url: URL, request: HTTPRequest, limit: int) -> HTTPResponse:
-        """Send a request and read its answer of at most `limit` bytes."""
-        if is_patched():
-            return await self._session_sender.exchange(self._session, url, request, limit)
-        ready = self._idle.take(url)
-        connection = await self._connect(url) if ready is None else ready
-        try:
-            protocol = connection.protocol
-            assert protocol is not None
-            if ready is None:
-                check_fresh(protocol)
-                receive_less(protocol.transport)
-            _expect_answer(protocol, request)
-            written = serialize(url, request)
-            if request.may_send is not None and request.is_withheld:  # the usual request pays for no call
-                connection.release()  # before it is closed below
-                raise withheld()
-            _write(protocol, written, request)
-            message, content = await protocol.read()
-            while 100 <= message.code < 200 and message.code != 101:  # informational
-                message, content = await protocol.read()
-            is_whole = content.is_eof()
-            answer = await read_answer(message.code, message.headers, content, limit, _at_hand)
-        except BaseException:
-            abort(connection)
-            connection.close()
-            raise
-        if is_whole and not message.should_close:
-            self._idle.keep(connection, protocol)
-        else:
-            connection.release()
-        return answer
-
-    async def _connect(self, url: URL) -> Connection:
+    async def connect(self, url: URL) -> Connection:
         """Take a connection of aiohttp's pool, or open a new one."""
         connector = self._session.connector
         if connector is None or connector.closed:
             raise TransportError("connect", "the connections were closed")
-        return await connector.connect(_destination(url), [], self._session.timeout)
+        connection = await connector.connect(_destination(url), [], self._session.timeout)
+        try:
+            check_fresh(connection.protocol)
+        except BaseException:
+            end(connection)
+            raise
+        receive_less(connection.transport)
+        return connection
 
+    def write(self, connection: Connection, start: str, request: HTTPRequest) -> ResponseHandler:
+        """Mark a request as sent, and write it. After a slow large body, close the connection."""
+        protocol = connection.protocol
+        assert protocol is not None
+        # A new parser for the answer, so that bytes that came without a request are forgotten.
+        protocol.set_response_params(
+            skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
+        )
+        message = serialize(start, request)
+        if request.may_send is not None and request.is_withheld:  # the usual request pays for no call
+            connection.release()  # before it is aborted
+            raise withheld()
+        transport = protocol.transport
+        assert transport is not None
+        request.sent, request.connection = True, transport
+        transport.write(message)
+        if len(message) > _SMALL and protocol.writing_paused:
+            protocol.force_close()
+        return protocol
 
-def _expect_answer(protocol: ResponseHandler, request: HTTPRequest) -> None:
-    """Make a new parser for the answer, so that bytes that came without a request are forgotten."""
-    protocol.set_response_params(
-        skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
-    )
+    def usual(
+        self, connection: Connection, protocol: ResponseHandler, answer: RawAnswer, limit: int
+    ) -> HTTPResponse | None:
+        """Take an answer whose body came with its head, as most do; None for another: see `read`."""
+        message, content = answer
+        status = message.code
+        if not content.is_eof() or status < 200:
+            return None
+        response = whole_answer(status, message.headers, _at_hand(content), limit)
+        if message.should_close:
+            connection.release()
+        else:
+            self.idle.keep(connection, protocol)
+        return response
 
-
-def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
-    """Mark the request as sent, and write it. After a slow large body, close the connection."""
-    transport = protocol.transport
-    assert transport is not None
-    request.sent, request.connection = True, transport
-    transport.write(message)
-    if len(message) > _SMALL and protocol.writing_paused:
-        protocol.force_close()
+    async def read(
+        self, connection: Connection, protocol: ResponseHandler, answer: RawAnswer, limit: int
+    ) -> HTTPResponse:
+        """Skip informational answers, and read one of at most `limit` bytes that comes in pieces."""
+        message, content = answer
+        while 100 <= message.code < 200 and message.code != 101:
+            message, content = answer = await protocol.read()
+            if (response := self.usual(connection, protocol, answer, limit)) is not None:
+                return response
+        response = await read_answer(message.code, message.headers, content, limit)
+        connection.release()
+        return response
 
 
 def _at_hand(content: StreamReader) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 from yarl import URL
 
 from .addresses import PROXY_RULE, is_address, is_host
-from .types import HTTPRequest
+from .types import HTTPRequest, Secret
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that need no `Content-Length` when there is no body."""
@@ -21,6 +21,7 @@ BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _METHOD: Final = re.compile(r"[A-Z]+")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL: Final = "a header's value holds a control character"
 _FRAMING: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"}
 )
@@ -57,37 +58,63 @@ def check_proxy(proxy: str) -> None:
         raise ValueError(PROXY_RULE)
 
 
-def check_head(request: HTTPRequest) -> None:
-    """Refuse a method or header that could end a header early or contradict the message's framing.
+@lru_cache(maxsize=256)
+def target(method: str, url: str) -> tuple[URL, str]:
+    """The address of a request, and the first two lines of its head. Cached for the next request to it.
 
     Raises:
-        ValueError: a method or header name that is not a token, a value with a control character, or a
-            header that is the transport's to set.
+        ValueError: as `address`; or the method is no token.
     """
-    if not "".join(request.headers.values()).isprintable() and _holds_control(request.headers):
-        raise ValueError("a header's value holds a control character")
-    _check_names(request.method, tuple(request.headers))
+    if _METHOD.fullmatch(method) is None:
+        raise ValueError("a request's method is upper-case letters")
+    to = address(url)
+    return to, f"{method} {to.raw_path_qs} HTTP/1.1\r\nHost: {to.host_port_subcomponent}\r\n"
 
 
-def _holds_control(headers: Mapping[str, str]) -> bool:
-    return _FORBIDDEN.search("".join(headers.values())) is not None
+def check_head(request: HTTPRequest) -> None:
+    """Refuse a header that could end early or contradict the message's framing. Common ones: once.
+
+    Raises:
+        ValueError: a header name that is not a token, a value with a control character, or a header that is
+            the transport's to set.
+    """
+    common, problem = request.common, None
+    if common is None:
+        problem = _fault(request.headers)
+    elif common.lines is None and (problem := _fault(common.headers)) is None:
+        common.lines = Secret(_lines(common.headers) + (f"{common.own}: " if common.own else ""))
+    if problem or _holds_control(request.own):
+        raise ValueError(problem or _CONTROL)
+
+
+def _fault(headers: Mapping[str, str]) -> str | None:
+    """The fault of some headers. Tracebacks print locals, so nothing is raised where they hold a secret."""
+    return _CONTROL if any(map(_holds_control, headers.values())) else _fault_of_names(tuple(headers))
+
+
+def _holds_control(value: str) -> bool:
+    return not value.isprintable() and _FORBIDDEN.search(value) is not None
 
 
 @lru_cache(maxsize=64)
-def _check_names(method: str, names: tuple[str, ...]) -> None:
-    if _METHOD.fullmatch(method) is None:
-        raise ValueError("a request's method is upper-case letters")
-    for name in names:
-        if _NAME.fullmatch(name) is None or name.lower() in _FRAMING:
-            raise ValueError("a header's name is not a token, or names what the transport sets itself")
+def _fault_of_names(names: tuple[str, ...]) -> str | None:
+    if all(_NAME.fullmatch(name) and name.lower() not in _FRAMING for name in names):
+        return None
+    return "a header's name is not a token, or names what the transport sets itself"
 
 
-def serialize(url: URL, request: HTTPRequest) -> bytes:
-    """Write the bytes that aiohttp would: Host first, then the request's headers, then the length."""
-    body = request.body
-    lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    lines += map(": ".join, request.headers.items())
-    if body is not None or request.method not in BODILESS:
-        lines.append(f"Content-Length: {len(body or b'')}")
-    head = "\r\n".join([*lines, "\r\n"]).encode()
-    return head + body if body else head
+def serialize(start: str, request: HTTPRequest) -> bytes:
+    """Write the bytes that aiohttp would: `target`'s lines, the request's headers, the length."""
+    common, body = request.common, request.body
+    if common is None or common.lines is None:
+        lines = _lines(request.headers)
+    else:
+        lines = "".join((common.lines, request.own, "\r\n")) if common.own else common.lines
+    if body is None and request.method in BODILESS:
+        return "".join((start, lines, "\r\n")).encode()
+    body = body or b""
+    return "".join((start, lines, "Content-Length: ", str(len(body)), "\r\n\r\n")).encode() + body
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])

@@ -22,8 +22,7 @@ import asyncio
 import contextlib
 import ssl
 from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncGenerator
 from typing import Final
 from weakref import WeakSet, finalize
 
@@ -34,15 +33,15 @@ from aiohttp import (
     TCPConnector,
     ThreadedResolver,
 )
-from yarl import URL
+from aiohttp.connector import Connection
 
 from .._runtime import Runtime, after_fork_in_child, event_loop
 from . import certificates
-from .connections import LONGEST, REST, IdleConnections
+from .connections import LONGEST, REST, IdleConnections, end
 from .deadlines import Deadlines, Verdict
-from .direct import DirectSender, is_supported
+from .direct import DirectSender, is_patched, is_supported
 from .failures import describe
-from .head import address, check_head, check_proxy
+from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
 from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
 
@@ -50,20 +49,50 @@ MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 
-Exchange = Callable[[URL, HTTPRequest, int], Awaitable[HTTPResponse]]
-"""Sends a request on a connection and reads the answer, up to a number of bytes."""
+class Slots:
+    """How many requests may be under way: taken without awaiting while one is free and nobody waits."""
+
+    __slots__ = ("_free", "_queue", "_waiting")
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._waiting = 0
+        self._queue = asyncio.Semaphore(0)
+
+    def take(self) -> bool:
+        """Take a slot; False when there is none."""
+        if self._free:
+            self._free -= 1
+            return True
+        return False
+
+    async def wait(self) -> None:
+        """Take a slot when it is this caller's turn."""
+        self._waiting += 1
+        try:
+            await self._queue.acquire()
+        finally:
+            self._waiting -= 1
+
+    def release(self) -> None:
+        """Give a slot back, to the first who waits."""
+        if self._waiting:
+            self._queue.release()
+        else:
+            self._free += 1
 
 
 class LoopConnections:
-    """The connections of one event loop, their semaphore, and the deadlines of its attempts."""
+    """The connections of one event loop, their slots, and the deadlines of its attempts."""
 
-    __slots__ = ("closing", "deadlines", "exchange", "idle", "keeper", "session", "slots")
+    __slots__ = ("closing", "deadlines", "direct", "idle", "keeper", "session", "slots")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
         self.idle = IdleConnections(runtime)
-        self.exchange: Exchange = DirectSender(session, self.idle).exchange
-        self.slots = asyncio.Semaphore(max_connections)
+        self.direct: DirectSender | None = None
+        """Sends without aiohttp's requests and responses, where that is possible."""
+        self.slots = Slots(max_connections)
         self.deadlines = Deadlines(runtime)
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
@@ -157,24 +186,36 @@ class AiohttpTransport:
             ValueError: the method, address or a header is invalid; nothing was sent.
             ConfigurationError: no asyncio event loop runs.
         """
-        url = address(request.url)
+        url, start = target(request.method, request.url)
         check_head(request)
         loop = _get_running_loop() or event_loop()
         opened = self._loops.get(loop) or await self._open(loop)
-        deadline = opened.deadlines.start(request.timeout, loop)
+        slots, direct, limit = opened.slots, opened.direct, self._max_body
+        connection: Connection | None = None
         outcome: HTTPResponse | BaseException
+        deadline = opened.deadlines.start(request.timeout, loop)
         try:
-            await opened.slots.acquire()
+            if not slots.take():
+                await slots.wait()
             try:
                 deadline.kind = "timeout"
-                outcome = await opened.exchange(url, request, self._max_body)
+                if direct is None or is_patched():
+                    outcome = await self._sessions.exchange(opened.session, url, request, limit)
+                else:
+                    connection = direct.idle.take(url) or await direct.connect(url)
+                    protocol = direct.write(connection, start, request)
+                    answer = await protocol.read()
+                    usual = direct.usual(connection, protocol, answer, limit)
+                    outcome = usual or await direct.read(connection, protocol, answer, limit)
             except ClientConnectorCertificateError as exc:
                 where = None if self._is_proxied else url
                 outcome = await certificates.refusal(exc, where, self._runtime.now)
             finally:
-                opened.slots.release()
+                slots.release()
         except BaseException as exc:
             outcome = exc
+            if connection is not None:
+                end(connection)
         verdict = deadline.stop()
         if isinstance(outcome, HTTPResponse):
             return outcome
@@ -196,8 +237,8 @@ class AiohttpTransport:
         )
         session = self._sessions.session(connector, self._timeout)
         opened = self._loops[loop] = LoopConnections(session, self._max_connections, self._runtime)
-        if not (self._is_direct and is_stock(session)):
-            opened.exchange = partial(self._sessions.exchange, session)
+        if self._is_direct and is_stock(session):
+            opened.direct = DirectSender(session, opened.idle)
         await anext(opened.keeper)
         await self._drop_closed()
         return opened

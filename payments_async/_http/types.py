@@ -58,6 +58,18 @@ class Connection(Protocol):
         """Close at once."""
 
 
+class CommonHeaders:
+    """Headers that many requests have in common; `own` names one more, whose value each request has."""
+
+    __slots__ = ("headers", "lines", "own")
+
+    def __init__(self, headers: Mapping[str, str], own: str | None) -> None:
+        self.headers = headers
+        self.own = own
+        self.lines: Secret | None = None
+        """These headers as they are sent, once the transport has checked them."""
+
+
 @attrs.define(eq=False)
 class HTTPRequest:
     """One attempt to send one request. `sent` becomes true before the first byte is sent."""
@@ -65,7 +77,7 @@ class HTTPRequest:
     method: str
     url: str
     """Absolute, already percent-encoded."""
-    headers: dict[str, str] = attrs.field(repr=False)
+    _headers: dict[str, str] | None = attrs.field(repr=False, alias="headers")
     body: bytes | None = attrs.field(repr=False)
     timeout: float
     """Seconds for the whole attempt: connection, request, answer."""
@@ -74,6 +86,24 @@ class HTTPRequest:
     """The connection that carried the request; None when the transport does not say."""
     may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
     """Asked right before the first byte is sent; must not raise. False: the attempt fails as `withheld`."""
+
+    common: CommonHeaders | None = attrs.field(default=None, repr=False)
+    """In place of headers."""
+    own: str = attrs.field(default="", repr=False)
+    """The request's own value for the header that `common.own` names."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that are sent; made when asked for, since the transport does without."""
+        if (common := self.common) is not None:
+            last = {} if common.own is None else {common.own: self.own}
+            self._headers, self.common = {**common.headers, **last}, None
+        assert self._headers is not None
+        return self._headers
+
+    @headers.setter
+    def headers(self, headers: dict[str, str]) -> None:
+        self._headers, self.common = headers, None
 
     @property
     def is_withheld(self) -> bool:

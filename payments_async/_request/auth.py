@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from .._http.addresses import is_address, is_host
-from .._http.types import Secret
+from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError
 from ..models._masking import mask_key
 
@@ -39,6 +39,8 @@ class SecretKey:
     """Distinguishes keys without revealing them."""
     authorization: Secret = attrs.field(repr=False)
     """Value of the `Authorization` header."""
+    common: dict[tuple[str, bool], CommonHeaders] = attrs.field(factory=dict, init=False, repr=False)
+    """The headers of its requests, by user agent and whether they write."""
 
 
 KeySource = Callable[[], SecretKey]

@@ -17,7 +17,7 @@ from .._attrs import maker
 from .._codec import encode
 from .._emitter import warn_caller
 from .._http.addresses import same_service
-from .._http.types import HTTPRequest
+from .._http.types import CommonHeaders, HTTPRequest
 from .._validation import rules, tables
 from ..errors import InvalidRequest, PaymentsError, ResponseMismatch
 from ..models import Record
@@ -283,10 +283,16 @@ def make_request(
     timeout = call.timeout or settings.timeout
     if deadline is not None:
         timeout = min(timeout, max(deadline - now, 0.001))
-    headers = _headers(call, settings, key)
-    body = None if call.prepared is None else call.prepared.body
-    url = settings.base_url + call.path
-    return HTTPRequest(call.operation.method, url, headers, body, timeout, may_send=call.may_send)
+    method, url, prepared = call.operation.method, settings.base_url + call.path, call.prepared
+    agent, writes = settings.user_agent, prepared is not None
+    common = key.common.get((agent, writes)) or _common(key, agent, writes=writes)
+    body, own = (None, "") if prepared is None else (prepared.body, prepared.idempotency_key)
+    request = HTTPRequest(method, url, None, body, timeout, may_send=call.may_send, common=common, own=own)
+    if call.headers:  # the caller's replace ours of the same name, whatever their case
+        theirs = {name.lower() for name in call.headers}
+        ours = {name: value for name, value in request.headers.items() if name.lower() not in theirs}
+        request.headers = {**ours, **call.headers}
+    return request
 
 
 def is_sent(request: HTTPRequest | None) -> bool:
@@ -300,21 +306,18 @@ def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None
         request.connection.abort()
 
 
-def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:
-    """Our headers; the caller's replace those of the same name, whatever their case."""
+def _common(key: SecretKey, user_agent: str, *, writes: bool) -> CommonHeaders:
+    """The headers of a key's requests."""
     headers: dict[str, str] = {
         "Authorization": key.authorization,
-        "User-Agent": settings.user_agent,
+        "User-Agent": user_agent,
         "Accept": "application/json",
-        "Accept-Encoding": "gzip" if call.prepared is None else "identity",
+        "Accept-Encoding": "identity" if writes else "gzip",
     }
-    if call.prepared is not None:
+    if writes:
         headers["Content-Type"] = "application/json"
-        headers[idempotency.HEADER] = call.prepared.idempotency_key
-    if not call.headers:
-        return headers
-    theirs = {name.lower() for name in call.headers}
-    return {**{name: value for name, value in headers.items() if name.lower() not in theirs}, **call.headers}
+    common = CommonHeaders(headers, idempotency.HEADER if writes else None)
+    return key.common.setdefault((user_agent, writes), common)
 
 
 def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._http.head import address, check_head, check_proxy
+from payments_async._http.head import address, check_head, check_proxy, target
 from payments_async._http.types import HTTPRequest
 
 
@@ -41,8 +41,11 @@ def test_an_address_unfit_for_a_request_line_is_refused(url: str) -> None:
     assert "secr" not in str(caught.value)
 
 
-def head(headers: dict[str, str], method: str = "POST") -> HTTPRequest:
-    return HTTPRequest(method, "https://api.example.com/v1", headers, None, 1)
+URL = "https://api.example.com/v1"
+
+
+def head(headers: dict[str, str]) -> HTTPRequest:
+    return HTTPRequest("POST", URL, headers, None, 1)
 
 
 @pytest.mark.parametrize("value", ["secret\r\nX: y", "secret\n", "\rsecret", "sec\x00ret", "secret\x7f"])
@@ -63,7 +66,7 @@ def test_a_name_that_is_no_token_or_frames_the_message_is_refused(name: str) -> 
 @pytest.mark.parametrize("method", ["", "post", "GET /x", "GET\r\n"])
 def test_a_method_that_is_no_token_is_refused(method: str) -> None:
     with pytest.raises(ValueError, match="method"):
-        check_head(head({}, method))
+        target(method, URL)
 
 
 def test_ordinary_headers_pass() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import logging
+import pickle
 import traceback
 import weakref
 from asyncio import selector_events
 
+import attrs
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportError
+from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
 from tests.http.conftest import BOTH
 from tests.http.requests import KEY, cut_short, get, make_request
 from tests.support.rawserver import Drip, RawServer, Script, Step
@@ -82,6 +85,29 @@ async def test_a_refused_header_shows_no_key(transport: AiohttpTransport) -> Non
     request.headers["Authorization"] = KEY + "\n"
     with pytest.raises(ValueError, match="control character") as caught:
         await transport.send(request)
+    assert KEY.split()[1] not in everything(caught.value)
+
+
+async def test_common_headers_show_no_key_once_they_are_written(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    common = CommonHeaders({"Authorization": Secret(KEY)}, "X-Idempotency-Key")
+    request = HTTPRequest("POST", server.url("/"), None, b"{}", 60, common=common, own="key-12345678")
+    await transport.send(request)
+    assert common.lines is not None
+    assert KEY.encode() in server.requests[0]
+    shown = f"{request!r} {common!r} {common.headers!r} {common.lines!r} {copy.deepcopy(common).lines!r}"
+    assert KEY.split()[1] not in shown
+    with pytest.raises(TypeError, match="a secret is written to no file"):
+        pickle.dumps(common)
+    with pytest.raises(TypeError, match="__dict__"):
+        vars(common)
+    with pytest.raises(ValueError, match="control character") as caught:
+        await transport.send(attrs.evolve(request, headers=None, common=common, own="key\r\nX: y"))
+    assert KEY.split()[1] not in everything(caught.value)
+    unsafe = CommonHeaders({"Authorization": Secret(KEY + "\n")}, None)
+    with pytest.raises(ValueError, match="control character") as caught:
+        await transport.send(attrs.evolve(request, common=unsafe))
     assert KEY.split()[1] not in everything(caught.value)
 
 

@@ -11,7 +11,7 @@ from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import HTTPRequest, Secret, TransportError
+from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import KEY, get, idle_connections_lost, make_request
 from tests.support.rawserver import OK, RawServer, Step
@@ -54,6 +54,25 @@ async def test_each_way_writes_the_request_and_nothing_else(
     method, target, headers, body = CASES[case]
     await transport.send(HTTPRequest(method, server.url(target), headers, body, 60))
     assert server.requests == [expected(method, target, headers, body, server.port)]
+
+
+@pytest.mark.parametrize("own", ["X-Idempotency-Key", None])
+async def test_common_headers_go_out_like_a_requests_own(
+    own: str | None, server: RawServer, transport: AiohttpTransport
+) -> None:
+    common = CommonHeaders({name: HEADERS[name] for name in ("Authorization", "Accept")}, own)
+    for number in range(3):
+        request = HTTPRequest(
+            "POST", server.url("/"), None, b"{}", 60, common=common, own=f"key-{number}" if own else ""
+        )
+        if number == 1:
+            request.headers["X-Note"] = "added"
+        if number == 2:
+            request.headers = {**request.headers, "Accept": "replaced"}
+        await transport.send(request)
+    sent = [{**common.headers, **({own: f"key-{number}"} if own else {})} for number in range(3)]
+    wanted = [sent[0], sent[1] | {"X-Note": "added"}, sent[2] | {"Accept": "replaced"}]
+    assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
 
 
 async def test_requests_one_after_another_share_a_connection(
