@@ -20,6 +20,9 @@ Mask = Callable[[str], str]
 
 # A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
 _PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
+_NUMBER = r"\+?\d[\d \-]{5,}\d"
+"""The part of `_PERSONAL` that may be in a text without an @."""
+_DIGITS = frozenset("0123456789")
 _SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 _SHORTEST = 3
 """Least characters of a text of the request that is masked as personal data."""
@@ -155,14 +158,28 @@ def _inside(name: str, key: str) -> str:
 
 def masking(call: Call) -> Mask:
     """Make the function that masks keys, account data and a request's own values in a text from outside."""
-    own = _own_pattern(_own_texts(_object(call.prepared.body if call.prepared else b"")))
+    own = _own_texts(_object(call.prepared.body if call.prepared else b""))
 
     def mask(text: str) -> str:
         # cut again at the end, so that no half of a value stays there; keys first, as they hold digits
-        text = without_keys(text[:20_000])[:2000]
-        return clean(re.sub(_PERSONAL, HIDDEN, own.sub(HIDDEN, text) if own else text))[:1000]
+        masked = without_keys(text[:20_000])[:2000]
+        if pattern := _own_pattern(_present(own, masked)):
+            masked = pattern.sub(HIDDEN, masked)
+        if "@" in masked:
+            masked = re.sub(_PERSONAL, HIDDEN, masked)
+        elif not (masked.isascii() and _DIGITS.isdisjoint(masked)):
+            masked = re.sub(_NUMBER, HIDDEN, masked)
+        return (masked if masked == text and text.isprintable() else clean(masked))[:1000]
 
     return mask
+
+
+def _present(texts: Iterable[str], text: str) -> Iterable[str]:
+    """Those of some texts that a text may hold in any case: their pattern is new for nearly every request."""
+    if not text.isascii():  # there a letter may have another, such as ſ for s
+        return texts
+    lowered = text.lower()
+    return [own for own in texts if not own.isascii() or own.lower() in lowered]
 
 
 def _own_texts(request: Mapping[str, Any]) -> set[str]:

@@ -52,7 +52,7 @@ class CallHistory:
     """The attempts of one call."""
 
     __slots__ = (
-        *("_clock", "attempts", "call", "deadline", "doubtful", "first_answered"),
+        *("_clock", "_first", "attempts", "call", "deadline", "doubtful"),
         *("number", "resumed", "retries", "started", "store_outage", "store_waited"),
     )
 
@@ -72,8 +72,7 @@ class CallHistory:
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0
-        self.first_answered: float | None = None
-        """The service's time at the answer to the request's first attempt, seconds since 1970."""
+        self._first: AttemptResult | None = None
         self.store_waited = 0.0
         """Seconds for which the call waited at limiters whose store could not be reached."""
         self.store_outage = ""
@@ -101,9 +100,16 @@ class CallHistory:
             self.doubtful += 1
 
     def date(self, result: AttemptResult) -> None:
-        """Note the service's time of an answer, if it is the one to the request's first attempt."""
+        """Note an answer for its date, if it is the one to the request's first attempt."""
         if len(self.attempts) == 1 and not self.call.sent_before:
-            self.first_answered = answer_time(result.headers or getattr(result.error, "headers", {}))
+            self._first = result
+
+    @property
+    def first_answered(self) -> float | None:
+        """The service's time at the answer to the request's first attempt, seconds since 1970."""
+        if (first := self._first) is None:
+            return None
+        return answer_time(first.headers or getattr(first.error, "headers", {}))
 
     @property
     def unknown(self) -> bool:

@@ -93,7 +93,9 @@ def without_keys(text: str) -> str:
     if "sk_" in lowered:
         text = re.sub(_KEYS, rf"sk_\1_{HIDDEN}", text)
     if _OWN_KEYS:
-        plain = re.sub(_ESCAPED, lambda found: chr(int(found[1] or found[2], 16)), lowered)
+        plain = lowered
+        if "%" in plain or "\\" in plain:
+            plain = re.sub(_ESCAPED, lambda found: chr(int(found[1] or found[2], 16)), plain)
         plain = (plain if plain.isascii() else plain.translate(_FULL_WIDTH)).lower()
         for mask in tuple(_OWN_KEYS.values()):
             text = mask(text, plain)

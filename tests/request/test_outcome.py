@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as some
 from payments_async import errors, models
 from payments_async._codec.encode import encode
 from payments_async._http.types import FailureKind, TransportError
+from payments_async._request.error_responses import _PERSONAL, _own_pattern, masking
 from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call
+from payments_async.models._masking import HIDDEN, clean, without_keys
 from payments_async.params import PayoutRequest, operations
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
 from tests.support.scripted import answer
@@ -241,3 +244,18 @@ def test_an_answer_is_held_against_a_request_at_hand_as_against_its_bytes(
 
 def differences(found: AttemptResult) -> Any:
     return found.error and (type(found.error), getattr(found.error, "differences", None))
+
+
+OWN = ("Ama Mensah", "+233241234567", "ama@example.test", "Kaſim", "Amo")
+WORDS = some.sampled_from(
+    (*OWN, "KASIM", "kasim", "AMO", "amount", "12 34-56 7", "٣٣٣٣٣٣٣", "1234567@x", "a@b")
+)
+
+
+@given(some.lists(WORDS | some.text("aA@%\\\x1b \n3ſK", max_size=8), max_size=6).map(" ".join))
+def test_a_text_is_masked_as_if_each_expression_were_put_to_it(text: str) -> None:
+    customer = dict(zip(("first_name", "last_name", "phone", "email", "city"), OWN, strict=True))
+    mask = masking(write(PAYOUT.operation, body=json.dumps({"customer": customer}).encode(), reference=None))
+    pattern = _own_pattern(OWN)
+    assert pattern is not None
+    assert mask(text) == clean(re.sub(_PERSONAL, HIDDEN, pattern.sub(HIDDEN, without_keys(text))))
