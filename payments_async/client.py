@@ -110,8 +110,8 @@ class AsyncPayments:
         """Check the options; nothing is sent.
 
         Args:
-            api_key: the project's secret key, or a callable that gives it for each request (rotation
-                without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
+            api_key: the project's secret key, or a callable that gives it, asked once a call and again for a
+                retry (rotation without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
             base_url: the service's address, ending in /v1; `PAYMENTS_BASE_URL` when absent.
             environment: "sandbox" or "live"; a key of the other one is refused.
             timeout: seconds for each attempt.
@@ -277,8 +277,9 @@ class AsyncPayments:
         operation, record = prepare.unlisted(method, path, result, limit)
         arguments = prepare.with_params(operation, json, params, options)
         if operation.writes:
-            prepared = self._pipeline.prepare(operation, json, arguments)
-            call = prepare.writing(prepared, arguments, operation=operation, record=record)
+            key = self._internal.key()
+            prepared = self._pipeline.prepare(operation, json, arguments, key=key)
+            call = prepare.writing(prepared, arguments, operation=operation, record=record, key=key)
             return await self._pipeline.send(call, arguments)
         return await self._pipeline.run(prepare.reading(operation, arguments, record=record))
 
@@ -317,9 +318,9 @@ class AsyncPayments:
                 service's time is not known, or says that the key may have ended.
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
         """
-        self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
+        key = self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
-        return await self._internal.send(prepared, options, priority=priority)
+        return await self._internal.send(prepared, options, priority=priority, key=key)
 
     @overload
     async def resolve(self, outcome: PreparedRequest[R]) -> R: ...

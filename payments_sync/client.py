@@ -76,8 +76,8 @@ class Payments:
         """Check the options; nothing is sent.
 
         Args:
-            api_key: the project's secret key, or a callable that gives it for each request (rotation
-                without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
+            api_key: the project's secret key, or a callable that gives it, asked once a call and again for a
+                retry (rotation without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
             base_url: the service's address, ending in /v1; `PAYMENTS_BASE_URL` when absent.
             environment: "sandbox" or "live"; a key of the other one is refused.
             timeout: seconds for each attempt.

@@ -54,7 +54,9 @@ class RotatingKey:
         self.last: SecretKey | None = None
 
     def __call__(self) -> SecretKey:
-        key = self._read()
+        key, last = self._read(), self.last
+        if last is not None and last.authorization == key.authorization:
+            return last  # with the headers that were made for it
         self.last = key  # another thread may put its own there at once
         return key
 

@@ -66,7 +66,7 @@ class Pipeline:
         is_observed = notify.is_observed(emitter)  # read once: all events of a call, or none
         if is_observed:
             notify.started(emitter, history, settings.base_url)
-        key: SecretKey | None = None
+        key = call.key
         try:
             while True:
                 key = self._key(history, key)
@@ -184,6 +184,7 @@ class Pipeline:
         request: Params | Mapping[str, Any] | None,
         options: Mapping[str, Any],
         path: str | None = None,
+        key: SecretKey | None = None,
     ) -> PreparedRequest:
         """Prepare a write. Raises InvalidRequest, also for a key used with another body (gap R)."""
         prepared = prepare(
@@ -191,7 +192,7 @@ class Pipeline:
             request,
             options,
             base_url=self.settings.base_url,
-            key=self.settings.key(),
+            key=key or self.settings.key(),
             now=self.runtime.now(),
             make_key=self.make_key,
             path=path,
@@ -214,28 +215,31 @@ class Pipeline:
         first = prepared.created_at - timedelta(seconds=now - use.at)
         return attrs.evolve(prepared, body=use.body, created_at=first)
 
-    def refuse_foreign(self, prepared: PreparedRequest) -> None:
-        """Raise ConfigurationError for a request that was prepared for another address or environment."""
-        if problem := foreign(prepared, self.settings.base_url, self.settings.key()):
-            raise ConfigurationError(problem, operation=prepared.operation)
+    def refuse_foreign(self, prepared: PreparedRequest) -> SecretKey:
+        """Raise ConfigurationError for a request that was prepared for another address or environment.
 
-    def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> None:
+        Returns the secret key that it was compared with.
+        """
+        key = self.settings.key()
+        if problem := foreign(prepared, self.settings.base_url, key):
+            raise ConfigurationError(problem, operation=prepared.operation)
+        return key
+
+    def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> SecretKey:
         """Raise ConfigurationError for a request that could be carried out twice despite its idempotency key.
 
         That can happen under another secret key, which may be another project's, and without a reference
         after the key's lifetime. A payout's reference protects it for ever (Endpoints, POST /payouts).
+        Returns the secret key to send it with.
         """
         if not isinstance(prepared, PreparedRequest):
             problem = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
             raise ConfigurationError(f"{problem}; PreparedRequest.from_json(text) reads one")
-        self.refuse_foreign(prepared)
-        same_key = rotated_key or self.made_it(prepared)
+        key = self.refuse_foreign(prepared)
+        same_key = rotated_key or prepared.key_fingerprint == key.fingerprint
         if problem := unprotected(prepared, self.age(prepared), same_key=same_key):
             raise ConfigurationError(problem, operation=prepared.operation)
-
-    def made_it(self, prepared: PreparedRequest) -> bool:
-        """Return whether a request was prepared under the current secret key."""
-        return prepared.key_fingerprint == self.settings.key().fingerprint
+        return key
 
     def age(self, prepared: PreparedRequest) -> float:
         """Seconds since a request was prepared, or since its key was first used."""
@@ -255,9 +259,9 @@ class Pipeline:
         """The secret key of the next attempt: a new one, or the last one again while its attempt is in doubt.
 
         Another key may not reach the first key's idempotency store, and a missing key must not hide the
-        doubt.
+        doubt. The first attempt has the key that the call was checked against, if it was.
         """
-        if last is not None and history.unknown:
+        if last is not None and (history.unknown or not history.attempts):
             return last
         key, prepared = self.settings.key(), history.call.prepared
         if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):

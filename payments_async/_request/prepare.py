@@ -52,6 +52,8 @@ class Call:
     """Asked right before the first byte of each attempt; False withholds it."""
     sent_before: bool = False
     """True if an earlier call may have sent the same request."""
+    key: SecretKey | None = attrs.field(default=None, repr=False)
+    """The secret key that `prepared` was made for or compared with: that of the first attempt."""
 
 
 _prepared: Callable[..., PreparedRequest[Any]] = maker(PreparedRequest)
@@ -92,6 +94,7 @@ def writing(
     record: str | None = None,
     priority: Priority = "interactive",
     request: Params | None = None,
+    key: SecretKey | None = None,
 ) -> Call:
     """Make the call of a prepared write. Raises InvalidRequest for unusable options.
 
@@ -99,11 +102,12 @@ def writing(
     """
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
-        return Call(operation, path, limit, headers, record, prepared, request, priority)
+        return Call(operation, path, limit, headers, record, prepared, request, priority, key=key)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
     made_of = None if options.get("extra_body") else request
-    return Call(operation, path, limit, headers, record, prepared, made_of, priority, **sending(options))
+    given = sending(options)
+    return Call(operation, path, limit, headers, record, prepared, made_of, priority, key=key, **given)
 
 
 def with_params(

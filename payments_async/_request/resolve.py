@@ -34,6 +34,7 @@ from ..models._masking import HIDDEN
 from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
 from . import prepare
+from .auth import SecretKey
 from .history import CallHistory, server_time
 from .key_age import Timestamps, at_least, key_age
 from .outcome import mismatch
@@ -78,13 +79,13 @@ class OutcomeResolver:
     async def resolve(self, given: Unresolved) -> Any:
         """Find the outcome: returns the record, raises the certain refusal, or OutcomeUnknown again."""
         prepared = _request_of(given)
-        self._pipeline.refuse_foreign(prepared)
+        key = self._pipeline.refuse_foreign(prepared)
         if isinstance(given, DuplicateReference):
             return await self._compared(prepared, given)
         began = self._pipeline.moment()
         age = _age(prepared, given, began)
         try:
-            return await self._find_out(prepared, given, age)
+            return await self._find_out(prepared, given, age, key)
         except OutcomeUnknown as error:
             self._pass_on(given, age, began, error)
             raise
@@ -132,13 +133,15 @@ class OutcomeResolver:
         else:
             error._ended, error._in_use = began, age
 
-    async def _find_out(self, prepared: PreparedRequest, given: Unresolved, age: float) -> Any:
+    async def _find_out(
+        self, prepared: PreparedRequest, given: Unresolved, age: float, key: SecretKey
+    ) -> Any:
         made = prepared.created_at
         since: date | None = _day_before(made)
-        if age >= _assumptions.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
+        if age >= _assumptions.KEY_TRUSTED_FOR or prepared.key_fingerprint != key.fingerprint:
             return await self._look_up(prepared, None, since)
         operation = operations.by_name(prepared.operation)
-        call = prepare.writing(prepared, {}, operation=operation)
+        call = prepare.writing(prepared, {}, operation=operation, key=key)
         try:
             return await self._pipeline.run_again(call, age, _first_answered(given))
         except _FINAL_WORDS:

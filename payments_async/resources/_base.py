@@ -141,9 +141,9 @@ class ResourceClient:
             if not _own(cls).issuperset(arguments):
                 prepare.refuse_unknown(arguments, _own(cls) | prepare.WRITE_OPTIONS, operation.name)
                 fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
-            request = _request(cls, fields)
-            prepared = self.pipeline.prepare(operation, request, options)
-            call = prepare.writing(prepared, options, operation=operation, request=request)
+            request, key = _request(cls, fields), self.key()
+            prepared = self.pipeline.prepare(operation, request, options, key=key)
+            call = prepare.writing(prepared, options, operation=operation, request=request, key=key)
             return self.pipeline.send(call, options) if options else self.pipeline.run(call)
         except BaseException:
             for given in (arguments, fields, options):
@@ -157,14 +157,15 @@ class ResourceClient:
         *,
         priority: Priority,
         may_send: Callable[[], bool] | None = None,
+        key: SecretKey | None = None,
     ) -> Sending[R]:
-        """Send a prepared write.
+        """Send a prepared write, first with this secret key.
 
         `may_send` is asked right before the first byte. A write with one joins no other caller's, whose
         permission may end earlier.
         """
         operation = by_name(prepared.operation)
-        call = prepare.writing(prepared, options, operation=operation, priority=priority)
+        call = prepare.writing(prepared, options, operation=operation, priority=priority, key=key)
         if may_send is None and self.pipeline.pending.unsent.take(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
@@ -183,9 +184,11 @@ class ResourceClient:
         prepare.refuse_unknown(options, prepare.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
-        prepared = self.pipeline.prepare(operation, None, options, operation.path_for(ids))
+        key, path = self.key(), operation.path_for(ids)
+        prepared = self.pipeline.prepare(operation, None, options, path, key)
         record = ids[operation.record] if operation.record else None
-        return self.pipeline.run(prepare.writing(prepared, options, operation=operation, record=record))
+        call = prepare.writing(prepared, options, operation=operation, record=record, key=key)
+        return self.pipeline.run(call)
 
     async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
         """Read one page."""

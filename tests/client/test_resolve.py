@@ -33,7 +33,7 @@ from tests.support.motion import (
     sent,
     unresolved,
 )
-from tests.support.scripted import answer, lost
+from tests.support.scripted import answer, lost, unsent
 from tests.support.surfaces import Connect
 
 HOUR = 3600.0
@@ -267,12 +267,14 @@ async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Con
         await played.client.resolve(error)
 
 
-async def test_a_secret_key_of_another_environment_is_noticed_before_anything_is_sent(
+async def test_a_secret_key_of_another_environment_is_noticed_before_anything_is_sent_with_it(
     connect: Connect,
 ) -> None:
     keys = iter(["sk_sandbox_a", "sk_live_b"])
     address = "https://pay.example/v1"
-    played = play(connect, lost(), api_key=lambda: next(keys), base_url=address)
+    played = play(connect, unsent(), api_key=lambda: next(keys), base_url=address)
     with pytest.raises(ConfigurationError, match="live key"):
         await played.client.payouts.create(**PAYOUT)
-    assert sent(played) == []
+    assert [str(request.headers["Authorization"]) for request in played.transport.requests] == [
+        "Bearer sk_sandbox_a"
+    ]

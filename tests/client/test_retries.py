@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from payments_async import (
     APIConnectionError,
+    AsyncPayments,
     DecodeError,
     OutcomeUnknown,
     PaymentsError,
@@ -164,7 +166,7 @@ async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) ->
 
 
 async def test_a_doubtful_attempt_is_repeated_with_its_own_secret_key(connect: Connect) -> None:
-    keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
+    keys = iter(["sk_sandbox_first", "sk_sandbox_second"])
     played = play(connect, lost(), payout_answer(), api_key=lambda: next(keys))
     await played.client.payouts.create(**PAYOUT)
     sent = [str(request.headers["Authorization"]) for request in played.transport.requests]
@@ -172,11 +174,41 @@ async def test_a_doubtful_attempt_is_repeated_with_its_own_secret_key(connect: C
 
 
 async def test_a_refused_attempt_is_repeated_with_the_newest_secret_key(connect: Connect) -> None:
-    keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
+    keys = iter(["sk_sandbox_first", "sk_sandbox_second"])
     played = play(connect, unsent(), payout_answer(), api_key=lambda: next(keys))
     await played.client.payouts.create(**PAYOUT)
     sent = [str(request.headers["Authorization"]) for request in played.transport.requests]
     assert sent == ["Bearer sk_sandbox_first", "Bearer sk_sandbox_second"]
+
+
+CALLS: dict[str, Callable[[AsyncPayments], Awaitable[object]]] = {
+    "payouts.create": lambda client: client.payouts.create(**PAYOUT),
+    "payouts.create, own key": lambda client: client.payouts.create(**PAYOUT, idempotency_key="my-own-key"),
+    "payouts.sync": lambda client: client.payouts.sync("po_1"),
+    "payouts.list": lambda client: client.payouts.list(),
+    "payment_intents.requery": lambda client: client.payment_intents.requery("pi_1"),
+    "request": lambda client: client.request("POST", "/transfers", json={}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_function_is_asked_for_the_secret_key_once_a_call(connect: Connect, name: str) -> None:
+    keys = iter(["sk_sandbox_first"])
+    body = {"data": [], "pagination": {}} if name == "payouts.list" else {"data": {"id": "po_1"}}
+    played = play(connect, answer(200, body), api_key=lambda: next(keys))
+    await CALLS[name](played.client)
+    (request,) = played.transport.requests
+    assert str(request.headers["Authorization"]) == "Bearer sk_sandbox_first"
+
+
+async def test_a_prepared_request_is_sent_with_the_secret_key_that_it_was_checked_against(
+    connect: Connect,
+) -> None:
+    keys = iter(["sk_sandbox_first", "sk_sandbox_first"])
+    played = play(connect, payout_answer(), api_key=lambda: next(keys))
+    await played.client.send(played.client.payouts.prepare(**PAYOUT))
+    (request,) = played.transport.requests
+    assert str(request.headers["Authorization"]) == "Bearer sk_sandbox_first"
 
 
 async def test_a_key_may_be_rotated_any_number_of_times(connect: Connect) -> None:
