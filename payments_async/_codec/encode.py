@@ -6,7 +6,7 @@ rules in `_validation/tables.py`. What it does not take is checked by these rule
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import msgspec
 from .. import params
 from .._attrs import named
 from .._validation import rules
-from .._validation.tables import REQUIRED, RULES, Form, is_clear, is_no_dict
+from .._validation.tables import REQUIRED, RULES, Form, is_no_dict
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
 _convert = msgspec.convert
@@ -67,7 +67,7 @@ def checked_body(request: params.Params) -> bytes | None:
     """Check and write a request in one pass. None when it may have a fault or a doubt: `tables` decides."""
     form = _FORMS.get(type(request)) or _form_of(type(request))
     try:
-        if form is None or not is_clear(request, form):
+        if form is None or form.is_doubtful(request):
             return None
         return _write(_convert(request, form.body, from_attributes=True))
     except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
@@ -78,34 +78,33 @@ def _form_of(cls: Any) -> Form | None:
     return _FORMS.setdefault(cls, _make_form(cls)) if cls in _REQUESTS else None
 
 
-def _make_form(cls: Any) -> Form:
+def _make_form(cls: Any, *, is_required: bool = False) -> Form:
+    form = Form(cls, next(iter(RULES[cls])) if is_required else None)
     fields: list[Any] = []
-    form = Form(RequestBody, [], [])
     required = REQUIRED.get(cls, frozenset())
     for name, rule in RULES[cls].items():
-        kind = _type_of(name, name in required, rule, form)
+        kind, test = _type_of(name in required, rule)
         fields.append((name, kind) if name in required else (name, kind | None if kind else None, None))
-    body: Any = msgspec.defstruct(f"{cls.__name__}Body", fields, bases=(RequestBody,))
-    return attrs.evolve(form, body=body)
+        if test is not None:
+            form.tests.append((name, name in required, test))
+    form.body = msgspec.defstruct(f"{cls.__name__}Body", fields, bases=(RequestBody,))
+    return form
 
 
-def _type_of(name: str, is_required: bool, rule: rules.Rule, form: Form) -> Any:
-    """A type of the field's clear values for msgspec; what that cannot say is added to the form."""
+def _type_of(is_required: bool, rule: rules.Rule) -> tuple[Any, Callable[[Any], Any] | None]:
+    """A type of the field's clear values for msgspec, and a test of what that cannot say."""
     if isinstance(rule, rules.Text):
-        return Annotated[str, msgspec.Meta(min_length=int(is_required), max_length=rule.maximum)]
-    if isinstance(rule, rules.Nested) and rule.cls is not params.CheckoutRestriction:
-        nested = _make_form(rule.cls)
-        form.nested.append((name, rule.cls, next(iter(RULES[rule.cls])) if is_required else None, nested))
-        return nested.body
-    if isinstance(rule, rules.Nested):  # one rule for both of its fields
-        return None
+        return Annotated[str, msgspec.Meta(min_length=int(is_required), max_length=rule.maximum)], None
+    if isinstance(rule, rules.Nested):
+        if rule.cls is params.CheckoutRestriction:  # one rule for both of its fields
+            return None, None
+        nested = _make_form(rule.cls, is_required=is_required)
+        return nested.body, nested.is_doubtful
     if rule in (rules.json_object, rules.metadata):
-        form.tests.append((name, is_required, is_no_dict))
+        return _TYPES[rule], is_no_dict
     if rule in _TYPES:
-        return _TYPES[rule]
-    test = rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
-    form.tests.append((name, is_required, test))
-    return Any
+        return _TYPES[rule], None
+    return Any, rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
 
 
 def _nested(value: Any) -> Any:

@@ -124,6 +124,8 @@ class Letters:
     any_case: bool = False
     form: str = attrs.field(init=False)
     """A regular expression."""
+    known: set[str] = attrs.field(factory=set, init=False)
+    """The codes that were found good: there are few."""
 
     @form.default
     def _form(self) -> str:
@@ -131,13 +133,11 @@ class Letters:
 
     def are_not_capitals(self, value: Any) -> bool:
         """Return whether a value is not a code as it is usually written."""
-        return not (
-            value.__class__ is str
-            and len(value) == self.length
-            and value.isascii()
-            and value.isalpha()
-            and value.isupper()
-        )
+        if value.__class__ is not str:
+            return True
+        if value not in self.known and re.fullmatch(self.form, value) and value.isupper():
+            self.known.add(value)
+        return value not in self.known
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""

@@ -123,32 +123,29 @@ def check(request: params.Params, *, now: datetime) -> Errors:
     return errors
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.define(eq=False, repr=False)
 class Form:
     """How msgspec checks the fields of a class and makes the body, in one pass.
 
     It may refuse a good request, and must never pass one that has a fault or a doubt.
     """
 
-    body: type[Any]
-    tests: list[tuple[str, bool, Callable[[Any], Any]]]
+    cls: type[params.Params]
+    first: str | None
+    """The field of a required object that must be set."""
+    body: Any = None
+    tests: list[tuple[str, bool, Callable[[Any], Any]]] = attrs.field(factory=list)
     """Fields whose rules msgspec does not know: name, whether required, what is false for a good value."""
-    nested: list[tuple[str, type[params.Params], str | None, Form]]
-    """Fields with objects: name, class, which field of a required one must be set, the class's own form."""
 
-
-def is_clear(request: params.Params, form: Form) -> bool:
-    """Return whether a request has no fault or doubt in what msgspec does not look at."""
-    for name, is_required, is_doubtful in form.tests:
-        value = getattr(request, name)
-        if (value is not None or is_required) and is_doubtful(value):
-            return False
-    for name, cls, first, nested in form.nested:
-        if (value := getattr(request, name)) is None:
-            continue
-        if type(value) is not cls or (first and not getattr(value, first)) or not is_clear(value, nested):
-            return False
-    return True
+    def is_doubtful(self, request: Any) -> bool:
+        """Return whether an object may have a fault or a doubt in what msgspec does not look at."""
+        if type(request) is not self.cls or (self.first and not getattr(request, self.first)):
+            return True
+        for name, is_required, is_doubtful in self.tests:
+            value = getattr(request, name)
+            if (value is not None or is_required) and is_doubtful(value):
+                return True
+        return False
 
 
 def is_no_dict(pairs: Any) -> bool:
