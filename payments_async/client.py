@@ -277,9 +277,7 @@ class AsyncPayments:
         operation, record = prepare.unlisted(method, path, result, limit)
         arguments = prepare.with_params(operation, json, params, options)
         if operation.writes:
-            key = self._internal.key()
-            prepared = self._pipeline.prepare(operation, json, arguments, key=key)
-            call = prepare.writing(prepared, arguments, operation=operation, record=record, key=key)
+            call = self._pipeline.writing(operation, json, arguments, record=record)
             return await self._pipeline.send(call, arguments)
         return await self._pipeline.run(prepare.reading(operation, arguments, record=record))
 

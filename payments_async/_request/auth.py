@@ -39,8 +39,8 @@ class SecretKey:
     """Distinguishes keys without revealing them."""
     authorization: Secret = attrs.field(repr=False)
     """Value of the `Authorization` header."""
-    common: dict[tuple[str, bool], CommonHeaders] = attrs.field(factory=dict, init=False, repr=False)
-    """The headers of its requests, by user agent and whether they write."""
+    common: dict[str, tuple[CommonHeaders, CommonHeaders]] = attrs.field(factory=dict, init=False, repr=False)
+    """The headers of its reads and of its writes, by user agent."""
 
 
 KeySource = Callable[[], SecretKey]

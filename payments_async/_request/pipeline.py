@@ -36,7 +36,7 @@ from .key_state import Keys, KeyState
 from .outcome import AttemptResult, read_answer, read_failure
 from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
-from .prepare import Call, foreign, is_sent, make_request, prepare, refuse_connection, unprotected
+from .prepare import Call, foreign, is_sent, make_request, prepare, refuse_connection, unprotected, writing
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings
@@ -69,7 +69,8 @@ class Pipeline:
         key = call.key
         try:
             while True:
-                key = self._key(history, key)
+                if key is None or history.attempts:
+                    key = self._key(history, key)
                 state = self.keys.of(key)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(call.limit, call.record, started)
@@ -201,6 +202,20 @@ class Pipeline:
             return self._with_known_key(prepared)
         return prepared
 
+    def writing(
+        self,
+        operation: Operation[Any],
+        request: Params | Mapping[str, Any] | None,
+        options: Mapping[str, Any],
+        path: str | None = None,
+        record: str | None = None,
+    ) -> Call:
+        """Prepare a write and make its call, both with one secret key. Raises InvalidRequest."""
+        key = self.settings.key()
+        prepared = self.prepare(operation, request, options, path, key)
+        made_of = request if isinstance(request, Params) else None
+        return writing(prepared, options, operation=operation, record=record, request=made_of, key=key)
+
     def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
         now = self.runtime.monotonic()
@@ -259,9 +274,9 @@ class Pipeline:
         """The secret key of the next attempt: a new one, or the last one again while its attempt is in doubt.
 
         Another key may not reach the first key's idempotency store, and a missing key must not hide the
-        doubt. The first attempt has the key that the call was checked against, if it was.
+        doubt.
         """
-        if last is not None and (history.unknown or not history.attempts):
+        if last is not None and history.unknown:
             return last
         key, prepared = self.settings.key(), history.call.prepared
         if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):

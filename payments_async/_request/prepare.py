@@ -287,11 +287,13 @@ def make_request(
     timeout = call.timeout or settings.timeout
     if deadline is not None:
         timeout = min(timeout, max(deadline - now, 0.001))
-    method, url, prepared = call.operation.method, settings.base_url + call.path, call.prepared
-    agent, writes = settings.user_agent, prepared is not None
-    common = key.common.get((agent, writes)) or _common(key, agent, writes=writes)
-    body, own = (None, "") if prepared is None else (prepared.body, prepared.idempotency_key)
-    request = HTTPRequest(method, url, None, body, timeout, may_send=call.may_send, common=common, own=own)
+    agent, prepared = settings.user_agent, call.prepared
+    reads, writes = key.common.get(agent) or key.common.setdefault(agent, _common(key, agent))
+    common, body, own = reads, None, ""
+    if prepared is not None:
+        common, body, own = writes, prepared.body, prepared.idempotency_key
+    url, may_send = settings.base_url + call.path, call.may_send
+    request = HTTPRequest(call.operation.method, url, None, body, timeout, False, None, may_send, common, own)
     if call.headers:  # the caller's replace ours of the same name, whatever their case
         theirs = {name.lower() for name in call.headers}
         ours = {name: value for name, value in request.headers.items() if name.lower() not in theirs}
@@ -310,18 +312,12 @@ def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None
         request.connection.abort()
 
 
-def _common(key: SecretKey, user_agent: str, *, writes: bool) -> CommonHeaders:
-    """The headers of a key's requests."""
-    headers: dict[str, str] = {
-        "Authorization": key.authorization,
-        "User-Agent": user_agent,
-        "Accept": "application/json",
-        "Accept-Encoding": "identity" if writes else "gzip",
-    }
-    if writes:
-        headers["Content-Type"] = "application/json"
-    common = CommonHeaders(headers, idempotency.HEADER if writes else None)
-    return key.common.setdefault((user_agent, writes), common)
+def _common(key: SecretKey, user_agent: str) -> tuple[CommonHeaders, CommonHeaders]:
+    """The headers of a key's reads and of its writes."""
+    headers = {"Authorization": key.authorization, "User-Agent": user_agent, "Accept": "application/json"}
+    written = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+    reads = CommonHeaders({**headers, "Accept-Encoding": "gzip"}, None)
+    return reads, CommonHeaders({**headers, **written}, idempotency.HEADER)
 
 
 def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:

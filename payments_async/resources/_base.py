@@ -141,9 +141,7 @@ class ResourceClient:
             if not _own(cls).issuperset(arguments):
                 prepare.refuse_unknown(arguments, _own(cls) | prepare.WRITE_OPTIONS, operation.name)
                 fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
-            request, key = _request(cls, fields), self.key()
-            prepared = self.pipeline.prepare(operation, request, options, key=key)
-            call = prepare.writing(prepared, options, operation=operation, request=request, key=key)
+            call = self.pipeline.writing(operation, _request(cls, fields), options)
             return self.pipeline.send(call, options) if options else self.pipeline.run(call)
         except BaseException:
             for given in (arguments, fields, options):
@@ -184,10 +182,8 @@ class ResourceClient:
         prepare.refuse_unknown(options, prepare.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
-        key, path = self.key(), operation.path_for(ids)
-        prepared = self.pipeline.prepare(operation, None, options, path, key)
         record = ids[operation.record] if operation.record else None
-        call = prepare.writing(prepared, options, operation=operation, record=record, key=key)
+        call = self.pipeline.writing(operation, None, options, operation.path_for(ids), record)
         return self.pipeline.run(call)
 
     async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
