@@ -34,10 +34,11 @@ def is_fresh(protocol: ResponseHandler | None) -> bool:
     return protocol is not None and protocol.is_connected() and not protocol.should_close
 
 
-def check_fresh(protocol: ResponseHandler | None) -> None:
+def check_fresh(protocol: ResponseHandler | None) -> ResponseHandler:
     """Raise for a connection that is not fresh."""
-    if not is_fresh(protocol):
+    if protocol is None or not is_fresh(protocol):
         raise ClientConnectionResetError("the pooled connection was no longer usable")
+    return protocol
 
 
 def abort(connection: Connection) -> None:
@@ -73,24 +74,24 @@ LONGEST: Final = 15.0
 class IdleConnections:
     """The idle connections of one event loop, all to one origin. The last one used is the next one used."""
 
-    __slots__ = ("_closed", "_ready", "_runtime", "_timer", "_url")
+    __slots__ = ("_closed", "_monotonic", "_ready", "_runtime", "_timer", "_url")
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self._runtime, self._monotonic = runtime, runtime.monotonic
         self._ready: list[tuple[Connection, ResponseHandler, float]] = []
         self._timer: Timer | None = None
         self._url: URL | None = None
         self._closed = False
 
-    def take(self, url: URL) -> Connection | None:
+    def take(self, url: URL) -> tuple[Connection, ResponseHandler] | None:
         """Take a usable connection; None when there is none. Unusable ones on the way are aborted."""
         if url is not self._url:
             self._turn_to(url)
         ready = self._ready
         while ready:
             connection, protocol, since = ready.pop()
-            if is_fresh(protocol) and self._runtime.monotonic() - since < LONGEST:
-                return connection
+            if is_fresh(protocol) and self._monotonic() - since < LONGEST:
+                return connection, protocol
             end(connection)
         return None
 
@@ -99,7 +100,7 @@ class IdleConnections:
         if self._closed:
             connection.release()
             return
-        self._ready.append((connection, protocol, self._runtime.monotonic()))
+        self._ready.append((connection, protocol, self._monotonic()))
         if self._timer is None:
             self._timer = self._runtime.call_later(REST, self._rest)
 

@@ -50,24 +50,24 @@ class DirectSender:
         self._session = session
         self.idle = idle
 
-    async def connect(self, url: URL) -> Connection:
+    async def connect(self, url: URL) -> tuple[Connection, ResponseHandler]:
         """Take a connection of aiohttp's pool, or open a new one."""
         connector = self._session.connector
         if connector is None or connector.closed:
             raise TransportError("connect", "the connections were closed")
         connection = await connector.connect(_destination(url), [], self._session.timeout)
         try:
-            check_fresh(connection.protocol)
+            protocol = check_fresh(connection.protocol)
         except BaseException:
             end(connection)
             raise
         receive_less(connection.transport)
-        return connection
+        return connection, protocol
 
-    def write(self, connection: Connection, start: str, request: HTTPRequest) -> ResponseHandler:
+    def write(
+        self, connection: Connection, protocol: ResponseHandler, start: str, request: HTTPRequest
+    ) -> None:
         """Mark a request as sent, and write it. After a slow large body, close the connection."""
-        protocol = connection.protocol
-        assert protocol is not None
         # A new parser for the answer, so that bytes that came without a request are forgotten.
         protocol.set_response_params(
             skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
@@ -82,7 +82,6 @@ class DirectSender:
         transport.write(message)
         if len(message) > _SMALL and protocol.writing_paused:
             protocol.force_close()
-        return protocol
 
     def usual(
         self, connection: Connection, protocol: ResponseHandler, answer: RawAnswer, limit: int

@@ -107,13 +107,13 @@ def serialize(start: str, request: HTTPRequest) -> bytes:
     """Write the bytes that aiohttp would: `target`'s lines, the request's headers, the length."""
     common, body = request.common, request.body
     if common is None or common.lines is None:
-        lines = _lines(request.headers)
+        lines, own = _lines(request.headers), ""
     else:
-        lines = "".join((common.lines, request.own, "\r\n")) if common.own else common.lines
-    if body is None and request.method in BODILESS:
-        return "".join((start, lines, "\r\n")).encode()
-    body = body or b""
-    return "".join((start, lines, "Content-Length: ", str(len(body)), "\r\n\r\n")).encode() + body
+        lines, own = common.lines, f"{request.own}\r\n" if common.own else ""
+    is_bodiless = body is None and request.method in BODILESS
+    length = "" if is_bodiless else f"Content-Length: {len(body or b'')}\r\n"
+    head = "".join((start, lines, own, length, "\r\n")).encode()
+    return head + body if body else head
 
 
 def _lines(headers: Mapping[str, str]) -> str:

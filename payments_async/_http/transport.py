@@ -193,17 +193,18 @@ class AiohttpTransport:
         slots, direct, limit = opened.slots, opened.direct, self._max_body
         connection: Connection | None = None
         outcome: HTTPResponse | BaseException
-        deadline = opened.deadlines.start(request.timeout, loop)
+        late: FailureKind = "pool"  # waiting for a slot comes first
+        task = opened.deadlines.start(request.timeout, loop)
         try:
             if not slots.take():
                 await slots.wait()
             try:
-                deadline.kind = "timeout"
+                late = "timeout"
                 if direct is None or is_patched():
                     outcome = await self._sessions.exchange(opened.session, url, request, limit)
                 else:
-                    connection = direct.idle.take(url) or await direct.connect(url)
-                    protocol = direct.write(connection, start, request)
+                    connection, protocol = direct.idle.take(url) or await direct.connect(url)
+                    direct.write(connection, protocol, start, request)
                     answer = await protocol.read()
                     usual = direct.usual(connection, protocol, answer, limit)
                     outcome = usual or await direct.read(connection, protocol, answer, limit)
@@ -216,10 +217,10 @@ class AiohttpTransport:
             outcome = exc
             if connection is not None:
                 end(connection)
-        verdict = deadline.stop()
+        verdict = opened.deadlines.stop(task)
         if isinstance(outcome, HTTPResponse):
             return outcome
-        outcome = _reported(outcome, verdict, request, deadline.kind)
+        outcome = _reported(outcome, verdict, request, late)
         try:
             raise outcome
         finally:

@@ -159,11 +159,11 @@ async def test_nothing_waits_where_the_connections_were_closed(
 ) -> None:
     await transport.send(get(server.url("/")))
     opened = opened_by(transport)
-    connection = opened.idle.take(URL(server.url("/")))
-    assert connection is not None
-    assert connection.protocol is not None
+    taken = opened.idle.take(URL(server.url("/")))
+    assert taken is not None
     opened.idle.close()
-    opened.idle.keep(connection, connection.protocol)
+    opened.idle.keep(*taken)
+    del taken
     assert (opened.idle._ready, pooled(transport)) == ([], 1)
     await transport.aclose()
 

@@ -17,10 +17,10 @@ def now() -> float:
 
 async def attempt(deadlines: Deadlines, seconds: float, work: float) -> tuple[str, float]:
     """What became of `work` seconds of work, and when."""
-    deadline = deadlines.start(seconds)
+    task = deadlines.start(seconds)
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(work)
-    return deadline.stop(), now()
+    return deadlines.stop(task), now()
 
 
 def test_work_that_ends_in_time_is_left_alone() -> None:
@@ -111,11 +111,12 @@ def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
 def test_an_outer_timeout_stays_the_outer_ones() -> None:
     async def main() -> None:
         async with asyncio.timeout(1):
-            deadline = Deadlines(SimulatedRuntime()).start(5)
+            deadlines = Deadlines(SimulatedRuntime())
+            task = deadlines.start(5)
             try:
                 await asyncio.sleep(10)
             finally:
-                assert deadline.stop() == "cancelled"
+                assert deadlines.stop(task) == "cancelled"
 
     with pytest.raises(TimeoutError):
         run_simulated(main())
