@@ -60,11 +60,7 @@ def check_proxy(proxy: str) -> None:
 
 @lru_cache(maxsize=256)
 def target(method: str, url: str) -> tuple[URL, str]:
-    """The address of a request, and the first two lines of its head. Cached for the next request to it.
-
-    Raises:
-        ValueError: as `address`; or the method is no token.
-    """
+    """The address of a request and the first lines of its head, cached. Raises ValueError, as `address`."""
     if _METHOD.fullmatch(method) is None:
         raise ValueError("a request's method is upper-case letters")
     to = address(url)

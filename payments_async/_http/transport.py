@@ -49,37 +49,15 @@ MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 
-class Slots:
-    """How many requests may be under way: taken without awaiting while one is free and nobody waits."""
-
-    __slots__ = ("_free", "_queue", "_waiting")
-
-    def __init__(self, number: int) -> None:
-        self._free = number
-        self._waiting = 0
-        self._queue = asyncio.Semaphore(0)
+class Slots(asyncio.Semaphore):
+    """How many requests may be under way."""
 
     def take(self) -> bool:
-        """Take a slot; False when there is none."""
-        if self._free:
-            self._free -= 1
-            return True
-        return False
-
-    async def wait(self) -> None:
-        """Take a slot when it is this caller's turn."""
-        self._waiting += 1
-        try:
-            await self._queue.acquire()
-        finally:
-            self._waiting -= 1
-
-    def release(self) -> None:
-        """Give a slot back, to the first who waits."""
-        if self._waiting:
-            self._queue.release()
-        else:
-            self._free += 1
+        """Take a slot without awaiting; False when none is free, or others wait for one."""
+        if not self._value or self._waiters:
+            return False
+        self._value -= 1
+        return True
 
 
 class LoopConnections:
@@ -197,7 +175,7 @@ class AiohttpTransport:
         task = opened.deadlines.start(request.timeout, loop)
         try:
             if not slots.take():
-                await slots.wait()
+                await slots.acquire()
             try:
                 late = "timeout"
                 if direct is None or is_patched():

@@ -179,29 +179,6 @@ class Pipeline:
     def _reminder(self) -> notify.Reminder:
         return notify.Reminder(self.runtime)
 
-    def prepare(
-        self,
-        operation: Operation[Any],
-        request: Params | Mapping[str, Any] | None,
-        options: Mapping[str, Any],
-        path: str | None = None,
-        key: SecretKey | None = None,
-    ) -> PreparedRequest:
-        """Prepare a write. Raises InvalidRequest, also for a key used with another body (gap R)."""
-        prepared = prepare(
-            operation,
-            request,
-            options,
-            base_url=self.settings.base_url,
-            key=key or self.settings.key(),
-            now=self.runtime.now(),
-            make_key=self.make_key,
-            path=path,
-        )
-        if options.get("idempotency_key"):
-            return self._with_known_key(prepared)
-        return prepared
-
     def writing(
         self,
         operation: Operation[Any],
@@ -210,9 +187,23 @@ class Pipeline:
         path: str | None = None,
         record: str | None = None,
     ) -> Call:
-        """Prepare a write and make its call, both with one secret key. Raises InvalidRequest."""
+        """Prepare a write and make its call, both with one secret key.
+
+        Raises InvalidRequest, also for a key used with another body (gap R).
+        """
         key = self.settings.key()
-        prepared = self.prepare(operation, request, options, path, key)
+        prepared = prepare(
+            operation,
+            request,
+            options,
+            base_url=self.settings.base_url,
+            key=key,
+            now=self.runtime.now(),
+            make_key=self.make_key,
+            path=path,
+        )
+        if options.get("idempotency_key"):
+            prepared = self._with_known_key(prepared)
         made_of = request if isinstance(request, Params) else None
         return writing(prepared, options, operation=operation, record=record, request=made_of, key=key)
 

@@ -125,7 +125,8 @@ class ResourceClient:
             if not _own(cls).issuperset(arguments):
                 _refuse_unprepared(operation, cls, arguments)
                 fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
-            prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
+            prepared = self.pipeline.writing(operation, _request(cls, fields), options).prepared
+            assert prepared is not None
             if "idempotency_key" not in options:  # one of the caller's own may have been sent before
                 self.pipeline.pending.unsent.add(prepared)
             return prepared

@@ -173,7 +173,7 @@ async def test_slots_are_neither_lost_nor_doubled_by_callers_who_give_up() -> No
 
     async def take() -> None:
         if not slots.take():
-            await slots.wait()
+            await slots.acquire()
 
     async def attempt() -> None:
         await take()
