@@ -103,6 +103,8 @@ async def read_answer(
     Raises:
         TransportError: `too_large`, or `protocol` for a malformed answer.
     """
+    if status == 101:
+        raise TransportError("protocol", "the server wants to switch protocols")
     declared = headers.get(_CONTENT_LENGTH)
     if declared is not None and int(declared) > limit:
         raise TransportError("too_large", "the answer is declared longer than the limit")
@@ -112,8 +114,6 @@ async def read_answer(
 
 def whole_answer(status: int, headers: CIMultiDictProxy[str], body: bytes, limit: int) -> HTTPResponse:
     """Make the answer of a body that has arrived. Raises as `read_answer`."""
-    if status == 101:
-        raise TransportError("protocol", "the server wants to switch protocols")
     _within(body, limit)
     if _CONTENT_ENCODING in headers:
         body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
