@@ -85,12 +85,12 @@ class DirectSender:
 
     def usual(
         self, connection: Connection, protocol: ResponseHandler, answer: RawAnswer, limit: int
-    ) -> HTTPResponse | None:
-        """Take an answer whose body came with its head, as most do; None for another: see `read`."""
+    ) -> HTTPResponse | RawAnswer:
+        """Take an answer whose body came with its head, as most do; returns another for `read`."""
         message, content = answer
         status = message.code
         if not content.is_eof() or status < 200:
-            return None
+            return answer
         response = whole_answer(status, message.headers, _at_hand(content), limit)
         if message.should_close:
             connection.release()
@@ -105,8 +105,9 @@ class DirectSender:
         message, content = answer
         while 100 <= message.code < 200 and message.code != 101:
             message, content = answer = await protocol.read()
-            if (response := self.usual(connection, protocol, answer, limit)) is not None:
-                return response
+            usual = self.usual(connection, protocol, answer, limit)
+            if isinstance(usual, HTTPResponse):
+                return usual
         response = await read_answer(message.code, message.headers, content, limit)
         connection.release()
         return response

@@ -39,7 +39,7 @@ from .._runtime import Runtime, after_fork_in_child, event_loop
 from . import certificates
 from .connections import LONGEST, REST, IdleConnections, end
 from .deadlines import Deadlines, Verdict
-from .direct import DirectSender, is_patched, is_supported
+from .direct import DirectSender, RawAnswer, is_patched, is_supported
 from .failures import describe
 from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
@@ -170,7 +170,7 @@ class AiohttpTransport:
         opened = self._loops.get(loop) or await self._open(loop)
         slots, direct, limit = opened.slots, opened.direct, self._max_body
         connection: Connection | None = None
-        outcome: HTTPResponse | BaseException
+        outcome: HTTPResponse | RawAnswer | BaseException
         late: FailureKind = "pool"  # waiting for a slot comes first
         task = opened.deadlines.start(request.timeout, loop)
         try:
@@ -183,9 +183,10 @@ class AiohttpTransport:
                 else:
                     connection, protocol = direct.idle.take(url) or await direct.connect(url)
                     direct.write(connection, protocol, start, request)
-                    answer = await protocol.read()
-                    usual = direct.usual(connection, protocol, answer, limit)
-                    outcome = usual or await direct.read(connection, protocol, answer, limit)
+                    # No name for the raw answer: tracebacks print locals, and its headers may hold the key.
+                    outcome = direct.usual(connection, protocol, await protocol.read(), limit)
+                    if not isinstance(outcome, HTTPResponse):
+                        outcome = await direct.read(connection, protocol, outcome, limit)
             except ClientConnectorCertificateError as exc:
                 where = None if self._is_proxied else url
                 outcome = await certificates.refusal(exc, where, self._runtime.now)
@@ -198,6 +199,7 @@ class AiohttpTransport:
         verdict = opened.deadlines.stop(task)
         if isinstance(outcome, HTTPResponse):
             return outcome
+        assert isinstance(outcome, BaseException)
         outcome = _reported(outcome, verdict, request, late)
         try:
             raise outcome

@@ -30,6 +30,7 @@ ENDINGS: dict[str, Script] = {
     "not HTTP": [b"what?\r\n\r\n"],
     "bad chunk": [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"],
     "too large": [HEAD + b"Content-Length: 99999999\r\n\r\n"],
+    "echoed": [HEAD + b"X-Echo: " + KEY.encode() + b"\r\nContent-Length: 99999999\r\n\r\n"],
     "bad gzip": [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"],
     "switching": [b"HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"],
     "timeout": [Step.HANG],
