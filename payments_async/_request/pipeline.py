@@ -191,16 +191,9 @@ class Pipeline:
 
         Raises InvalidRequest, also for a key used with another body (gap R).
         """
-        key = self.settings.key()
+        key, address, now = self.settings.key(), self.settings.base_url, self.runtime.now()
         prepared = prepare(
-            operation,
-            request,
-            options,
-            base_url=self.settings.base_url,
-            key=key,
-            now=self.runtime.now(),
-            make_key=self.make_key,
-            path=path,
+            operation, request, options, base_url=address, key=key, now=now, make_key=self.make_key, path=path
         )
         if options.get("idempotency_key"):
             prepared = self._with_known_key(prepared)
@@ -222,10 +215,7 @@ class Pipeline:
         return attrs.evolve(prepared, body=use.body, created_at=first)
 
     def refuse_foreign(self, prepared: PreparedRequest) -> SecretKey:
-        """Raise ConfigurationError for a request that was prepared for another address or environment.
-
-        Returns the secret key that it was compared with.
-        """
+        """Return the secret key; raise ConfigurationError for a request of another address or environment."""
         key = self.settings.key()
         if problem := foreign(prepared, self.settings.base_url, key):
             raise ConfigurationError(problem, operation=prepared.operation)
