@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payments_async._http.head import address
 from payments_async._http.types import Secret
-from payments_async._request.auth import RotatingKey, check_base_url, hidden, last_key, read_key
+from payments_async._request.auth import RotatingKey, check_base_url, hidden, key_source, last_key, read_key
 from payments_async.errors import ConfigurationError
 
 SECRET = "sk_sandbox_" + "s3cret-_" * 12
@@ -66,3 +69,16 @@ def test_a_call_keeps_the_key_that_it_was_given_whatever_another_thread_is_given
     source = Raced(lambda: next(keys))
     assert source().authorization == "Bearer sk_sandbox_first"
     assert last_key(source) == source.last
+
+
+def test_what_was_made_for_a_key_is_kept_as_long_as_the_key_and_no_longer() -> None:
+    text = SECRET
+    source = key_source(lambda: text, None, "https://pay.test/v1")
+    first = source()
+    assert source() is first
+    dropped = weakref.ref(first)
+    del first
+    text = SECRET + "x"
+    assert source().authorization == f"Bearer {SECRET}x"
+    gc.collect()
+    assert dropped() is None
