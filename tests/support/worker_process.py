@@ -21,7 +21,6 @@ from typing import Any
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
-from payments_async._http import direct
 from payments_async._http.types import HTTPRequest
 from payments_async.bulk._leasing.lease_keeper import LeaseKeeper
 from payments_async.bulk._ledger.postgresql.commits import SharedCommitter
@@ -32,24 +31,26 @@ from payments_async.bulk.workers import PayoutWorker
 
 
 def note_writes(path: str) -> None:
-    """Note each creation right before its first byte is written."""
+    """Note each creation right before its first byte is written, after the last check of its lease."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    write = direct._write
+    is_withheld = HTTPRequest.is_withheld.fget  # type: ignore[attr-defined] # of a property
+    assert is_withheld is not None
 
-    def noted(protocol: Any, message: bytes, request: HTTPRequest) -> None:
+    def noted(request: HTTPRequest) -> bool:
+        withheld: bool = is_withheld(request)
         lease = getattr(request.may_send, "__self__", None)
-        if isinstance(lease, Lease):
+        if not withheld and isinstance(lease, Lease):
             line = f"{time.monotonic()} {lease.id.hex()} {lease.chunk}\n"
             os.write(file, line.encode())
-        write(protocol, message, request)
+        return withheld
 
-    direct._write = noted
+    HTTPRequest.is_withheld = property(noted)  # type: ignore[method-assign,assignment] # seen by the tests
 
 
 def ablate(rule: str) -> None:
     """Leave out a rule."""
     if rule == "last_check":
-        HTTPRequest.is_withheld = False  # type: ignore[assignment,method-assign] # instead of the property
+        HTTPRequest.is_withheld = property(lambda _: False)  # type: ignore[assignment,method-assign] # an ablation
     elif rule == "expiry":
         LeaseKeeper._expire = lambda self: None  # type: ignore[method-assign] # an ablation
     elif rule == "fencing":
@@ -77,9 +78,9 @@ class ProcessOptions:
 
 async def main(options: ProcessOptions) -> int:
     """Work until SIGTERM, or until nothing is left to do; the exit code."""
-    note_writes(options.notes)
     for rule in options.ablate:
         ablate(rule)
+    note_writes(options.notes)
     machines.LEASE, machines.MARGIN = options.lease, options.margin  # type: ignore[misc] # short for a test
     machines.RENEW_EVERY = options.renew_every  # type: ignore[misc] # short for a test
     limits = RateLimits(writes=options.writes).share(1)  # not the database's, which is cut off
