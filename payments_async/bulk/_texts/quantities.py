@@ -51,13 +51,10 @@ def duration_text(seconds: float) -> str:
 
 def size_text(size: float) -> str:
     """`740 bytes`, `12 MB`, `1.3 GB`: space on a disk."""
-    if size < 1000:
-        return f"{size:.0f} bytes"
-    for unit in ("kB", "MB", "GB", "TB"):
-        size /= 1000
-        if size < 999.5 or unit == "TB":
-            break
-    return f"{size:.1f} {unit}".replace(".0 ", " ") if size < 9.95 else f"{size:.0f} {unit}"
+    units, power = ("bytes", "kB", "MB", "GB", "TB"), 0
+    while size >= 999.5 and power < len(units) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:.1f} {units[power]}".replace(".0 ", " ") if size < 9.95 else f"{size:.0f} {units[power]}"
 
 
 def rate_text(per_second: float) -> str:

@@ -46,6 +46,15 @@ async def test_a_pause_is_seen_within_seconds_and_a_resume_too(fleet: Fleet) -> 
     assert posts(fleet.sandbox) == 100
 
 
+async def test_a_batch_whose_tables_are_damaged_is_paused_too(fleet: Fleet) -> None:
+    batch = await fleet.planned(10)
+    ((table,),) = fleet.query("SELECT tablename FROM pg_tables WHERE tablename ~ '^entries_'")
+    fleet.query(f"DROP TABLE payments.{table}")
+    await batch.pause("the till is empty")
+    assert fleet.query("SELECT state, reason FROM payments.batches") == [("paused", "the till is empty")]
+    assert (await fleet.run()).rows == 0
+
+
 async def test_a_worker_that_starts_later_sees_the_pause_too(fleet: Fleet) -> None:
     batch = await fleet.planned(10)
     await batch.pause()
