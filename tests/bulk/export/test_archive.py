@@ -92,6 +92,12 @@ async def test_an_archive_has_a_row_for_each_payout_and_is_checked_alone(
     assert all(len(header["batch"][name]) == 64 for name in ("input_hash", "input_stat"))
 
 
+async def test_an_archive_has_no_statistics_of_columns_which_no_checksum_covers(archived: Any) -> None:
+    path, *_ = await archived()
+    parts = pyarrow.parquet.read_metadata(path).row_group(0)
+    assert all(parts.column(number).statistics is None for number in range(parts.num_columns))
+
+
 @EITHER
 async def test_account_data_and_what_lets_it_be_guessed_is_there_only_when_asked_for(
     archived: Any, place: Place, desk: Desk, tmp_path: Path
