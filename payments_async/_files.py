@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
+from ._runtime import SYSTEM
+
 PAGE_SUFFIX: Final = ".page.json"
 """The end of the name of the file, beside a ledger, that says where the page of its run is."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -21,16 +23,14 @@ class AtomicFile:
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
         self.path: Path = Path(path)
-        self.part: Path = self.path.with_name(f"{self.path.name}.part")
-        """What is written until then."""
+        self.part: Path = self.path.with_name(f"{self.path.name}.{SYSTEM.token(4).hex()}.part")
+        """What is written until then. It has a name of its own: another process may write the same file."""
         self._durable = durable
         self.file: BinaryIO
         """The file to write to, within the context."""
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
-        with suppress(FileNotFoundError):
-            self.part.unlink()
         descriptor = os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self.file = os.fdopen(descriptor, "wb")
         return self

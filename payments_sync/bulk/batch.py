@@ -283,10 +283,10 @@ class AnyBatch:
         Raises:
             LedgerRefused: the batch is not closed, or was changed meanwhile.
             LedgerDamaged: the ledger is not as it was written.
-            BulkError: another suffix, an existing file, the ledger's or input's own, or a certificate of
-                another batch or of an earlier state of it.
+            BulkError: another suffix, an existing file, the ledger's or input's own, or a certificate
+                that cannot be read, or is of another batch or of an earlier state of it.
             ImportError: Parquet's extra is not installed.
-            OSError: a file cannot be read or written.
+            OSError: the file cannot be written.
         """
         return self._bridge.call(
             self._async.archive,

@@ -93,9 +93,9 @@ def test_a_batch_that_is_not_closed_is_not_archived(here: Here) -> None:
     assert here("archive", LEDGER).code == Exit.USAGE
     assert here("run", "june.csv").code == Exit.DONE
     here("archive", LEDGER, "--to", "no/where.parquet").assert_one_message(
-        Exit.USAGE, "no/where.parquet.part cannot be read or written (No such file or directory)"
+        Exit.USAGE, "no/where.parquet cannot be written (No such file or directory)"
     )
     here("archive", LEDGER, "--to", "a.parquet", "--certificate", "none.json").assert_one_message(
-        Exit.USAGE, "none.json cannot be read or written"
+        Exit.USAGE, "none.json: cannot be read (No such file or directory)"
     )
     assert not list(here.folder.glob("*.parquet*"))

@@ -241,8 +241,7 @@ async def archive(
             with context.spinner("Writing and checking the archive"):
                 report = await batch.archive(path, **options)
         except OSError as error:
-            name = error.filename or path
-            problem = f"{name} cannot be read or written ({error.strerror}); make room or name another place"
+            problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
             raise CommandEnded(problem, Exit.USAGE) from None
     context.show.heading(ledger.shown)
     hidden = "with account data" if accounts else "keyed hashes for account data"

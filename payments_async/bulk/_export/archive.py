@@ -67,10 +67,12 @@ async def archive(
 
 
 def _certificate(path: Path, batch_id: str) -> dict[str, Any]:
-    """Read a certificate's file. Raises BulkError for that of another batch, and OSError."""
+    """Read a certificate's file. Raises BulkError for one that cannot be read, or is of another batch."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         is_other = facts["batch_id"] != batch_id or not isinstance(facts["ledger"]["head"], str)
+    except OSError as error:
+        raise BulkError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, TypeError, LookupError):
         raise BulkError(f"{path}: is no certificate that can be read") from None
     if is_other:

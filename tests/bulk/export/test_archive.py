@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 import sys
@@ -408,6 +409,8 @@ async def test_the_certificate_must_be_of_the_batch_as_it_is(
         async with desk.open(place, batch_id=name_of(place)) as batch:
             with pytest.raises(BulkError, match=told):
                 await batch.archive(path, certificate=seal, overwrite=True)
+            with pytest.raises(BulkError, match=r"none.json: cannot be read \(No such file"):
+                await batch.archive(path, certificate=tmp_path / "none.json", overwrite=True)
     assert check_archive(path).findings == ()
 
 
@@ -445,6 +448,16 @@ async def test_a_change_while_it_is_archived_is_no_damage(
         monkeypatch.setattr(writing._Pages, "of_chunk", with_a_change)
         with pytest.raises(LedgerRefused, match="it was changed while it was archived: archive it again"):
             await batch.archive(path, overwrite=True)
+
+
+async def test_two_archives_at_once_of_one_name_are_both_checked_and_one_stays(
+    archived: Any, desk: Desk, place: Place, tmp_path: Path
+) -> None:
+    path, *_ = await archived()
+    async with desk.open(place, batch_id=name_of(place)) as batch:
+        reports = await asyncio.gather(*(batch.archive(path, overwrite=True) for _ in range(2)))
+    assert [report.head for report in reports] == [check_archive(path).head] * 2
+    assert not list(tmp_path.glob("*.part"))
 
 
 @EITHER

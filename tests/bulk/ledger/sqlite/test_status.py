@@ -82,7 +82,6 @@ def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path, path: Path
 
 def test_a_reader_sees_the_old_file_or_the_new_one_and_no_half(tmp_path: Path) -> None:
     status = StatusFile.of(str(tmp_path / "ledger"))
-    (tmp_path / "ledger.status.json.part").write_text("left by a killed run")
     status.write({"version": 2, "n": 1})
     with open(status.path, encoding="utf-8") as opened:
         status.write({"version": 2, "n": 2})
