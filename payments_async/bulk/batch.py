@@ -295,7 +295,8 @@ class AnyBatch:
             accounts: with the bodies that were sent, which have the account data, and with all plain hashes.
                 Otherwise keyed hashes stand for them, whose key is in the ledger alone.
             certificate: the file that the commands `reconcile` and `run` write, to be put into it; of the
-                batch as it is now.
+                batch as it is now. None for the one that the last `reconcile` left in the database, if it
+                is; a ledger in a file keeps none.
             overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
 
         Raises:

@@ -51,7 +51,21 @@ def test_without_a_certificate_an_archive_says_so(here: Here) -> None:
     refused.assert_one_message(Exit.USAGE, "is the certificate of another batch")
     certificate.unlink()
     done = here("archive", LEDGER, "--to", "june.parquet")
-    assert f"none: `payments payouts reconcile {LEDGER}` writes one" in " ".join(done.out.split())
+    said = " ".join(done.out.split())
+    assert f"none of the batch as it is: `payments payouts reconcile {LEDGER}` writes one" in said
+
+
+def test_the_certificate_of_a_batch_in_a_database_is_the_one_that_the_database_keeps(
+    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
+    assert here("run", "june.csv", "--batch-id", "june").code == Exit.DONE
+    Path("june.certificate.json").write_text("{}")  # of another time
+    done = here("archive", "--to", "june.parquet", "--batch-id", "june")
+    assert "✓ Certified  by the certificate in the database" in done.out
+    archived = here("archive", "--to", "again.parquet", "--batch-id", "june", "--json").step("archived")
+    assert archived["has_certificate"]
 
 
 def test_a_damaged_archive_ends_a_check_with_1(here: Here) -> None:

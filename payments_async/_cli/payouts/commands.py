@@ -218,7 +218,8 @@ def archive(
     to
         The file to write, .parquet.
     certificate
-        The certificate to put into it; that beside the ledger, or with the batch's name, unless given.
+        The certificate's file to put into it; that beside a ledger in a file, or the one that the database
+        keeps, unless given.
     accounts
         With the bodies that were sent, and so the recipients' names and account numbers. Keyed hashes stand
         for them otherwise.
@@ -228,9 +229,9 @@ def archive(
     from .inspect import archive
 
     address = batch_address(ledger, options)
-    written = address.beside("certificate.json")
-    held = certificate or (written if os.path.exists(written) else None)
-    return perform_on(address, json, archive, to, held, accounts=accounts, overwrite=overwrite)
+    if certificate is None and not address.is_database and os.path.exists(address.beside("certificate.json")):
+        certificate = address.beside("certificate.json")
+    return perform_on(address, json, archive, to, certificate, accounts=accounts, overwrite=overwrite)
 
 
 @command()

@@ -233,7 +233,7 @@ async def archive(
 ) -> Exit:
     """Write all of a closed batch to a file. Raises CommandEnded or BulkError; then no file appears.
 
-    `certificate`: the file of one; None for none.
+    `certificate`: the file of one; None for that which the database keeps.
     """
     options: dict[str, Any] = {"accounts": accounts, "certificate": certificate, "overwrite": overwrite}
     async with open_batch(ledger) as batch:
@@ -251,8 +251,10 @@ async def archive(
         **attrs.asdict(report),
     )
     if not context.as_json:
-        held = certificate or f"none: `{ledger.command('reconcile')}` writes one"
-        context.show.step("Certified", held, good=certificate is not None or None)
+        held = certificate or "by the certificate in the database"
+        if not report.has_certificate:
+            held = f"none of the batch as it is: `{ledger.command('reconcile')}` writes one"
+        context.show.step("Certified", held, good=report.has_certificate or None)
         context.show.step("Head", report.head, wrap=False)
         context.show.step("Written", report.path, wrap=False)
     return Exit.DONE

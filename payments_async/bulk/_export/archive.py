@@ -52,7 +52,7 @@ async def archive(
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     facts = None if certificate is None else _certificate(Path(certificate), ledger.header.binding.batch_id)
     with AtomicFile(target) as whole:
-        await ledger.archive(whole.file, accounts=accounts, certificate=facts)
+        has_certificate = await ledger.archive(whole.file, accounts=accounts, certificate=facts)
         whole.file.flush()
         report = await asyncio.to_thread(check_archive, whole.part)
         if report.findings:
@@ -62,7 +62,7 @@ async def archive(
                 )
             raise LedgerDamaged(ledger.path, report.findings)
     return ArchiveReport(
-        str(target), report.rows, report.entries, report.head, accounts, has_certificate=facts is not None
+        str(target), report.rows, report.entries, report.head, accounts, has_certificate=has_certificate
     )
 
 

@@ -120,6 +120,10 @@ class Ledger(LedgerReader):
         """Keep the batch's latest certificate, as JSON text, where it has no file of its own."""
         return
 
+    async def kept_certificate(self) -> str | None:
+        """Read the certificate that `keep_certificate` has kept, as JSON text; None for none."""
+        return None
+
     @abstractmethod
     async def discard(self) -> None:
         """Remove the batch, at the latest when the ledger is closed.
@@ -129,10 +133,11 @@ class Ledger(LedgerReader):
 
     async def archive(
         self, file: BinaryIO, *, accounts: bool, certificate: Mapping[str, Any] | None = None
-    ) -> None:
-        """Write all of the batch to a Parquet file (`archive/form.py`).
+    ) -> bool:
+        """Write all of the batch to a Parquet file (`archive/form.py`). Returns whether it has a certificate.
 
-        Raises LedgerRefused for one that is not closed, BulkError for the certificate of another state, and
+        That is `certificate`, or else the one that the ledger keeps, if it is of the batch as it is. Raises
+        LedgerRefused for a batch that is not closed, BulkError for a `certificate` of another state, and
         ImportError without the extra.
         """
         from .archive.writing import write
@@ -141,7 +146,10 @@ class Ledger(LedgerReader):
         if reason := self.unclosed:
             raise LedgerRefused(self.path, None, f"an archive is made of a closed batch, and {reason}")
         with undamaged(self.path):
-            await write(self._db, self.facts, file, accounts=accounts, certificate=certificate)
+            kept = None if certificate is not None else await self.kept_certificate()
+            return await write(
+                self._db, self.facts, file, accounts=accounts, certificate=certificate, kept=kept
+            )
 
     @abstractmethod
     async def check(self) -> CheckReport:

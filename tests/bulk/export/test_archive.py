@@ -415,6 +415,32 @@ async def test_the_certificate_must_be_of_the_batch_as_it_is(
 
 
 @EITHER
+async def test_the_certificate_that_a_database_keeps_is_in_the_archive_while_nothing_has_changed(
+    archived: Any, desk: Desk, place: Place, tmp_path: Path
+) -> None:
+    _, rows, _ = await archived()
+    path, keeps = tmp_path / "kept.parquet", not isinstance(place, Path)
+
+    async def holds_one(batch: Any) -> bool:
+        report = await batch.archive(path, overwrite=True)
+        header = form.read_header(pyarrow.parquet.read_metadata(path).metadata[form.HEADER])
+        assert report.has_certificate == (header["certificate"] is not None)
+        assert check_archive(path).findings == ()
+        return bool(report.has_certificate)
+
+    async with desk.open(place, batch_id=name_of(place)) as batch:
+        assert await holds_one(batch) == keeps
+        await batch._ledger.record([RowOutcome(4, rows[3].known, service_status="completed")])
+        assert not await holds_one(batch)
+        if keeps:
+            tampered(place, "UPDATE payments.batches SET certificate = '{}'")
+            with pytest.raises(LedgerDamaged, match="its certificate cannot be read"):
+                await batch.archive(path, overwrite=True)
+            tampered(place, "UPDATE payments.batches SET certificate = NULL")
+            assert not await holds_one(batch)
+
+
+@EITHER
 async def test_a_damaged_ledger_gives_no_archive(
     archived: Any, desk: Desk, place: Place, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO, Final
@@ -32,11 +33,13 @@ async def write(
     *,
     accounts: bool,
     certificate: Mapping[str, Any] | None,
-) -> None:
-    """Write a batch to a file.
+    kept: str | None,
+) -> bool:
+    """Write a batch to a file. Returns whether a certificate is in it.
 
-    It reads no snapshot: whether a commit came between is seen when the file is checked. Raises LedgerError,
-    UnreadableRecord, and BulkError for a certificate of another state of the batch.
+    `kept`: a certificate's JSON text, which is left out if it is of another state of the batch. It reads no
+    snapshot: whether a commit came between is seen when the file is checked. Raises LedgerError,
+    UnreadableRecord, and BulkError for a `certificate` of another state of the batch.
     """
     sql = database.sql
     number, key = facts.batch.batch, facts.batch.hash_key
@@ -49,7 +52,11 @@ async def write(
     root = Root()
     for chunk in read_chunks(chunks):
         root.add(chunk)
-    if certificate is not None and certificate["ledger"]["head"] != root.hex:
+    if kept is not None:
+        with readable("its certificate"):
+            found = json.loads(kept)
+            certificate = found if found["ledger"]["head"] == root.hex else None
+    elif certificate is not None and certificate["ledger"]["head"] != root.hex:
         raise BulkError(
             "the certificate is of another state of the batch; `payments payouts reconcile` writes a new one"
         )
@@ -92,6 +99,7 @@ async def write(
         writer.close()
     finally:
         writer.is_open = False  # else it closes itself when garbage-collected: its file is gone by then
+    return certificate is not None
 
 
 @attrs.define

@@ -229,6 +229,12 @@ class PostgresLedger(Ledger):
             ("UPDATE payments.batches SET certificate = %s WHERE batch = %s", (text, batch))
         )
 
+    async def kept_certificate(self) -> str | None:
+        """Read the batch's latest certificate, as JSON text; None for none."""
+        reading = "SELECT certificate FROM payments.batches WHERE batch = %s"
+        (((text,),),) = await self.database.read((reading, (self.facts.batch.batch,)))
+        return None if text is None else str(text)
+
     async def discard(self) -> None:
         """Remove the batch. Raises LedgerRefused when a row was ever claimed or cancelled."""
         if self._discarded:
