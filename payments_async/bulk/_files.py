@@ -1,4 +1,4 @@
-"""The files of a ledger, which no output may replace."""
+"""The files of a ledger, which no output may replace, and how files begin."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Final
 from .._files import PAGE_SUFFIX
 from .errors import BulkError
 
+PARQUET_START: Final = b"PAR1"
+"""The first bytes of a Parquet file, such as an archive."""
+SQLITE_START: Final = b"SQLite format 3\0"
+"""The first bytes of a ledger in a file."""
 STATUS_SUFFIX: Final = ".status.json"
 _LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, PAGE_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
 

@@ -54,9 +54,11 @@ class LedgerError(BulkError):
     database_remedy: ClassVar[str] = ""
     """The remedy for a ledger in a database, where that for a file would harm."""
 
-    def __init__(self, path: str, problem: str) -> None:
+    def __init__(self, path: str, problem: str, *, remedy: str = "") -> None:
         if self.database_remedy and path.startswith("postgresql://"):
             self.remedy = self.database_remedy
+        if remedy:
+            self.remedy = remedy
         super().__init__(f"{path}: {problem}; {self.remedy}")
         self.path = path
         """The ledger's file, or its database and batch."""

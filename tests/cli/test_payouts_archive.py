@@ -77,9 +77,25 @@ def test_a_damaged_archive_ends_a_check_with_1(here: Here) -> None:
         Exit.REFUSED, "june.parquet: it was cut short, or its end is damaged; take another copy of it"
     )
     payouts_file(here.folder, 2, name="june.parquet")
-    here("check", "june.parquet").assert_one_message(Exit.USAGE, "is no Parquet file")
-    here("check", "july.parquet").assert_one_message(Exit.USAGE, "there is no such file")
+    remedy = "give the file that `payments payouts archive LEDGER --to FILE` has written"
+    here("check", "june.parquet").assert_one_message(Exit.USAGE, "is no Parquet file", remedy)
+    here("check", "july.parquet").assert_one_message(Exit.USAGE, "there is no such file", remedy)
     here("check", "july.parquet", "--chunks", "out").assert_one_message(Exit.USAGE, "not divided into chunks")
+
+
+def test_an_archive_is_told_from_a_ledger_by_its_content(here: Here) -> None:
+    assert here("run", "june.csv").code == Exit.DONE
+    assert here("archive", LEDGER, "--to", "june.parquet").code == Exit.DONE
+    Path("june.parquet").rename("june.bak")
+    Path(LEDGER).rename("july.parquet")
+    seen = sorted(here.folder.iterdir())
+    assert here("check", "june.bak", "--json").step("check")["rows"] == 4
+    for name, *rest in (["status"], ["show", "row-1"], ["export", "out.csv"]):
+        here(name, "june.bak", *rest).assert_one_message(
+            Exit.USAGE, "june.bak: is a Parquet file", "`payments payouts check` and DuckDB read an archive"
+        )
+    assert sorted(here.folder.iterdir()) == seen
+    assert here("check", "july.parquet", "--json").step("check")["rows"] == 4
 
 
 def test_a_changed_archive_is_named_with_its_findings(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

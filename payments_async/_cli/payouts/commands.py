@@ -243,7 +243,7 @@ def check(
     options: BatchOptions | None = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check that a ledger, or an archive (.parquet), is as it was written. Needs no key; exit code 1 if not.
+    """Check that a ledger, or an archive, is as it was written. Needs no key; exit code 1 if not.
 
     Parameters
     ----------

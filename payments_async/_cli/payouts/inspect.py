@@ -153,7 +153,7 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
     """Read all of a ledger, or an archive. Raises BulkError, and CommandEnded for one that was changed."""
     damage: type[LedgerDamaged] = LedgerDamaged
     try:
-        if ledger.is_archive:
+        if ledger.is_archive():
             damage = ArchiveDamaged
             with context.spinner("Reading the whole archive"):
                 report = await asyncio.to_thread(check_archive, ledger.text)

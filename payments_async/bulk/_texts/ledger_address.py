@@ -5,14 +5,17 @@ Its password is shown nowhere: not in messages, lines, names of files or the arg
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import attrs
 
 from ..._files import file_name
+from .._files import PARQUET_START, SQLITE_START
 from .._ledger.opening import is_database
 from ..errors import BulkError
 
@@ -51,10 +54,19 @@ class LedgerAddress:
         except BulkError:  # of a kind that nothing opens
             return False
 
-    @property
     def is_archive(self) -> bool:
-        """True if it is an archive's file, and no ledger."""
-        return self.text.lower().endswith(".parquet") and not self.is_database
+        """Look whether the file begins as an archive; or has its suffix, and does not begin as a ledger.
+
+        Not while this process has the ledger open: closing a handle to the file ends SQLite's locks on it.
+        """
+        if self.is_database:
+            return False
+        start, is_named = b"", self.text.lower().endswith(".parquet")
+        with suppress(OSError):
+            if os.path.isfile(self.text):
+                with open(self.text, "rb") as file:
+                    start = file.read(len(SQLITE_START))
+        return start.startswith(PARQUET_START) or (is_named and start != SQLITE_START)
 
     @property
     def has_visible_password(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow.parquet
 
+from ..._files import PARQUET_START
 from ..._protocol.outcomes import counts_of, sums_of, sums_text
 from ..._protocol.records import CheckReport, added_up
 from ...ledger_errors import ArchiveDamaged, LedgerForeign, LedgerMissing, LedgerNewer, LedgerOlder
@@ -28,6 +29,7 @@ _BATCH: Final = 2_000
 """Rows that are made of columns at a time."""
 _HIDDEN: Final = {"body": b"", "idempotency_key": "", "own_key": None}
 """What stands for account data that is not there; the keyed hash for the body's."""
+_WRITE_ONE: Final = "give the file that `payments payouts archive LEDGER --to FILE` has written"
 _NOT_READ: Final = "its pages cannot be read: they are damaged, or missing"
 
 
@@ -237,13 +239,13 @@ def _opened(path: str) -> Any:
     """Open a Parquet file. Raises LedgerMissing, LedgerForeign or ArchiveDamaged."""
     try:
         with open(path, "rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
+            is_parquet = file.read(len(PARQUET_START)) == PARQUET_START
     except FileNotFoundError:
-        raise LedgerMissing(path, "there is no such file") from None
+        raise LedgerMissing(path, "there is no such file", remedy=_WRITE_ONE) from None
     except OSError as error:
-        raise LedgerForeign(path, f"cannot be read ({error.strerror})") from None
+        raise LedgerForeign(path, f"cannot be read ({error.strerror})", remedy=_WRITE_ONE) from None
     if not is_parquet:
-        raise LedgerForeign(path, "is no Parquet file")
+        raise LedgerForeign(path, "is no Parquet file", remedy=_WRITE_ONE)
     try:
         return pyarrow.parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     except (OSError, pyarrow.ArrowException):
@@ -254,7 +256,7 @@ def _header(path: str, footer: Mapping[bytes, bytes]) -> dict[str, Any]:
     """Read the header. Raises LedgerForeign, LedgerNewer, LedgerOlder, ArchiveDamaged or UnreadableRecord."""
     text = footer.get(form.HEADER)
     if text is None:
-        raise LedgerForeign(path, "is Parquet, and no archive of a batch")
+        raise LedgerForeign(path, "is Parquet, and no archive of a batch", remedy=_WRITE_ONE)
     with readable("its header"):
         header = form.read_header(text)
         for found, known in ((header["format"], form.FORMAT), (header["batch"]["schema"], FORM)):

@@ -16,12 +16,12 @@ from typing import Final
 
 import attrs
 
+from ..._files import PARQUET_START, SQLITE_START
 from ...ledger_errors import LedgerExposed, LedgerForeign, LedgerOnNetwork, LedgerReadOnly
 
 APPLICATION_ID: Final = 0x70617964
 """Marks an SQLite file as a ledger of this package: `payd`."""
 
-_MAGIC: Final = b"SQLite format 3\0"
 _MARK_AT: Final = 68  # where SQLite keeps a file's application id
 _PAGE_SIZE_AT, _PAGES_AT = 16, 28  # big-endian, of 2 and of 4 bytes
 _HEADER: Final = 100
@@ -29,6 +29,7 @@ _PAGE: Final = 4096  # SQLite's default, and ours
 _BLOCK: Final = 1 << 20
 CHECKED_WHOLE: Final = 32 << 20
 """Bytes: SQLite checks the structure of a file of this size in less than 0.1 s."""
+_OF_ARCHIVE: Final = "choose another path; `payments payouts check` and DuckDB read an archive"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MOUNTS: Final = "/proc/self/mountinfo"
 _ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
@@ -118,6 +119,8 @@ def _refuse_odd(path: str, found: os.stat_result) -> None:
             start = file.read(_HEADER)
     except OSError as error:
         raise LedgerReadOnly(path, f"cannot be read ({error.strerror})") from None
+    if start.startswith(PARQUET_START):
+        raise LedgerForeign(path, "is a Parquet file, as an archive is, and no ledger", remedy=_OF_ARCHIVE)
     if start and not _is_ours(start):
         raise LedgerForeign(path, "is no ledger of this package")
     if found.st_mode & 0o077:
@@ -126,7 +129,7 @@ def _refuse_odd(path: str, found: os.stat_result) -> None:
 
 def _is_ours(start: bytes) -> bool:
     mark = int.from_bytes(start[_MARK_AT : _MARK_AT + 4])
-    return start.startswith(_MAGIC) and mark == APPLICATION_ID
+    return start.startswith(SQLITE_START) and mark == APPLICATION_ID
 
 
 def needs_check(path: str) -> bool:
