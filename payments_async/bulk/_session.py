@@ -131,10 +131,12 @@ class BatchSession:
             yield await self._opened_for_reading(stack)
 
     async def _opened_for_reading(self, stack: contextlib.AsyncExitStack) -> Ledger | None:
-        from .ledger_errors import LedgerMissing
+        from .ledger_errors import LedgerForgotten, LedgerMissing
 
         try:
             return await stack.enter_async_context(await self._open(must_exist=False, read_only=True))
+        except LedgerForgotten:
+            raise
         except LedgerMissing:  # there is no ledger, or its import did not finish
             return None
 

@@ -22,6 +22,7 @@ from ._ledger.opening import SHARED, require_address, require_extra
 from ._ledger.operators import ClosedBatch, DatabaseReport, ListedWorker, Role
 from ._listing import ListedBatch, with_workers
 from ._options import composed, require_batch_id, require_seconds
+from ._protocol.machines import BatchState
 from .errors import BulkError
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 
 _OF_RUN: Final = 4
 """Connections of `run` itself: the batch, its figures, the rate limit, and one that tells poolers apart."""
+
+
+_NOT_CLOSED: Final = {
+    BatchState.CLOSED: "was not closed so long ago",
+    BatchState.FORGOTTEN: "was forgotten before",
+}
+"""{state: why a batch in it cannot be forgotten}."""
 
 
 class BatchDatabase:
@@ -130,25 +138,33 @@ class BatchDatabase:
         return attrs.evolve(found, is_draining=True)
 
     async def forget(
-        self, closed_before: float, *, unsettled: Collection[str] = (), dry_run: bool = False
+        self,
+        closed_before: float,
+        *,
+        unsettled: Collection[str] = (),
+        only: Collection[str] | None = None,
+        dry_run: bool = False,
     ) -> list[ClosedBatch]:
         """Forget batches that were closed some time ago: drop their rows, states, attempts and entries.
 
         Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
-        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten: those
-        whose last certificate says that every payout is final, and that have not changed since.
+        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten whose
+        rows were all paid or cancelled: those whose last certificate says that every payout is final, and
+        that have not changed since.
 
         Args:
             closed_before: seconds for which they have been closed, at least.
-            unsettled: names of batches to forget although they are not settled.
+            unsettled: names of batches to forget although they are not settled, or have rows that were
+                rejected, are in conflict, have failed or were returned.
+            only: names of batches to look at, such as those that a person has confirmed; None for all.
             dry_run: only find out what would be forgotten.
 
-        Returns each batch that was closed so long ago, with the reason of one that is kept.
+        Returns each of the batches that were closed so long ago, with the reason of one that is kept.
 
         Raises:
             BulkError: an argument is invalid, or a batch of `unsettled` is not closed for so long. Nothing
                 was forgotten.
-            RightsMissing: the tables of a batch are another user's.
+            RightsMissing: the user may not change batches.
             LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
         """
         from ._ledger.postgresql import forgetting
@@ -157,18 +173,25 @@ class BatchDatabase:
         database, named = await self._with_tables(), {composed(name) for name in unsettled}
         found = await forgetting.closed(database, closed_before)
         for name in sorted(str(name) for name in named - {batch.batch_id for batch in found}):
-            raise BulkError(f"batch {clean(name)} is not closed, or not for so long: nothing was forgotten")
+            states = [batch.state for batch in await self.batches(name)]
+            why = _NOT_CLOSED.get(states[0], "is not closed") if states else "is not there"
+            raise BulkError(f"batch {clean(name)} {why}: nothing was forgotten")
+        wanted = None if only is None else {composed(name) for name in only}
         return [
             await forgetting.forget(database, batch, unsettled=batch.batch_id in named, dry_run=dry_run)
             for batch in found
+            if wanted is None or batch.batch_id in wanted
         ]
 
     async def forgotten(self, reference: str) -> ListedBatch | None:
         """Find the forgotten batch that had a payout of this reference. Raises LedgerError."""
         from ._ledger.postgresql import forgetting
 
-        name = await forgetting.by_reference(await self._with_tables(), normalize("NFC", reference))
-        return None if name is None else next(iter(await self.batches(name)), None)
+        database = await self._with_tables()
+        for text in dict.fromkeys((reference, normalize("NFC", reference))):  # references are kept as sent
+            if name := await forgetting.by_reference(database, text):
+                return next(iter(await self.batches(name)), None)
+        return None
 
     async def init(self) -> bool:
         """Make the tables, unless they are there. Returns whether they were made.
@@ -186,7 +209,8 @@ class BatchDatabase:
     async def upgrade(self) -> tuple[int, int]:
         """Bring the tables to this version's form, while no worker runs. Returns their number before and now.
 
-        Raises LedgerMissing without tables, and LedgerError.
+        Raises LedgerMissing without tables; LedgerRefused, which names it, while a batch is not closed that
+        an older version has imported and this one could not pay; and LedgerError.
         """
         from ._ledger.postgresql import setup
         from ._ledger.postgresql.schema import SCHEMA

@@ -76,7 +76,10 @@ class LedgerMissing(LedgerError):
 class LedgerForgotten(LedgerMissing):
     """The batch was forgotten, and its rows are gone: `.batch_id`, `.forgotten_at`."""
 
-    remedy = "its payouts were made: do not pay it again. `payments payouts status` shows its sums"
+    remedy = (
+        "do not pay again what has arrived: `payments payouts status` shows its counts and sums, and an "
+        "archive its rows. Rows that were not paid get a file and a batch of their own"
+    )
     database_remedy = remedy
 
     def __init__(self, path: str, *, batch_id: str, forgotten_at: datetime, known: str) -> None:
@@ -145,17 +148,16 @@ class LedgerNewer(LedgerError):
 
 
 class LedgerOlder(LedgerError):
-    """The ledger's tables are of an older version of this package: `.found`, `.known`."""
+    """An older version of this package wrote the ledger, or a database's tables: `.found`, `.known`."""
 
-    remedy = (
-        "if the tables are a database's, let their owner run `payments payouts ledger upgrade`; "
-        "for a file or a batch, use the version that wrote it"
-    )
+    remedy = "use the version that wrote it"
+    database_remedy = "let the owner of the tables run `payments payouts ledger upgrade`"
 
     def __init__(self, path: str, *, found: int, known: int) -> None:
-        super().__init__(path, f"its tables are number {found}, and this version works with {known}")
+        what = "tables are" if path.startswith("postgresql://") else "form is"
+        super().__init__(path, f"its {what} number {found}, and this version works with {known}")
         self.found = found
-        """The version of the tables."""
+        """The version of the tables, or of the form."""
         self.known = known
         """The version that this package works with."""
 
@@ -281,22 +283,32 @@ class InputPaidElsewhere(LedgerError):
     Its rows have other references there, so the service would take them for other payouts.
     """
 
-    remedy = (
+    remedy: str = (
         "go on with that ledger or give its batch id, or, to pay the same rows a second time on purpose, "
         "pay_again=True"
     )
 
-    def __init__(self, path: str, *, batch_id: str, ledger: str | None = None) -> None:
+    def __init__(
+        self, path: str, *, batch_id: str, ledger: str | None = None, is_forgotten: bool = False
+    ) -> None:
         where = "the database" if ledger is None else f"{ledger}, beside it,"
+        if is_forgotten:
+            self.remedy = (
+                f"{LedgerForgotten.remedy}. To pay all rows a second time on purpose: pay_again=True, or "
+                "`--pay-again`"
+            )
+        which = f"{batch_id}, which was forgotten" if is_forgotten else batch_id
         super().__init__(
             path,
-            f"{where} has the same input as batch {batch_id}; under another batch id the references differ, "
+            f"{where} has the same input as batch {which}; under another batch id the references differ, "
             "and rows could be paid again",
         )
         self.batch_id = batch_id
         """The other batch."""
         self.ledger = ledger
         """The name of the other ledger's file, in the same folder; None for a batch in the same database."""
+        self.is_forgotten = is_forgotten
+        """True if the rows of the other batch are gone: it cannot be gone on with."""
 
 
 class LedgerDuplicates(LedgerError):

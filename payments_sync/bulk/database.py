@@ -86,28 +86,42 @@ class BatchDatabase:
         return self._bridge.call(self._async.drain, worker)
 
     def forget(
-        self, closed_before: float, *, unsettled: Collection[str] = (), dry_run: bool = False
+        self,
+        closed_before: float,
+        *,
+        unsettled: Collection[str] = (),
+        only: Collection[str] | None = None,
+        dry_run: bool = False,
     ) -> list[ClosedBatch]:
         """Forget batches that were closed some time ago: drop their rows, states, attempts and entries.
 
         Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
-        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten: those
-        whose last certificate says that every payout is final, and that have not changed since.
+        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten whose
+        rows were all paid or cancelled: those whose last certificate says that every payout is final, and
+        that have not changed since.
 
         Args:
             closed_before: seconds for which they have been closed, at least.
-            unsettled: names of batches to forget although they are not settled.
+            unsettled: names of batches to forget although they are not settled, or have rows that were
+                rejected, are in conflict, have failed or were returned.
+            only: names of batches to look at, such as those that a person has confirmed; None for all.
             dry_run: only find out what would be forgotten.
 
-        Returns each batch that was closed so long ago, with the reason of one that is kept.
+        Returns each of the batches that were closed so long ago, with the reason of one that is kept.
 
         Raises:
             BulkError: an argument is invalid, or a batch of `unsettled` is not closed for so long. Nothing
                 was forgotten.
-            RightsMissing: the tables of a batch are another user's.
+            RightsMissing: the user may not change batches.
             LedgerError: see `bulk.ledger_errors`. Batches forgotten before stay so.
         """
-        return self._bridge.call(self._async.forget, closed_before, unsettled=unsettled, dry_run=dry_run)
+        return self._bridge.call(
+            self._async.forget,
+            closed_before,
+            unsettled=unsettled,
+            only=only,
+            dry_run=dry_run,
+        )
 
     def forgotten(self, reference: str) -> ListedBatch | None:
         """Find the forgotten batch that had a payout of this reference. Raises LedgerError."""
@@ -125,7 +139,8 @@ class BatchDatabase:
     def upgrade(self) -> tuple[int, int]:
         """Bring the tables to this version's form, while no worker runs. Returns their number before and now.
 
-        Raises LedgerMissing without tables, and LedgerError.
+        Raises LedgerMissing without tables; LedgerRefused, which names it, while a batch is not closed that
+        an older version has imported and this one could not pay; and LedgerError.
         """
         return self._bridge.call(self._async.upgrade)
 

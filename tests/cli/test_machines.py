@@ -6,6 +6,7 @@ import asyncio
 import gc
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from payments_async.bulk._ledger import importing
 from payments_async.bulk._ledger.postgresql import granting
 from payments_async.bulk.ledger_errors import RightsMissing
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, _worker
+from tests.support.databases import run
 from tests.support.payout_command import PHONE, Here, Said, assert_paid_once, payouts_file
 from tests.support.servers import PASSWORD, PostgresServer
 
@@ -323,7 +325,7 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
     assert would.step("would free")["bytes"] > 100_000
     here(*forget, "0").assert_one_message(
         Exit.USAGE,
-        f"1 batch, {ROWS} rows, ",
+        f"1 batch, {ROWS} rows ({ROWS} arrived), ",
         "would be forgotten",
         f"`payments payouts forget {forget[1]} 0 --yes`",
     )
@@ -331,7 +333,7 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
         monkeypatch.setattr(machines, "terminal", lambda typed=typed: lambda text: typed)
         done = here(*forget, "0", "--unsettled", "june")
         assert done.code == (Exit.DONE if typed == "forget\n" else Exit.USAGE)
-    assert f"june: {ROWS} rows, " in done.out
+    assert f"june: {ROWS} rows ({ROWS} arrived), " in done.out
     listed = here("status", *NAMED, "--json").step("batch")
     assert (listed["state"], listed["rows"]["arrived"]) == ("forgotten", ROWS)
     assert listed["forgotten"]["certificate"]["settled"] is True
@@ -341,6 +343,7 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
     words = ("was forgotten on 20", f"{ROWS} rows were asked for")
     for command in (
         run,
+        (*run[:4], "--dry-run"),
         ("export", "out.csv", *NAMED),
         ("worker", "--until-idle", *NAMED),
         ("retry-failed", *NAMED),
@@ -348,23 +351,52 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
         *((name, *NAMED) for name in ("pause", "resume", "confirm", "cancel-rest")),
     ):
         here(*command).assert_one_message(Exit.USAGE, *words)
-    here("show", reference, *NAMED).assert_one_message(
-        Exit.USAGE, "this reference was of batch june, forgotten"
-    )
+    for named in ((), NAMED):
+        here("show", reference, *named).assert_one_message(
+            Exit.USAGE, "this reference was of batch june, forgotten", f"of all its rows: {ROWS} arrived"
+        )
+    here("show", "row-1").assert_one_message(Exit.USAGE, "name one with --batch-id")
     here("show", "row-1", *NAMED).assert_one_message(Exit.USAGE, *words)
     here("run", "june.csv", "--batch-id", "july").assert_one_message(
-        Exit.USAGE, "the same input as batch june"
+        Exit.USAGE, "the same input as batch june, which was forgotten", "--pay-again"
     )
     assert_paid_once(here.sandbox, ROWS)
+
+
+def test_a_batch_that_becomes_settled_while_a_person_confirms_is_kept(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    july = ("--batch-id", "july", "--pay-again")
+    assert here("run", "june.csv", *NAMED, "--workers", "1", "--wait-final", "2h").code == Exit.DONE
+    assert here("run", "june.csv", *july, "--workers", "1", "--wait-final", "2h").code == Exit.DONE
+    certificate = "UPDATE payments.batches SET certificate = {} WHERE batch_id = 'july'"
+    address = os.environ["PAYMENTS_LEDGER"]
+    ((kept,),) = run(address, "SELECT certificate FROM payments.batches WHERE batch_id = 'july'")
+    run(address, certificate.format("NULL"))
+
+    def asked(text: str) -> str:
+        assert f"1 batch, {ROWS} rows ({ROWS} arrived)" in text
+        run(address, certificate.format(f"'{kept}'"))
+        return "forget\n"
+
+    monkeypatch.setattr(machines, "terminal", lambda: asked)
+    done = here("forget", "--closed-before", "0")
+    assert "Kept" in done.out
+    assert f"1 batch, {ROWS} rows ({ROWS} arrived)" in " ".join(done.out.split())
+    states = run(address, "SELECT state FROM payments.batches ORDER BY batch_id")
+    assert states == [("closed",), ("forgotten",)]
 
 
 def test_a_batch_that_is_kept_is_shown_with_the_reason(here: Here) -> None:
     assert here("run", "june.csv", *NAMED, "--workers", "1").code == Exit.DONE
     kept = here("forget", "--closed-before", "0", "--yes")
     assert f"june: {ROWS} of its payouts are not final" in kept.out
+    assert "`payments payouts reconcile --batch-id june` reads the service's list" in " ".join(
+        kept.out.split()
+    )
     assert "0 batches, 0 rows, 0 bytes" in kept.out
     refused = here("forget", "--closed-before", "0", "--unsettled", "july")
-    refused.assert_one_message(Exit.USAGE, "batch july is not closed, or not for so long")
+    refused.assert_one_message(Exit.USAGE, "batch july is not there: nothing was forgotten")
     here("forget", "june.ledger", "--closed-before", "0").assert_one_message(
         Exit.USAGE, "archive it, and delete the file"
     )

@@ -144,7 +144,7 @@ def show(
     if ledger is None or (row is None and not os.environ.get(VARIABLE)):
         raise _row_missing(address_of(ledger, options, "LEDGER"))
     given, name = (ledger, row) if row else (None, ledger)
-    return perform_on(batch_address(given, options), json, show_row, name)
+    return perform_on(address_of(given, options), json, show_row, name)
 
 
 def _row_missing(ledger: LedgerAddress) -> CommandEnded:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
-from ..._runtime import SYSTEM
 from ...bulk import BatchDatabase, BatchState, ClosedBatch, ForgottenBatch, ListedBatch, ListedWorker
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
-from ...bulk._texts.outcomes import title_of
+from ...bulk._texts.outcomes import outcomes_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, money_text, size_text
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
@@ -258,25 +258,32 @@ async def forget(
     ledger: LedgerAddress, wanted: ForgetOptions, context: CommandContext, *, dry_run: bool, sure: bool
 ) -> Exit:
     """Forget closed batches, once a person has confirmed it. Raises CommandEnded and LedgerError."""
-    asked, names = SYSTEM.monotonic(), wanted.unsettled or ()
+    age, names = wanted.closed_before, wanted.unsettled or ()
     async with open_database(ledger) as database:
-        found = await database.forget(wanted.closed_before, unsettled=names, dry_run=True)
+        found = await database.forget(age, unsettled=names, dry_run=True)
         ready = [batch for batch in found if batch.kept is None]
+        kept = [batch for batch in found if batch.kept is not None]
         if ready and not dry_run:
             if not sure:
                 _confirm_forgetting(ready, ledger, wanted, context)
-            waited = SYSTEM.monotonic() - asked  # those that a person has seen, and no later ones
+            only = [batch.batch_id for batch in ready]  # another may have become settled meanwhile
             with context.spinner("Forgetting"):
-                found = await database.forget(wanted.closed_before + waited, unsettled=names)
+                found = kept + await database.forget(age, unsettled=names, only=only)
     context.show.heading(ledger.shown, f"{counted(len(found), 'batch')} closed so long ago")
     for batch in found:
         facts = {**attrs.asdict(batch), "forgotten": not dry_run and batch.kept is None}
-        name, text = title_of(batch.batch_id), f"{counted(batch.rows, 'row')}, {size_text(batch.size)}"
+        name, text = title_of(batch.batch_id), _size_and_rows([batch])
         if batch.kept is not None:
             context.show.step("Kept", f"{name}: {batch.kept}", good=None, **facts)
         else:
             context.show.step("Would forget" if dry_run else "Forgotten", f"{name}: {text}", **facts)
     context.show.step("Freed" if not dry_run else "Would free", **_freed(found))
+    if kept:
+        command = ledger.of_batch(kept[0].batch_id).command("reconcile")
+        context.show.paragraph(
+            f"`{command}` reads the service's list anew. `--unsettled NAME` forgets a closed batch although "
+            "it is not settled, or not all of its rows were paid."
+        )
     return Exit.DONE
 
 
@@ -284,8 +291,16 @@ def _freed(found: Sequence[ClosedBatch]) -> dict[str, Any]:
     """What batches that are not kept have taken, for people and programs."""
     gone = [batch for batch in found if batch.kept is None]
     rows, size = sum(batch.rows for batch in gone), sum(batch.size for batch in gone)
-    text = f"{counted(len(gone), 'batch')}, {counted(rows, 'row')}, {size_text(size)}"
+    text = f"{counted(len(gone), 'batch')}, {_size_and_rows(gone)}"
     return {"text": text, "good": bool(gone) or None, "batches": len(gone), "rows": rows, "bytes": size}
+
+
+def _size_and_rows(batches: Sequence[ClosedBatch]) -> str:
+    """`60 rows (57 arrived, 3 failed), 287 kB`."""
+    counts = sum((Counter(batch.counts) for batch in batches), Counter[str]())
+    outcomes = outcomes_text(counts)
+    rows = counted(sum(batch.rows for batch in batches), "row") + (f" ({outcomes})" if outcomes else "")
+    return f"{rows}, {size_text(sum(batch.size for batch in batches))}"
 
 
 def _confirm_forgetting(

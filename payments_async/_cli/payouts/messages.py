@@ -63,6 +63,8 @@ def message_of(error: BulkError) -> str:
     """The error's message for an operator."""
     if isinstance(error, LedgerOfAnotherInput):
         return _edited(error)
+    if isinstance(error, InputPaidElsewhere) and error.is_forgotten:
+        return str(error)
     if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
         way_out = _WAYS_OUT[type(error)].format(status=LedgerAddress(error.path).command("status"))
         return f"{error.path}: {error.problem}; {way_out}"

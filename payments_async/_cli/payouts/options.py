@@ -206,7 +206,7 @@ class ForgetOptions:
     closed_before: Age
     """Only batches that were closed so long ago: 90d."""
     unsettled: Names = None
-    """A batch to forget although it is not settled; once for each."""
+    """A batch to forget although it is not settled, or not all its rows were paid; once for each."""
     insecure_database: Insecure = False
 
 

@@ -15,13 +15,14 @@ from rich.text import Text
 
 from ...bulk import RowAttempts
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
-from ...bulk._texts.outcomes import inspector_page, status_text
+from ...bulk._texts.outcomes import inspector_page, outcomes_text, status_text
 from ...bulk._texts.quantities import moment, took_text
 from ...bulk.ledger_errors import LedgerForgotten, LedgerLocked
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, open_database
+from .options import require_batch
 
 _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
     "not_started": ("not started", None),
@@ -40,6 +41,9 @@ _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
 
 async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
     """Show the row with this key, reference or number. Raises CommandEnded and LedgerError."""
+    if ledger.is_database and not ledger.batch_id:
+        await _refuse_forgotten(ledger, name)
+        require_batch(ledger)
     try:
         facts = await _facts(ledger, name)
     except LedgerForgotten:
@@ -87,7 +91,8 @@ async def _refuse_forgotten(ledger: LedgerAddress, reference: str) -> None:
     if batch is not None and batch.forgotten is not None:
         was = f"this reference was of batch {clean(batch.batch_id)}"
         at = f"forgotten on {moment(batch.forgotten.at)} UTC: its rows are gone"
-        raise CommandEnded(f"{ledger.shown}: {was}, {at}, and its payout is not made again", Exit.USAGE)
+        became = f"of all its rows: {outcomes_text(batch.report.counts)}; an archive of it has this one"
+        raise CommandEnded(f"{ledger.shown}: {was}, {at}. What became {became}", Exit.USAGE)
 
 
 def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:

@@ -54,6 +54,8 @@ class ClosedBatch:
 
     batch_id: str
     rows: int
+    counts: Mapping[str, int]
+    """What became of its rows, as in `BatchReport.counts`."""
     size: int
     """Bytes of its tables on disk."""
     closed_at: float

@@ -202,7 +202,8 @@ class LedgerReader(ABC):
         if _UNSTORABLE.search(name):
             return None
         composed = normalize("NFC", name)
-        found = await self.by_keys([composed]) or await self.by_references([composed])
+        found = await self.by_keys([composed])  # keys are kept composed, references as sent
+        found = found or await self.by_references([name]) or await self.by_references([composed])
         if not found and _NUMBER.fullmatch(name):
             found = list((await self.numbered([int(name)])).values())
         return found[0] if found else None

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from .._export.causes import Cause
+from .._protocol.outcomes import outcomes_text as outcomes_text
 from .._report import BatchFigures
 from .quantities import money_text
 

@@ -280,7 +280,7 @@ async def test_a_batch_whose_records_cannot_be_read_is_paused_by_name_and_others
 @pytest.mark.parametrize(
     ("form", "error", "told"),
     [
-        (1, LedgerOlder, "batch june: its tables are number 1, and this version works with 5"),
+        (1, LedgerOlder, "batch june: its form is number 1, and this version works with 5"),
         (6, LedgerNewer, "batch june: its form is number 6, and this version knows up to 5"),
     ],
 )

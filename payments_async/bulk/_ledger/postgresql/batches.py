@@ -12,7 +12,7 @@ import attrs
 
 from ..._protocol.clocks import Timestamps
 from ..._protocol.machines import BatchState, Standbys
-from ..._protocol.outcomes import OPEN, as_text
+from ..._protocol.outcomes import OPEN, as_text, counts_of, outcomes_text
 from ..._protocol.records import RowFigures, added_up
 from ..._protocol.stop_rules import StopRules
 from ...ledger_errors import (
@@ -158,10 +158,11 @@ def found_as(path: str, rows: Rows) -> SharedFacts:
 
 def require_rows(path: str, facts: SharedFacts) -> SharedFacts:
     """Return a batch that has its rows. Raises LedgerForgotten for one that was forgotten."""
-    if facts.forgotten is None:
+    if facts.forgotten is None or facts.kept_figures is None:
         return facts
     sums = ", ".join(f"{currency} {amount}" for currency, amount in sorted(facts.header.totals.items()))
-    known = f"{facts.header.rows:,} rows were asked for, {sums}; its root is {facts.forgotten.root}"
+    known = f"{facts.header.rows:,} rows were asked for, {sums}: "
+    known += f"{outcomes_text(counts_of(facts.kept_figures.totals))}; its root is {facts.forgotten.root}"
     at = datetime.fromtimestamp(facts.forgotten.at, UTC)
     raise LedgerForgotten(path, batch_id=facts.batch.batch_id, forgotten_at=at, known=known)
 

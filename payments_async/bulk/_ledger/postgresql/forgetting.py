@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ..._protocol.machines import BatchState
-from ..._protocol.outcomes import Outcome, counts_of, totals_text
+from ..._protocol.outcomes import NOT_ARRIVED, Outcome, counts_of, outcomes_text, totals_text
 from ..._protocol.records import RowFigures, added_up
 from ...ledger_errors import LedgerDamaged, LedgerNewer, LedgerOlder
 from ..chunks import Batch, Root, of_batch, read_chunks
@@ -33,15 +33,18 @@ _CLOSED: Final = (
     "AND (b.closed::jsonb ->> 'at')::float8 <= extract(epoch FROM clock_timestamp()) - %s "
     "ORDER BY b.created_at"
 )
-_SIZE: Final = (
-    "(SELECT coalesce(sum(pg_total_relation_size(to_regclass("
-    "'payments.' || kind || '_{batch:016x}'))), 0)::int8 FROM unnest(%b::text[]) AS kind)"
-)
 _ENDING: Final = (
-    f"SELECT b.certificate, {HERE}, extract(epoch FROM clock_timestamp())::float8, {_SIZE}, EXISTS ("
-    "SELECT FROM payments.chunks c WHERE c.batch = b.batch AND c.expires > clock_timestamp()) "
-    "FROM payments.batches b WHERE b.batch = %s"
+    f"SELECT b.certificate, {HERE}, extract(epoch FROM clock_timestamp())::float8, own.size, own.droppable, "
+    "EXISTS (SELECT FROM payments.chunks c WHERE c.batch = b.batch AND c.expires > clock_timestamp()) "
+    "FROM payments.batches b, LATERAL ("
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8 AS size, "
+    "coalesce(bool_and(pg_has_role(c.relowner, 'USAGE') OR pg_has_role(n.nspowner, 'USAGE')), true) "
+    "AS droppable FROM unnest(%b::text[]) AS kind "
+    "JOIN pg_class c ON c.oid = to_regclass('payments.' || kind || '_{batch:016x}') "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace) own WHERE b.batch = %s"
 )
+# under the key that the batch had, digests of rows in an archive would confirm a guessed account
+_REKEY: Final = "UPDATE payments.batches SET hash_key = sha256(hash_key) WHERE batch = %s"
 _REFERENCES: Final = (
     "INSERT INTO payments.forgotten_references (batch, first, hashes) "
     "SELECT %s, (array_agg(hash ORDER BY hash))[1], string_agg(hash, ''::bytea ORDER BY hash) FROM ("
@@ -65,6 +68,10 @@ _BY_REFERENCE: Final = (
 )
 
 
+_NOT_PAID: Final = (Outcome.REJECTED, Outcome.CONFLICT, *NOT_ARRIVED)
+"""Outcomes of rows that somebody may still want to pay."""
+
+
 @attrs.frozen
 class _Ending:
     """What decides whether a batch may be forgotten, as of one moment."""
@@ -80,18 +87,27 @@ class _Ending:
     at: float
     size: int
     """Bytes of its tables on disk."""
+    is_droppable: bool
+    """False if its tables are another user's."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """{word of `GROUPS` and of `ExtraPayout`: its rows, or payouts}."""
+        return counts_of(self.figures.totals, self.facts.header.extra)
 
     @property
     def unsettled(self) -> str | None:
-        """Why it is not settled; None when it is."""
+        """Why it is not settled, or which of its rows were not paid; None when it is, and all were."""
         if self.certificate is None:
             return "no reading of the service's list is recorded"
         if left := self.figures.count(Outcome.NOT_FINAL):
-            return f"{left} of its payouts are not final"
-        counts = counts_of(self.figures.totals, self.facts.header.extra)
-        if (self.certificate["ledger"]["head"], self.certificate["rows"]) != (self.root, counts):
+            return f"{left:,} of its payouts are not final"
+        if (self.certificate["ledger"]["head"], self.certificate["rows"]) != (self.root, self.counts):
             return "it has changed since its certificate"
-        return None if self.certificate["settled"] else "its certificate is not clean"
+        if not self.certificate["settled"]:
+            return "its certificate is not clean"
+        not_paid = outcomes_text(self.counts, _NOT_PAID)
+        return f"not all of its rows were paid: {not_paid}" if not_paid else None
 
     def kept(self, *, unsettled: bool) -> str | None:
         """Why it is kept; None when it may be forgotten."""
@@ -101,6 +117,8 @@ class _Ending:
             return "a worker has a lease of it"
         if not self.is_here:
             return "its server is another since its last commit"
+        if not self.is_droppable:
+            return "its tables are another user's: forget it as the user that imported it"
         return None if unsettled else self.unsettled
 
     @property
@@ -137,6 +155,7 @@ async def forget(database: Database, batch: Batch, *, unsettled: bool, dry_run: 
         if kept is None and not dry_run:
             number = batch.batch
             transaction.write(
+                (_REKEY, (number,)),  # before the hashes, which are made under the new key
                 of_batch(number, _REFERENCES, number, number),
                 (_KEEP, (found.text, found.kept_certificate, number)),
             )
@@ -144,7 +163,7 @@ async def forget(database: Database, batch: Batch, *, unsettled: bool, dry_run: 
                 transaction.write((f"DELETE FROM payments.{name} WHERE batch = %s", (number,)))
             transaction.write((dropping(number), ()))
         rows = found.facts.header.rows
-        return ClosedBatch(batch.batch_id, rows, found.size, found.facts.closed_at, kept)
+        return ClosedBatch(batch.batch_id, rows, found.counts, found.size, found.facts.closed_at, kept)
 
     async def committed(transaction: Transaction) -> bool:
         transaction.write(locking_all(batch.batch))
@@ -156,7 +175,7 @@ async def forget(database: Database, batch: Batch, *, unsettled: bool, dry_run: 
                 return await database.snapshot(work)
             return await database.once(work, committed, may_repeat=lambda: True)
     except (LedgerDamaged, LedgerNewer, LedgerOlder) as error:  # it hides no other batch
-        return ClosedBatch(batch.batch_id, 0, 0, 0.0, error.problem)
+        return ClosedBatch(batch.batch_id, 0, counts_of({}), 0, 0.0, error.problem)
 
 
 async def _ending(transaction: Transaction, batch: Batch, *, lock: bool) -> _Ending:
@@ -165,7 +184,7 @@ async def _ending(transaction: Transaction, batch: Batch, *, lock: bool) -> _End
         await transaction.read()  # what follows sees what it waited for
     chunks = (transaction.sql.chunks, (batch.batch,))
     ending = of_batch(batch.batch, _ENDING, [*RIGHTS], batch.batch)
-    (facts,), ((text, is_here, at, size, is_leased),), found = await transaction.read(
+    (facts,), ((text, is_here, at, size, is_droppable, is_leased),), found = await transaction.read(
         by_id(batch.batch_id), ending, chunks
     )
     root, figures = Root(), list[RowFigures]()
@@ -174,10 +193,11 @@ async def _ending(transaction: Transaction, batch: Batch, *, lock: bool) -> _End
         figures.append(chunk.figures)
     with readable("its certificate"):
         certificate = None if text is None else dict(json.loads(text))
-    return _Ending(facts_of(facts), added_up(figures), root.hex, certificate, is_here, is_leased, at, size)
+    marks = (is_here, is_leased, at, size, is_droppable)
+    return _Ending(facts_of(facts), added_up(figures), root.hex, certificate, *marks)
 
 
 async def by_reference(database: Database, reference: str) -> str | None:
-    """Find the forgotten batch that had a reference. Raises LedgerError."""
+    """Find the forgotten batch that had a payout of this reference. Raises LedgerError."""
     (found,) = await database.read((_BY_REFERENCE, (name_hash(reference),)))
     return next((batch_id for (batch_id,) in found), None)

@@ -68,9 +68,9 @@ class SharedLoading(Loading):
         """Take the batch's name, and return the database's time. Waits for another planner of the batch."""
         transaction.lock(input_lock(self.binding))
         (same,) = await transaction.read(same_input(self.binding))
-        for (batch_id,) in same:
+        for batch_id, is_forgotten in same:
             if batch_id not in self.paid_elsewhere:
-                raise InputPaidElsewhere(self.path, batch_id=batch_id)
+                raise InputPaidElsewhere(self.path, batch_id=batch_id, is_forgotten=is_forgotten)
         values = (
             *provisional(self.batch, self.binding),
             [self.binding.key_fingerprint],
@@ -97,9 +97,12 @@ def input_lock(binding: Binding) -> str:
 
 
 def same_input(binding: Binding) -> Statement:
-    """Make a statement that finds other batches with the same input; `""` for any environment."""
+    """Make a statement that finds other batches with the same input, and whether each was forgotten.
+
+    An environment of `""` stands for any.
+    """
     return (
-        "SELECT b.batch_id FROM payments.batches b WHERE b.input_hash = "
+        "SELECT b.batch_id, b.forgotten IS NOT NULL FROM payments.batches b WHERE b.input_hash = "
         "CASE WHEN b.forgotten IS NULL THEN %s "
         f"ELSE encode({KEYED.format('convert_to(%s, $$UTF8$$)')}, 'hex') END AND b.batch_id <> %s "
         "AND (b.environment = %s OR %s = '') ORDER BY b.created_at",

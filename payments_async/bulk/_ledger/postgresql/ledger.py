@@ -218,9 +218,10 @@ class PostgresLedger(Ledger):
     async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
         """Find the same input as another batch of the database. `import_rows` raises for later ones."""
         (found,) = await self.database.read(same_input(binding))
-        others = [batch_id for (batch_id,) in found]
-        self._paid_elsewhere.update(others)
-        return InputPaidElsewhere(self.path, batch_id=others[0]) if others else None
+        self._paid_elsewhere.update(batch_id for batch_id, _ in found)
+        for batch_id, is_forgotten in found:
+            return InputPaidElsewhere(self.path, batch_id=batch_id, is_forgotten=is_forgotten)
+        return None
 
     async def keep_certificate(self, text: str) -> None:
         """Keep the batch's latest certificate: `forget` asks whether it is settled."""
