@@ -332,6 +332,8 @@ class LedgerRefused(LedgerError):
     remedy = "look at the row's state with `payments payouts status`; nothing was changed"
 
     def __init__(self, path: str, number: int | None, reason: str) -> None:
+        if number is None:
+            self.remedy = "nothing was changed"
         super().__init__(path, reason if number is None else f"row {number}: {reason}")
         self.number = number
         """The row's number; None when no known row is concerned."""

@@ -8,7 +8,8 @@ from typing import Final
 from .... import __version__
 from ...._postgresql import MAKING_TABLES
 from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
-from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
+from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, LedgerRefused, RightsMissing
+from ..batches import FORM
 from ..operators import DatabaseReport, Role
 from ..statements import Statement
 from ..stored_rows import readable, undamaged
@@ -69,6 +70,11 @@ _MAY_MAKE: Final[Statement] = (
     "OR has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE') "
     "FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = 'payments'",
     (),
+)
+_OF_ANOTHER_FORM: Final[Statement] = (
+    "SELECT batch_id, schema FROM payments.batches WHERE schema <> %s "
+    "AND state NOT IN ('closed', 'forgotten') ORDER BY created_at LIMIT 1",
+    (FORM,),
 )
 _LOCK: Final[Statement] = (MAKING_TABLES, ())
 _MADE: Final = "INSERT INTO payments.meta (version, made_by) VALUES (%s, %s)"
@@ -137,11 +143,16 @@ async def _make(transaction: Transaction) -> bool:
 async def upgrade(database: Database) -> int:
     """Bring tables of an older version to this one's form, while nobody works with them.
 
-    Returns the version they had. Raises LedgerMissing, LedgerNewer, or RightsMissing.
+    Returns the version they had. Raises LedgerMissing, LedgerNewer, or RightsMissing; and LedgerRefused while
+    a batch is not closed that this version could not pay.
     """
 
     async def work(transaction: Transaction) -> int:
-        _, ((version,),) = await transaction.read(_LOCK, _VERSION)
+        _, ((version,),), unfinished = await transaction.read(_LOCK, _VERSION, _OF_ANOTHER_FORM)
+        for name, form in unfinished if version < SCHEMA else ():
+            why = f"the form of batch {name} is number {form}, and this version works with {FORM}"
+            way_out = "finish or discard it with the version that began it, and upgrade then"
+            raise LedgerRefused(database.label, None, f"{why}; {way_out}")
         for number in range(version, SCHEMA):
             transaction.write(*((statement, ()) for statement in UPGRADES[number]))
         if version < SCHEMA:

@@ -24,6 +24,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerMissing,
     LedgerNewer,
     LedgerOlder,
+    LedgerRefused,
     RightsMissing,
 )
 from tests.support.databases import batch, connected, grant, leased, run, unimported, waits_for_lock, worker
@@ -246,6 +247,20 @@ async def test_tables_of_another_version_are_refused(database: str, monkeypatch:
         assert await setup.upgrade(ledger.database) == 1
         assert await setup.upgrade(ledger.database) == 3
         assert run(database, "SELECT note FROM payments.batches") == [("two",)]
+
+
+async def test_tables_are_not_upgraded_under_a_batch_that_this_version_cannot_pay(database: str) -> None:
+    async with batch(database, 3) as ledger:
+        number = ledger.facts.batch.batch
+        run(database, *before_the_sixth(ledger), "UPDATE payments.meta SET version = 5")
+        run(database, "UPDATE payments.batches SET schema = 4")
+        words = r"batch batch-1 is number 4, and this version works with 5; finish .* upgrade then; nothing"
+        with pytest.raises(LedgerRefused, match=words):
+            await setup.upgrade(ledger.database)
+        assert run(database, "SELECT version FROM payments.meta") == [(5,)]
+        assert run(database, f"SELECT to_regclass('{schema.table_of('entries', number)}')") == [(None,)]
+        run(database, "UPDATE payments.batches SET state = 'closed'")
+        assert await setup.upgrade(ledger.database) == 5
 
 
 @pytest.mark.parametrize(
