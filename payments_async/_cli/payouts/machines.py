@@ -262,24 +262,24 @@ async def forget(
     async with open_database(ledger) as database:
         found = await database.forget(age, unsettled=names, dry_run=True)
         ready = [batch for batch in found if batch.kept is None]
-        kept = [batch for batch in found if batch.kept is not None]
         if ready and not dry_run:
             if not sure:
                 _confirm_forgetting(ready, ledger, wanted, context)
             only = [batch.batch_id for batch in ready]  # another may have become settled meanwhile
             with context.spinner("Forgetting"):
-                found = kept + await database.forget(age, unsettled=names, only=only)
+                forgotten = await database.forget(age, unsettled=names, only=only)
+            found = [batch for batch in found if batch.kept is not None] + forgotten
     context.show.heading(ledger.shown, f"{counted(len(found), 'batch')} closed so long ago")
     for batch in found:
         facts = {**attrs.asdict(batch), "forgotten": not dry_run and batch.kept is None}
-        name, text = title_of(batch.batch_id), _size_and_rows([batch])
+        name, text = title_of(batch.batch_id), _rows_text([batch])
         if batch.kept is not None:
             context.show.step("Kept", f"{name}: {batch.kept}", good=None, **facts)
         else:
             context.show.step("Would forget" if dry_run else "Forgotten", f"{name}: {text}", **facts)
     context.show.step("Freed" if not dry_run else "Would free", **_freed(found))
-    if kept:
-        command = ledger.of_batch(kept[0].batch_id).command("reconcile")
+    for batch in [each for each in found if each.kept is not None][:1]:
+        command = ledger.of_batch(batch.batch_id).command("reconcile")
         context.show.paragraph(
             f"`{command}` reads the service's list anew. `--unsettled NAME` forgets a closed batch although "
             "it is not settled, or not all of its rows were paid."
@@ -291,11 +291,11 @@ def _freed(found: Sequence[ClosedBatch]) -> dict[str, Any]:
     """What batches that are not kept have taken, for people and programs."""
     gone = [batch for batch in found if batch.kept is None]
     rows, size = sum(batch.rows for batch in gone), sum(batch.size for batch in gone)
-    text = f"{counted(len(gone), 'batch')}, {_size_and_rows(gone)}"
+    text = f"{counted(len(gone), 'batch')}, {_rows_text(gone)}"
     return {"text": text, "good": bool(gone) or None, "batches": len(gone), "rows": rows, "bytes": size}
 
 
-def _size_and_rows(batches: Sequence[ClosedBatch]) -> str:
+def _rows_text(batches: Sequence[ClosedBatch]) -> str:
     """`60 rows (57 arrived, 3 failed), 287 kB`."""
     counts = sum((Counter(batch.counts) for batch in batches), Counter[str]())
     outcomes = outcomes_text(counts)
