@@ -242,16 +242,16 @@ def campaign(session: nox.Session) -> None:
 def engines(session: nox.Session) -> None:
     """The engines' modules on real servers: `-- -m brief` as CI does, `-- -m large -rP` with 20,000 rows."""
     sync(session, "engines")
-    pytest = ["pytest", "--verbose", "--durations=0", "-m", "not large"]  # a later -m replaces it
+    # they mostly wait; a later -m replaces this one
+    pytest = ["pytest", "--verbose", "--numprocesses=3", "--durations=0", "-m", "not large"]
     session.run(*pytest, "tests/engines", *session.posargs)
 
 
 @nox.session(python=RUNNING)
 def airflow(session: nox.Session) -> None:
     """Airflow's module, and the example on DBOS, in an environment of what tests/engines/airflow.txt pins."""
-    session.install(
-        "--no-config", "--requirement", "tests/engines/airflow.txt"
-    )  # without the pins of pyproject
+    # without the pins of pyproject
+    session.install("--no-config", "--requirement", "tests/engines/airflow.txt")
     session.install("--no-config", "--no-deps", ".")
     pytest = ["pytest", "--verbose", "--durations=0", "-m", "not large"]
     session.run(*pytest, "tests/engines/test_airflow.py", "tests/engines/test_dbos.py", *session.posargs)

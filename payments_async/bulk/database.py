@@ -148,14 +148,13 @@ class BatchDatabase:
         """Forget batches that were closed some time ago: drop their rows, states, attempts and entries.
 
         Kept are their sums and counts, root, certificate and keyed hashes of their references, so that the
-        same input is refused as another batch. It cannot be undone. Only settled batches are forgotten whose
-        rows were all paid or cancelled: those whose last certificate says that every payout is final, and
-        that have not changed since.
+        same input is refused as another batch. It cannot be undone, and `retry-failed` is over. Only settled
+        batches are forgotten: those whose last certificate says that every payout is final, and that have
+        not changed since.
 
         Args:
             closed_before: seconds for which they have been closed, at least.
-            unsettled: names of batches to forget although they are not settled, or have rows that were
-                rejected, are in conflict, have failed or were returned.
+            unsettled: names of batches to forget although they are not settled.
             only: names of batches to look at, such as those that a person has confirmed; None for all.
             dry_run: only find out what would be forgotten.
 

@@ -217,8 +217,8 @@ def forget(
     """Drop the rows, states, attempts and entries of settled batches, and free their disk. Needs no key.
 
     A batch is settled if its last certificate is clean, every payout is final, and nothing has changed since.
-    One with rows that were not paid stays, unless it is named. Kept are sums, root, certificate and keyed
-    hashes of its references. It cannot be undone: archive a batch first. Asks for a word to be typed.
+    Kept are sums, root, certificate and keyed hashes of its references. It cannot be undone: archive a batch
+    first. Asks for a word to be typed.
 
     Parameters
     ----------

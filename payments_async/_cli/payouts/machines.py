@@ -282,7 +282,7 @@ async def forget(
         command = ledger.of_batch(batch.batch_id).command("reconcile")
         context.show.paragraph(
             f"`{command}` reads the service's list anew. `--unsettled NAME` forgets a closed batch although "
-            "it is not settled, or not all of its rows were paid."
+            "it is not settled."
         )
     return Exit.DONE
 

@@ -170,9 +170,9 @@ def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:
     return {**counts, **{word.value: rows[word] for word in ExtraPayout}}
 
 
-def outcomes_text(counts: Mapping[str, int], outcomes: Collection[Outcome] = tuple(Outcome)) -> str:
-    """`2 rejected, 57 arrived`: how many rows have each of these outcomes; empty without any."""
-    return ", ".join(f"{counts[each]:,} {each.replace('_', ' ')}" for each in outcomes if counts[each])
+def outcomes_text(counts: Mapping[str, int]) -> str:
+    """`2 rejected, 57 arrived`: how many rows have each outcome that some have."""
+    return ", ".join(f"{counts[each]:,} {each.replace('_', ' ')}" for each in Outcome if counts[each])
 
 
 def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str, Decimal]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ..._protocol.machines import BatchState
-from ..._protocol.outcomes import NOT_ARRIVED, Outcome, counts_of, outcomes_text, totals_text
+from ..._protocol.outcomes import Outcome, counts_of, totals_text
 from ..._protocol.records import RowFigures, added_up
 from ...ledger_errors import LedgerDamaged, LedgerNewer, LedgerOlder
 from ..chunks import Batch, Root, of_batch, read_chunks
@@ -68,10 +68,6 @@ _BY_REFERENCE: Final = (
 )
 
 
-_NOT_PAID: Final = (Outcome.REJECTED, Outcome.CONFLICT, *NOT_ARRIVED)
-"""Outcomes of rows that somebody may still want to pay."""
-
-
 @attrs.frozen
 class _Ending:
     """What decides whether a batch may be forgotten, as of one moment."""
@@ -97,7 +93,7 @@ class _Ending:
 
     @property
     def unsettled(self) -> str | None:
-        """Why it is not settled, or which of its rows were not paid; None when it is, and all were."""
+        """Why it is not settled; None when it is."""
         if self.certificate is None:
             return "no reading of the service's list is recorded"
         if left := self.figures.count(Outcome.NOT_FINAL):
@@ -106,8 +102,7 @@ class _Ending:
             return "it has changed since its certificate"
         if not self.certificate["settled"]:
             return "its certificate is not clean"
-        not_paid = outcomes_text(self.counts, _NOT_PAID)
-        return f"not all of its rows were paid: {not_paid}" if not_paid else None
+        return None
 
     def kept(self, *, unsettled: bool) -> str | None:
         """Why it is kept; None when it may be forgotten."""
