@@ -326,15 +326,16 @@ async def test_two_batches_are_paid_at_once_and_the_short_one_does_not_wait(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
     scene.slow(2.0)
-    long = await started(temporal, scene, 3000)
+    long = await started(temporal, scene, 4000)
     worker()
     await scene.until_paid(1)
     short = await started(temporal, scene, 300, "july")
-    assert (await short.result())["done"] == 300
+    await scene.until(lambda: scene.state("july")[1:] == (0, 0) and scene.state("july")[0] != "")
     assert scene.state("june")[1] > 0  # it has not waited for the long one
+    assert (await short.result())["done"] == 300
     worker()
-    assert (await long.result())["done"] == 3000
-    await scene.judge({"june": 3000, "july": 300}, server.store)
+    assert (await long.result())["done"] == 4000
+    await scene.judge({"june": 4000, "july": 300}, server.store)
 
 
 @pytest.mark.case("schedule")
