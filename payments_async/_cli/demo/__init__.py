@@ -35,8 +35,9 @@ def demo(
     would make a careless client pay twice, and compares the result with the service's own books. Then it
     does the same with the blocking client. The exit code is 1 when the books do not agree.
 
-    With `--machines`, three workers pay a batch on Temporal, with its ledger in PostgreSQL, and one of them
-    is killed every two seconds. It prints the addresses of Temporal's page and of the batch's page.
+    With `--machines`, three workers pay a batch on Temporal, with its ledger in PostgreSQL. At most every two
+    seconds, once all are at work, one of them is killed. It prints the addresses of Temporal's page and of
+    the batch's page.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,13 +26,13 @@ from .._exit_codes import CommandEnded, Exit
 from .._output import Show, Terminal
 from .machines_report import Judged, Kill, compare, show_figures, show_kill, show_pages, show_plan
 from .payout_file import DemoPayout, read_csv, write_csv
-from .servers import PostgresServer, TemporalServer
+from .servers import Guard, PostgresServer, TemporalServer
 from .workers import WorkerGroup, worker_group
 
 BATCH: Final = "payroll"
 WORKERS: Final = 3
 _EVERY: Final = 2.0
-"""Seconds between two kills."""
+"""Seconds between two kills, at least."""
 _LOOK: Final = 0.25
 """Seconds between two readings of the batch's figures."""
 _ANSWER: Final = "slow:250ms"
@@ -48,6 +48,8 @@ _SEARCHED: Final = (
 )
 """The search attributes that the workflow sets where Temporal has them."""
 _PASSWORD_BYTES: Final = 16
+_REMOVE: Final = 'for turn in 1 2 3 4 5; do rm -rf "$0" && break; sleep 1; done'
+"""Removes the folder, into which servers that are just being killed may still write."""
 
 
 def run_machines(count: int, seed: int, show: Show) -> Exit:
@@ -55,11 +57,12 @@ def run_machines(count: int, seed: int, show: Show) -> Exit:
 
     Raises CommandEnded when it cannot be done, and KeyboardInterrupt after Ctrl-C or SIGTERM.
     """
-    for name in [name for name in os.environ if name.startswith("PAYMENTS_")]:
-        del os.environ[name]  # what the person has set is for the real service
+    for name in [name for name in os.environ if name.startswith(("PAYMENTS_", "PG"))]:
+        del os.environ[name]  # what the person has set is for the real service and database
     with (
         _ended_by_sigterm(),
         tempfile.TemporaryDirectory(prefix="payments-demo-") as folder,
+        closing(Guard(_REMOVE, folder)),
         Sandbox(seed=seed, scenario="immediate") as sandbox,
         PostgresServer(SYSTEM.token(_PASSWORD_BYTES).hex()) as postgres,
         TemporalServer(Path(folder), *(f"--search-attribute={name}" for name in _SEARCHED)) as temporal,
@@ -152,7 +155,7 @@ class _Work:
             pass
 
     async def disturbed(self, rows: int, show: Show) -> list[Kill]:
-        """Kill a worker every two seconds until the batch is closed; then wait for the workflow's end."""
+        """Kill a worker, at most every two seconds, until the batch is closed; then wait for the end."""
         kills, due, done = list[Kill](), SYSTEM.monotonic() + _EVERY, 0
         with show.progress("Rows", rows) as advance:
             while (batch := await self._looked()) is not None and batch.state != "closed":

@@ -90,7 +90,7 @@ def show_plan(file: Path, rows: Sequence[DemoPayout], workers: Sequence[int], sh
     show.heading("payments demo --machines", note)
     text = f"{len(rows):,} payouts, {amount_text(CURRENCY, total(rows))}"
     show.step("CSV", text, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
-    text = f"processes {', '.join(map(str, workers))}; every 2 s one of them is killed"
+    text = f"processes {', '.join(map(str, workers))}; at most every 2 s one is killed"
     show.step("Workers", text, workers=workers)
 
 

