@@ -21,6 +21,7 @@ from ..errors import BulkError
 from ..ledger_errors import (
     LedgerDamaged,
     LedgerError,
+    LedgerForgotten,
     LedgerFull,
     LedgerMismatch,
     LedgerMissing,
@@ -143,6 +144,8 @@ class StepCall:
                     then = await self._follow(session, reader)
             except _HOPELESS as error:
                 then = Never(str(error))
+                if self.kind == "follow" and isinstance(error, LedgerForgotten):
+                    then = Done()  # the payouts of a forgotten batch are followed no longer
         self._before, self._run = self._figures, None
         self._report()
         chunks = None if self._view is None else self._view.facts.chunks

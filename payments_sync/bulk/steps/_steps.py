@@ -166,7 +166,8 @@ class Steps:
         Args:
             batch_id: the batch.
             follow: of a closed batch, read the list once and record how payouts ended, as
-                `SharedBatch.reconcile` does. `Done` once all are final: call it daily until then.
+                `SharedBatch.reconcile` does. `Done` once all are final, or the batch was forgotten: call it
+                daily until then.
             stop: see `pay`.
             on_progress: see `pay`.
 
