@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
+from temporalio import activity
 from temporalio.client import (
     Client,
     ScheduleBackfill,
@@ -22,18 +27,29 @@ from temporalio.client import (
 )
 from temporalio.exceptions import CancelledError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
-from temporalio.worker import Replayer
+from temporalio.worker import Replayer, Worker
 
 from payments_async import AsyncPayments
 from payments_async._cli.demo.servers import TemporalServer
 from payments_async.bulk import BulkError
 from payments_async.bulk.engines.temporal import Payroll, PayrollWorkflow, nightly, payroll_worker
-from tests.engines.harness import AWAY, KILLED, Program, Scene
+from tests.engines.harness import AWAY, KILLED, ROOT, Program, Scene
 
 PROGRAM = "examples/engines/temporal/temporal_payroll.py"
 QUEUE = "payroll"
 LONG = 80
 """Events after which the server asks for another history; its own figure is 4,096."""
+FIGURES = {"done": 2, "rows": {"in_doubt": 0}, "sums": {"XOF": {"arrived": "5.00"}}}
+SHOWN = {
+    "batch_id": "june",
+    "rows": 2,
+    "done": 0,
+    "in_doubt": 0,
+    "asked": {"XOF": "5.00"},
+    "arrived": {},
+    **dict.fromkeys(("held", "answer", "clean")),
+}
+"""The progress of an earlier release's workflow."""
 Run = WorkflowHandle[PayrollWorkflow, dict[str, Any]]
 pytestmark = pytest.mark.timeout(1800)
 
@@ -396,6 +412,69 @@ async def test_what_can_never_succeed_fails_the_workflow(
     assert caught.value.cause is not None
     assert "amount" in str(caught.value.cause.__cause__)
     scene.require_no_secret(server.store)
+
+
+async def test_a_file_is_paid_a_second_time_only_on_purpose(
+    temporal: Client, scene: Scene, worker: Callable[..., Program]
+) -> None:
+    worker()
+    run = await started(temporal, scene, 20)
+    assert (await run.result())["done"] == 20
+    again = Payroll(str(scene.folder / "june.csv"), "june-again")
+    with pytest.raises(WorkflowFailureError) as caught:
+        await (await begun(temporal, again)).result()
+    assert caught.value.cause is not None
+    assert "pay_again=True" in str(caught.value.cause.__cause__)
+    assert scene.paid == 20
+    assert (await (await begun(temporal, replace(again, pay_again=True))).result())["done"] == 20
+    assert scene.paid == 40
+
+
+@pytest.mark.parametrize(
+    "reached", [None, {"shown": SHOWN, "left": [1], "held": {}}], ids=["plan", "history"]
+)
+async def test_a_workflow_goes_on_with_the_facts_of_an_earlier_release(
+    temporal: Client, reached: dict[str, Any] | None
+) -> None:
+    """An earlier release's `plan`, or history, names neither a page nor search attributes."""
+
+    @activity.defn
+    async def plan(payroll: Payroll) -> dict[str, Any]:
+        return {"batch_id": "june", "next": "now", "chunks": 1, "rows": 2, "sums": {"XOF": "5.00"}}
+
+    @activity.defn
+    async def pay(batch_id: str, chunk: int) -> dict[str, Any]:
+        return {"next": "done", "figures": FIGURES, "is_clean": None}
+
+    @activity.defn
+    async def settle(batch_id: str, is_held: bool) -> dict[str, Any]:
+        return {"next": "done", "figures": FIGURES, "is_clean": None}
+
+    @activity.defn
+    async def close(batch_id: str, follow: bool) -> dict[str, Any]:
+        if follow:  # it was forgotten meanwhile
+            return {"next": "done", "is_clean": None}
+        return {"next": "done", "figures": FIGURES, "is_clean": True}
+
+    async with Worker(
+        temporal, task_queue=QUEUE, workflows=[PayrollWorkflow], activities=[plan, pay, settle, close]
+    ):
+        progress = await (await begun(temporal, Payroll("june.csv", "june", reached=reached))).result()
+    assert (progress["done"], progress["clean"], progress["arrived"]) == (2, True, {"XOF": "5.00"})
+
+
+def test_a_second_start_says_in_a_line_that_the_batch_is_under_way(
+    server: TemporalServer, scene: Scene
+) -> None:
+    command = [sys.executable, PROGRAM, "start", str(scene.file(3)), "june"]
+    environment = {**os.environ, **scene.environment, "TEMPORAL_ADDRESS": server.address}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    first, second = (
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True) for _ in range(2)
+    )
+    assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr == "batch june is under way: its workflow runs already\n"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import signal
 import sys
 
 from temporalio.client import Client
+from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from payments_async import AsyncPayments
 from payments_async.bulk.engines.temporal import Payroll, PayrollWorkflow, nightly, payroll_worker
@@ -32,16 +33,21 @@ async def work(temporal: Client) -> None:
         await stop.wait()
 
 
-async def main(command: str, *arguments: str) -> None:
-    """Do what the command says."""
+async def main(command: str = "", *arguments: str) -> str | None:
+    """Do what the command says. Returns why that cannot be done, if so."""
+    if command not in ("worker", "start", "nightly"):
+        return __doc__
     temporal = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "127.0.0.1:7233"))
     if command == "worker":
         await work(temporal)
     elif command == "start":
         file, batch_id = arguments
         payroll = Payroll(file, batch_id, confirm_from=os.environ.get("PAYROLL_TOTAL"))
-        await temporal.start_workflow(PayrollWorkflow.run, payroll, id=batch_id, task_queue="payroll")
-    elif command == "nightly":
+        try:
+            await temporal.start_workflow(PayrollWorkflow.run, payroll, id=batch_id, task_queue="payroll")
+        except WorkflowAlreadyStartedError:
+            return f"batch {batch_id} is under way: its workflow runs already"
+    else:
         folder, zone = arguments
         schedule = nightly(
             file=f"{folder}/{{date}}.csv",
@@ -51,9 +57,12 @@ async def main(command: str, *arguments: str) -> None:
             zone=zone,
         )
         await temporal.create_schedule("nightly", schedule)
-    else:
-        raise SystemExit(__doc__)
+    return None
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    problem = asyncio.run(main(*sys.argv[1:]))
+    if problem:
+        print(problem, file=sys.stderr)
+    # While Python tidies up, a thread of the library may abort it: temporalio/sdk-python#300
+    os._exit(1 if problem else 0)

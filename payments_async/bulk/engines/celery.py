@@ -157,6 +157,7 @@ class Payroll:
         max_amount: Money | None = None,
         max_rows: int | None = None,
         max_failure_rate: float | None = None,
+        pay_again: bool = False,
         lossy_standby: bool = False,
     ) -> AsyncResult[Any]:
         """Let the workers pay a file, and close its batch. It can be called again at any time.
@@ -175,6 +176,7 @@ class Payroll:
             max_amount=max_amount,
             max_rows=max_rows,
             max_failure_rate=max_failure_rate,
+            pay_again=pay_again,
             lossy_standby=lossy_standby,
         )
         name = options.pop("batch_id")

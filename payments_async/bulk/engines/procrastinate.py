@@ -127,6 +127,7 @@ async def start(
     max_amount: Money | None = None,
     max_rows: int | None = None,
     max_failure_rate: float | None = None,
+    pay_again: bool = False,
     lossy_standby: bool = False,
     namespace: str = "payroll",
     queue: str = "payroll",
@@ -144,6 +145,7 @@ async def start(
         max_amount=max_amount,
         max_rows=max_rows,
         max_failure_rate=max_failure_rate,
+        pay_again=pay_again,
         lossy_standby=lossy_standby,
     )
     await app.configure_task(f"{namespace}:plan", queue=queue, priority=1).defer_async(**arguments)

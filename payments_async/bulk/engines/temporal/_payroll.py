@@ -46,10 +46,11 @@ class Payroll:
     max_amount: Money | None = None
     max_rows: int | None = None
     max_failure_rate: float | None = None
+    pay_again: bool = False
     lossy_standby: bool = False
     zone: str = "UTC"
     heartbeat_timeout: float = 2 * LEASE
-    reached: list[Any] | None = None
+    reached: Facts | None = None
     """What the workflow had reached when its history became too long; only the workflow sets it."""
 
     def __post_init__(self) -> None:
@@ -73,4 +74,4 @@ class Payroll:
     def options(self) -> dict[str, Any]:
         """The arguments of `Steps.plan`."""
         names = ("batch_id", "confirm_total", "confirm_from", "max_amount", "max_rows", "max_failure_rate")
-        return {name: getattr(self, name) for name in (*names, "lossy_standby")}
+        return {name: getattr(self, name) for name in (*names, "pay_again", "lossy_standby")}

@@ -43,6 +43,9 @@ class PayrollWorkflow:
 
     Signals: `pause`, `resume`, `cancel_rest`, which change the batch in the ledger, and `confirm` with
     {currency: total}. Query: `progress`. A workflow that is cancelled or terminated can be started again.
+
+    Histories, and workers of another host, may be an earlier release's: what a release adds to the facts of
+    an activity or of `Payroll.reached` is read with a default, and a command that it adds is `patched`.
     """
 
     def __init__(self) -> None:
@@ -65,14 +68,16 @@ class PayrollWorkflow:
         if payroll.reached is None:
             plan = await self._call("plan", payroll)
             counts = {"rows": plan["rows"], "done": 0, "in_doubt": 0, "asked": plan["sums"], "arrived": {}}
-            self._attributes = plan["attributes"]
-            named = {"batch_id": plan["batch_id"], "page": plan["page"]}
+            self._attributes = plan.get("attributes", [])
+            named = {"batch_id": plan["batch_id"], "page": plan.get("page")}
             self._show(**named, **counts, held=None, answer=None, clean=None)
             self._left = [] if plan["next"] == "done" else [*range(1, plan["chunks"] + 1)]
             if plan["next"] == "held":
                 await self._person(plan["reason"])
         else:
-            self._shown, self._left, self._held, self._attributes = payroll.reached
+            reached = payroll.reached
+            self._shown, self._left, self._held = reached["shown"], reached["left"], reached["held"]
+            self._attributes = reached.get("attributes", [])
             self._show()
         await self._pay()
         await self._finish("settle", False)
@@ -123,7 +128,12 @@ class PayrollWorkflow:
                 await workflow.wait(tasks)
             if self._left:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                reached = [self._shown, [*self._left, *self._stopped], self._held, self._attributes]
+                reached = {
+                    "shown": self._shown,
+                    "left": [*self._left, *self._stopped],
+                    "held": self._held,
+                    "attributes": self._attributes,
+                }
                 workflow.continue_as_new(replace(await self._planned(), reached=reached))
             if self._stopped:
                 await self._person("the stop rules let no further row be taken")
@@ -209,8 +219,7 @@ class PayrollWorkflow:
         if figures := end.get("figures"):
             arrived = {currency: sums["arrived"] for currency, sums in figures["sums"].items()}
             doubt = figures["rows"]["in_doubt"]
-            self._show(done=figures["done"], in_doubt=doubt, arrived=arrived)
-        self._show(clean=end.get("is_clean"))
+            self._show(done=figures["done"], in_doubt=doubt, arrived=arrived, clean=end.get("is_clean"))
 
     def _show(self, **changes: Any) -> None:
         shown = self._shown = {**self._shown, **changes}
@@ -220,12 +229,13 @@ class PayrollWorkflow:
             if shown[name]
         }
         facts = {**sums, **{name: shown[name] for name in ("held", "answer", "clean")}}
-        link = f"[Page of the batch]({shown['page']})"
+        status = f"`payments payouts status --batch-id {shown['batch_id']}`"
+        page = shown.get("page")
         lines = [
             f"**{shown['batch_id']}**: {shown['done']:,} of {shown['rows']:,} rows done, "
             f"{shown['in_doubt']:,} in doubt",
             *(f"{name.title()}: {fact}" for name, fact in facts.items() if fact is not None),
-            link if shown["page"] else f"`payments payouts status --batch-id {shown['batch_id']}`",
+            f"[Page of the batch]({page})" if page else status,
         ]
         workflow.set_current_details("\n\n".join(lines))
         self._set_attributes()
