@@ -33,7 +33,7 @@ SMALL = 60
 
 BUDGETS: Final[Mapping[str, int]] = {
     "shipped lines": 72_300,
-    "test lines": 94_500,
+    "test lines": 94_550,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
