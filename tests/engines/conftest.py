@@ -38,5 +38,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for engine, case in report.user_properties:
             row = cells.setdefault(engine, ["–"] * len(CASES))
             row[case] = "✗" if report.failed or row[case] == "✗" else "✓"
-    for row in (("", *cells), ("---", *["---"] * len(cells)), *zip(CASES, *cells.values(), strict=True)):
+    for row in (("case", *cells), ("---", *["---"] * len(cells)), *zip(CASES, *cells.values(), strict=True)):
         terminalreporter.write_line(f"| {' | '.join(row)} |")
