@@ -82,8 +82,10 @@ async def test_the_next_call_takes_the_connection_that_it_opened(connect: Connec
 
 
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["sync", "async"])
-def test_the_first_calls_of_a_process_load_compile_and_open_nothing(program: str, sandbox: Sandbox) -> None:
-    assert run_with_service(sandbox, FIRST_CALLS + program) == "[]\n"
+def test_the_first_calls_of_a_process_load_compile_and_open_nothing(program: str) -> None:
+    """But for the first answer with an unknown field, which the hostile gap profile adds."""
+    with Sandbox(profile="observed") as sandbox:
+        assert run_with_service(sandbox, FIRST_CALLS + program) == "[]\n"
 
 
 @pytest.mark.parametrize(
