@@ -64,8 +64,8 @@ class CommonHeaders:
     __slots__ = ("headers", "lines", "own")
 
     def __init__(self, headers: Mapping[str, str], own: str | None) -> None:
-        self.headers = headers
-        self.own = own
+        self.headers: Mapping[str, str] = headers
+        self.own: str | None = own
         self.lines: Secret | None = None
         """These headers as they are sent, once the transport has checked them."""
 

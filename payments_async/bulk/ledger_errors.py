@@ -333,8 +333,9 @@ class LedgerRefused(LedgerError):
 
     def __init__(self, path: str, number: int | None, reason: str) -> None:
         if number is None:
-            self.remedy = "nothing was changed"
-        super().__init__(path, reason if number is None else f"row {number}: {reason}")
+            super().__init__(path, reason, remedy="nothing was changed")
+        else:
+            super().__init__(path, f"row {number}: {reason}")
         self.number = number
         """The row's number; None when no known row is concerned."""
         self.reason = reason
