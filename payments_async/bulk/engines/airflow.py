@@ -102,19 +102,13 @@ def payroll_tasks(
         BulkError: an argument is invalid, or looks like an account; this release of Airflow was not tested.
         ImportError: Airflow is not installed.
     """
-    try:
-        require_version("apache-airflow-core", *_TESTED)
-    except PackageNotFoundError as missing:
-        raise ImportError("batches on Airflow need apache-airflow 3, with its constraints") from missing
+    _require_airflow()
     from airflow.sdk import task
 
     if not callable(address):
         raise BulkError("address must be a function: Airflow stores and shows the text of a DAG")
     names = {"file": file, "batch_id": batch_id, **({"confirm_from": confirm_from} if confirm_from else {})}
-    if zone is not None:
-        require_zone(zone)
-    elif any("{date}" in name for name in names.values()):
-        raise BulkError("zone must be given: the time zone of {date}, such as Africa/Accra")
+    _require_day_zone(zone, names)
     _options.require_count("concurrency", concurrency)
     _options.require_count("tasks", tasks)
     if tasks > _MOST:
@@ -132,7 +126,7 @@ def payroll_tasks(
     )
     rules = {name: value for name, value in rules.items() if name not in names}
     pace = {"concurrency": concurrency, "drain": drain, "insecure_database": insecure_database}
-    payroll = _Payroll(address, client, zone or "UTC", tasks, rules, pace)
+    batch = _BatchTasks(address, client, zone or "UTC", tasks, rules, pace)
     options: Facts = {
         "multiple_outputs": False,
         "retries": _RETRIES,
@@ -140,17 +134,33 @@ def payroll_tasks(
         "retry_exponential_backoff": False,
         "trigger_rule": "none_failed",  # of a batch that is closed no chunk is mapped, and `pay` is skipped
     }
-    shares = task(task_id="plan", **options)(payroll.plan)(**names)
-    pay = task(task_id="pay", pool=pool, map_index_template="{{ progress }}", **options)(payroll.step)
+    shares = task(task_id="plan", **options)(batch.plan)(**names)
+    pay = task(task_id="pay", pool=pool, map_index_template="{{ progress }}", **options)(batch.step)
     last = pay.partial(step="pay", batch_id=batch_id).expand(share=shares)
     for step in ("settle", "close", "follow"):
-        following = task(task_id=step, **options)(payroll.step)(step, batch_id)
+        following = task(task_id=step, **options)(batch.step)(step, batch_id)
         last >> following
         last = following
 
 
+def _require_airflow() -> None:
+    """Raise ImportError without Airflow, and BulkError for a release that was not tested."""
+    try:
+        require_version("apache-airflow-core", *_TESTED)
+    except PackageNotFoundError as missing:
+        raise ImportError("batches on Airflow need apache-airflow 3, with its constraints") from missing
+
+
+def _require_day_zone(zone: str | None, names: Mapping[str, str]) -> None:
+    """Raise BulkError for a time zone that is invalid, or is missing although a name has `{date}`."""
+    if zone is not None:
+        require_zone(zone)
+    elif any("{date}" in name for name in names.values()):
+        raise BulkError("zone must be given: the time zone of {date}, such as Africa/Accra")
+
+
 @attrs.frozen
-class _Payroll:
+class _BatchTasks:
     """What the tasks of a batch do, each in a process of its own."""
 
     address: Callable[[], str]

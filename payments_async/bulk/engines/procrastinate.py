@@ -187,7 +187,7 @@ def payroll(
         raise BulkError(f"stalled_after must be at least {LEASE:g} seconds, as long as a lease")
     pace = {"concurrency": concurrency, "drain": drain, "insecure_database": insecure_database}
     steps = Steps(address, client, **pace)  # type: ignore[arg-type] # mypy merges their types
-    tasks = _Payroll(steps, queue, stalled_after)
+    tasks = _ProcessTasks(steps, queue, stalled_after)
     for night in nightly:
         tasks.repeat(night, client._internal.runtime.now().date())
     return tasks.blueprint
@@ -208,7 +208,7 @@ async def _note_stop(call_next: Callable[[], Awaitable[Any]], context: JobContex
     return await call_next()
 
 
-class _Payroll:
+class _ProcessTasks:
     """The tasks of one process.
 
     A step that is to be called again is asked for by a new job, which a queueing lock keeps single, and not

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from itertools import pairwise
 from typing import Any, BinaryIO, Final
 
@@ -52,14 +53,7 @@ async def write(
     root = Root()
     for chunk in read_chunks(chunks):
         root.add(chunk)
-    if kept is not None:
-        with readable("its certificate"):
-            found = json.loads(kept)
-            certificate = found if found["ledger"]["head"] == root.hex else None
-    elif certificate is not None and certificate["ledger"]["head"] != root.hex:
-        raise BulkError(
-            "the certificate is of another state of the batch; `payments payouts reconcile` writes a new one"
-        )
+    certificate = _certificate_of(root.hex, certificate, kept)
     batch = dict(zip(BATCHES.columns, values, strict=True))
     if not accounts:
         batch["hash_key"] = b""
@@ -76,14 +70,9 @@ async def write(
         write_statistics=False,  # no checksum covers them, and damaged ones let a query leave rows out
     )
     try:
-        group, rows = list[Any](), 0
-        for chunk in read_chunks(chunks):
-            async for page in pages.of_chunk(chunk):
-                group, rows = [*group, page], rows + page.num_rows
-                if rows >= _GROUP:
-                    writer.write_table(pyarrow.Table.from_batches(group))
-                    group, rows = [], 0
-        writer.write_table(pyarrow.Table.from_batches(group, pages.schema))
+        async with aclosing(pages.grouped(read_chunks(chunks))) as groups:
+            async for group in groups:
+                writer.write_table(group)
         header = {
             "format": form.FORMAT,
             "client_version": __version__,
@@ -102,6 +91,19 @@ async def write(
     return certificate is not None
 
 
+def _certificate_of(root: str, given: Mapping[str, Any] | None, kept: str | None) -> Mapping[str, Any] | None:
+    """Choose the certificate of the batch as it is. Raises BulkError for a given one of another state."""
+    if kept is not None:
+        with readable("its certificate"):
+            found: Mapping[str, Any] = json.loads(kept)
+            return found if found["ledger"]["head"] == root else None
+    if given is not None and given["ledger"]["head"] != root:
+        raise BulkError(
+            "the certificate is of another state of the batch; `payments payouts reconcile` writes a new one"
+        )
+    return given
+
+
 @attrs.define
 class _Pages:
     """The pages of a batch's rows."""
@@ -111,6 +113,17 @@ class _Pages:
     schema: Any
     attempts: Any = attrs.field(factory=hashlib.sha256)
     """Hashes all attempts, which no digest covers."""
+
+    async def grouped(self, chunks: Iterable[Chunk]) -> AsyncGenerator[Any, None]:
+        """The pages of chunks as tables, one to compress at a time."""
+        group, rows = list[Any](), 0
+        for chunk in chunks:
+            async for page in self.of_chunk(chunk):
+                group, rows = [*group, page], rows + page.num_rows
+                if rows >= _GROUP:
+                    yield pyarrow.Table.from_batches(group)
+                    group, rows = [], 0
+        yield pyarrow.Table.from_batches(group, self.schema)
 
     async def of_chunk(self, chunk: Chunk) -> AsyncIterator[Any]:
         """The pages of a chunk, as record batches, each with its share of the chain's entries."""
