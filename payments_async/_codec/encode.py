@@ -1,15 +1,17 @@
 """Requests to canonical JSON. Amounts stay exact.
 
-`checked_body` checks and writes nearly every request in one pass: msgspec fills a struct that is made of the
-rules in `_validation/tables.py`. What it does not take is checked by these rules, and written by `encode`.
+`checked_body` checks and writes nearly every request in one pass: a function made of the rules in
+`_validation/tables.py` fills a struct. What it does not take is checked by these rules, and written by
+`encode`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 
 import attrs
 import msgspec
@@ -17,10 +19,9 @@ import msgspec
 from .. import params
 from .._attrs import named
 from .._validation import rules
-from .._validation.tables import REQUIRED, RULES, Form, is_no_dict
+from .._validation.tables import REQUIRED, RULES
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
-_convert = msgspec.convert
 
 
 class Unwritable(Exception):
@@ -52,59 +53,85 @@ class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
 
 _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """Types of values that are written unchanged."""
-_Pairs = dict[str, str | int | bool | None]
+_FLAT = _PLAIN - {Decimal}
+_MOST_PAIRS: dict[Any, float] = {rules.json_object: math.inf, rules.metadata: rules.MOST_PAIRS}
 _REQUESTS = (params.PayoutRequest, params.CheckoutRequest, params.PaymentIntentRequest)
-_FORMS: dict[type[Any], Form] = {}
-_TYPES: dict[Any, Any] = {
-    rules.json_object: _Pairs,
-    rules.metadata: Annotated[_Pairs, msgspec.Meta(max_length=rules.MOST_PAIRS)],
-    rules.timestamp: None,  # compared with the present time, which is not known here
-    rules.boolean: bool,
-}
 
 
 def checked_body(request: params.Params) -> bytes | None:
     """Check and write a request in one pass. None when it may have a fault or a doubt: `tables` decides."""
-    form = _FORMS.get(type(request)) or _form_of(type(request))
+    cls = type(request)
     try:
-        if form is None or form.is_doubtful(request):
-            return None
-        return _write(_convert(request, form.body, from_attributes=True))
+        body = (_FILLED.get(cls) or _compiled(cls))(request)
+        return None if body is None else _write(body)
     except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
         return None
 
 
-def _form_of(cls: Any) -> Form | None:
-    return _FORMS.setdefault(cls, _make_form(cls)) if cls in _REQUESTS else None
+_FILLED: dict[type[Any], Callable[[Any], RequestBody | None]] = {}
+"""For each class of requests, what makes the body of a request that clearly has no fault."""
 
 
-def _make_form(cls: Any, *, is_required: bool = False) -> Form:
-    form = Form(cls, next(iter(RULES[cls])) if is_required else None)
-    fields: list[Any] = []
-    required = REQUIRED.get(cls, frozenset())
-    for name, rule in RULES[cls].items():
-        kind, test = _type_of(name in required, rule)
-        fields.append((name, kind) if name in required else (name, kind | None if kind else None, None))
-        if test is not None:
-            form.tests.append((name, name in required, test))
-    form.body = msgspec.defstruct(f"{cls.__name__}Body", fields, bases=(RequestBody,))
-    return form
+def _compiled(cls: Any) -> Callable[[Any], RequestBody | None]:
+    if cls not in _REQUESTS:
+        return lambda request: None
+    scope: dict[str, Any] = {}
+    lines = _filling(cls, "v", scope)
+    exec("\n  ".join(["def filled(v):", *lines, "return v"]), scope)  # noqa: S102 - source made of our own field names
+    return _FILLED.setdefault(cls, scope["filled"])
 
 
-def _type_of(is_required: bool, rule: rules.Rule) -> tuple[Any, Callable[[Any], Any] | None]:
-    """A type of the field's clear values for msgspec, and a test of what that cannot say."""
+def _filling(cls: Any, name: str, scope: dict[str, Any], *, is_required: bool = True) -> list[str]:
+    """Source that replaces an object in a variable by its body. It returns at a value that is not clear.
+
+    It may refuse a good request, and must never pass one that has a fault or a doubt.
+    """
+    fields = RULES[cls]
+    needed = REQUIRED.get(cls) or (next(iter(fields)) if is_required else "")
+    scope[f"{name}_class"] = cls
+    scope[f"{name}_body"] = msgspec.defstruct(
+        f"{cls.__name__}Body", [(field, Any, None) for field in fields], bases=(RequestBody,)
+    )
+    lines = [f"if type({name}) is not {name}_class: return"]
+    for field, rule in fields.items():
+        value, is_needed = f"{name}_{field}", field in needed
+        tests = _tests(rule, value, scope, is_required=is_needed)
+        lines.append(f"{value} = {name}.{field}")
+        lines += tests if is_needed else [f"if {value} is not None:", *[f"  {line}" for line in tests]]
+    return [*lines, f"{name} = {name}_body({', '.join(f'{name}_{field}' for field in fields)})"]
+
+
+def _are_flat(pairs: dict[Any, Any]) -> bool:
+    """Return whether pairs hold text, whole numbers and the like, under names that are text."""
+    for name, value in pairs.items():
+        if type(name) is not str:
+            return False
+        if type(value) not in _FLAT:
+            return False
+    return True
+
+
+def _tests(rule: rules.Rule, value: str, scope: dict[str, Any], *, is_required: bool) -> list[str]:
+    """Source that tests a value, and replaces an object or pairs by what is written."""
+    if isinstance(rule, rules.Nested) and rule.cls is not params.CheckoutRestriction:
+        return _filling(rule.cls, value, scope, is_required=is_required)
     if isinstance(rule, rules.Text):
-        return Annotated[str, msgspec.Meta(min_length=int(is_required), max_length=rule.maximum)], None
-    if isinstance(rule, rules.Nested):
-        if rule.cls is params.CheckoutRestriction:  # one rule for both of its fields
-            return None, None
-        nested = _make_form(rule.cls, is_required=is_required)
-        return nested.body, nested.is_doubtful
-    if rule in (rules.json_object, rules.metadata):
-        return _TYPES[rule], is_no_dict
-    if rule in _TYPES:
-        return _TYPES[rule], None
-    return Any, rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
+        wrong = [f"type({value}) is not str"]
+        wrong += [f"not {value}"] if is_required else []
+        wrong += [f"len({value}) > {rule.maximum}"] if rule.maximum else []
+        return [f"if {' or '.join(wrong)}: return"]
+    if isinstance(rule, rules.Letters):
+        scope[f"{value}_known"], scope[f"{value}_unclear"] = rule.known, rule.are_not_capitals
+        test = f"{value} not in {value}_known and {value}_unclear({value})"
+        return [f"if type({value}) is not str or {test}: return"]
+    if rule in _MOST_PAIRS:
+        scope.update({f"{value}_most": _MOST_PAIRS[rule], "are_flat": _are_flat})
+        unusual = f"type({value}) is not dict or len({value}) > {value}_most"
+        return [f"if {unusual} or not are_flat({value}): return"]
+    if rule is rules.timestamp or isinstance(rule, rules.Nested):
+        return ["return"]  # one is compared with the present time, the other has a rule for both its fields
+    scope[f"{value}_problem"] = rule
+    return [f"if {value}_problem({value}): return"]
 
 
 def _nested(value: Any) -> Any:

@@ -131,10 +131,8 @@ class Letters:
     def _form(self) -> str:
         return f"[A-Z{'a-z' if self.any_case else ''}]{{{self.length}}}"
 
-    def are_not_capitals(self, value: Any) -> bool:
-        """Return whether a value is not a code as it is usually written."""
-        if value.__class__ is not str:
-            return True
+    def are_not_capitals(self, value: str) -> bool:
+        """Return whether a text is not a code as it is usually written."""
         if value not in self.known and re.fullmatch(self.form, value) and value.isupper():
             self.known.add(value)
         return value not in self.known

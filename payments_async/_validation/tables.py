@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -121,36 +121,6 @@ def check(request: params.Params, *, now: datetime) -> Errors:
         if isinstance(created, datetime) and created > now:
             errors["entity_created_at"] = ["must not be in the future"]
     return errors
-
-
-@attrs.define(eq=False, repr=False)
-class Form:
-    """How msgspec checks the fields of a class and makes the body, in one pass.
-
-    It may refuse a good request, and must never pass one that has a fault or a doubt.
-    """
-
-    cls: type[params.Params]
-    first: str | None
-    """The field of a required object that must be set."""
-    body: Any = None
-    tests: list[tuple[str, bool, Callable[[Any], Any]]] = attrs.field(factory=list)
-    """Fields whose rules msgspec does not know: name, whether required, what is false for a good value."""
-
-    def is_doubtful(self, request: Any) -> bool:
-        """Return whether an object may have a fault or a doubt in what msgspec does not look at."""
-        if type(request) is not self.cls or (self.first and not getattr(request, self.first)):
-            return True
-        for name, is_required, is_doubtful in self.tests:
-            value = getattr(request, name)
-            if (value is not None or is_required) and is_doubtful(value):
-                return True
-        return False
-
-
-def is_no_dict(pairs: Any) -> bool:
-    """Return whether pairs are more than a dict: msgspec takes all with `keys`, such as a row of sqlite3."""
-    return pairs.__class__ is not dict
 
 
 def doubts(request: params.Params) -> list[str]:

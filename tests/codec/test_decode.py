@@ -222,8 +222,9 @@ def test_what_is_nested_is_written_like_the_rest() -> None:
 
 
 def test_a_body_on_its_way_does_not_show_what_it_holds() -> None:
-    assert encode.checked_body(payout(5, reference="r-1")) is not None
-    assert repr(encode._FORMS[PayoutRequest].body(1, "XOF", "m", None)) == "<PayoutRequestBody>"
+    request = payout(5, reference="r-1")
+    assert encode.checked_body(request) is not None
+    assert repr(encode._FILLED[PayoutRequest](request)) == "<PayoutRequestBody>"
 
 
 def test_extra_fields_are_put_over_the_requests_own() -> None:

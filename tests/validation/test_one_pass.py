@@ -218,7 +218,7 @@ def row_of_a_database() -> sqlite3.Row:
 
 def test_a_number_of_a_callers_own_class_is_written_as_a_number() -> None:
     request = PayoutRequest(**{**REQUIRED, "metadata": {"order": Number(7)}})
-    assert checked_body(request) == encode(request)
+    assert checked_body(request) is None
     assert b'"order":7' in encode(request)
 
 
