@@ -15,8 +15,9 @@ from payments_async._codec import decode
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._rate_limit.bucket import TokenBucket
 from payments_async._rate_limit.limiter import RateLimiter
-from payments_async._request.outcome import AttemptResult, read_answer
-from payments_async._request.prepare import Call, reading
+from payments_async._request.call import AttemptResult, Call
+from payments_async._request.outcome import read_answer
+from payments_async._request.prepare import reading
 from payments_async.params import operations
 
 URL = "http://127.0.0.1:9/v1"

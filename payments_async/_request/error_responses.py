@@ -13,8 +13,8 @@ from .._rate_limit.limits import LONGEST_CLOSURE
 from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
 from ..models import ResponseInfo
 from ..models._masking import HIDDEN, clean, without_keys
+from .call import Call
 from .key_age import http_date
-from .prepare import Call
 
 Mask = Callable[[str], str]
 
@@ -158,7 +158,7 @@ def _inside(name: str, key: str) -> str:
 
 def masking(call: Call) -> Mask:
     """Make the function that masks keys, account data and a request's own values in a text from outside."""
-    own = _own_texts(_object(call.prepared.body if call.prepared else b""))
+    own = _own_texts(_object(call.body or b""))
 
     def mask(text: str) -> str:
         # cut again at the end, so that no half of a value stays there; keys first, as they hold digits

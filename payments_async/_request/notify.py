@@ -18,8 +18,7 @@ from .._runtime import Runtime, Timer
 from ..errors import PaymentsError
 from ..models._response import is_replayed
 from ..params.operations import record_of
-from .history import CallHistory
-from .outcome import AttemptResult
+from .call import AttemptResult, Call
 
 REMIND: Final = 30.0
 """Seconds: nothing waits longer without a line in the log that says for what."""
@@ -34,28 +33,23 @@ def is_observed(emitter: Emitter) -> bool:
     return emitter.listener is not None or logger.isEnabledFor(logging.DEBUG)
 
 
-def _key(history: CallHistory) -> str | None:
-    prepared = history.call.prepared
-    return prepared.idempotency_key if prepared else None
-
-
-def started(emitter: Emitter, history: CallHistory, base_url: str) -> None:
+def started(emitter: Emitter, call: Call, base_url: str) -> None:
     """Report that a call begins, and number it."""
     from .. import events
 
-    operation, history.number = history.call.operation, next(_numbers)
+    operation, call.number = call.operation, next(_numbers)
     listed = operation if operation.shape != "raw" else record_of(operation.method, operation.path)[0]
     template = listed.path if listed else None
     emitter.emit(
-        events.CallStarted(operation.name, 0, operation.method, template, base_url, call=history.number)
+        events.CallStarted(operation.name, 0, operation.method, template, base_url, call=call.number)
     )
 
 
-def finished(emitter: Emitter, history: CallHistory, error: BaseException | None, now: float) -> None:
+def finished(emitter: Emitter, call: Call, error: BaseException | None, now: float) -> None:
     """Report the end of a call."""
     from .. import events
 
-    operation, attempts, effect = history.call.operation, history.attempts, history.effect
+    operation, attempts, effect = call.operation, call.attempts, call.effect
     if isinstance(error, PaymentsError):
         effect = error.effect
     elif hasattr(error, "outcome"):  # a cancellation of a call in doubt
@@ -64,87 +58,87 @@ def finished(emitter: Emitter, history: CallHistory, error: BaseException | None
         effect = "happened"
     name = None if error is None else type(error).__name__
     facts = (effect, name, attempts[-1].status if attempts else None)
-    elapsed = now - history.started
-    emitter.emit(events.CallEnded(operation.name, len(attempts), *facts, elapsed, call=history.number))
+    elapsed = now - call.started
+    emitter.emit(events.CallEnded(operation.name, len(attempts), *facts, elapsed, call=call.number))
 
 
-def sent(emitter: Emitter, history: CallHistory) -> None:
+def sent(emitter: Emitter, call: Call) -> None:
     """Report that a request is about to be sent."""
     from .. import events
 
-    operation, number = history.call.operation, len(history.attempts) + 1
+    operation, number = call.operation, len(call.attempts) + 1
     emitter.emit(
-        events.RequestSent(operation.name, number, operation.method, _key(history), call=history.number)
+        events.RequestSent(operation.name, number, operation.method, call.idempotency_key, call=call.number)
     )
 
 
-def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
+def ended(emitter: Emitter, call: Call, result: AttemptResult) -> None:
     """Report the end of the last attempt, and a stored answer to an earlier request."""
     from .. import events
 
-    name, last = history.call.operation.name, history.attempts[-1]
+    name, last = call.operation.name, call.attempts[-1]
     facts = (last.verdict, last.reason, last.status, last.elapsed)
-    emitter.emit(events.AttemptEnded(name, last.number, *facts, call=history.number))
-    if result.error is None and history.call.prepared is not None and is_replayed(result.headers):
-        emitter.emit(events.Replayed(name, last.number, _key(history), call=history.number))
+    emitter.emit(events.AttemptEnded(name, last.number, *facts, call=call.number))
+    if result.error is None and call.idempotency_key is not None and is_replayed(result.headers):
+        emitter.emit(events.Replayed(name, last.number, call.idempotency_key, call=call.number))
 
 
-def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
+def throttled(emitter: Emitter, call: Call, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit, or would have."""
     if is_observed(emitter):
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts) + 1
-        emitter.emit(events.Throttled(name, number, waited, call=history.number))
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.Throttled(name, number, waited, call=call.number))
 
 
-def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
+def closed(emitter: Emitter, call: Call, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
     if is_observed(emitter) or seconds >= LONG:
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts)
-        emitter.emit(events.GateClosed(name, number, seconds, call=history.number))
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.GateClosed(name, number, seconds, call=call.number))
 
 
-def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
+def store_lost(emitter: Emitter, call: Call, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
     if is_observed(emitter):
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts) + 1
-        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=history.number))
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=call.number))
 
 
-def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
+def store_found(emitter: Emitter, call: Call, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
     if is_observed(emitter):
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts) + 1
-        emitter.emit(events.LimitStoreFound(name, number, lasted, call=history.number))
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.LimitStoreFound(name, number, lasted, call=call.number))
 
 
-def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
+def retrying(emitter: Emitter, call: Call, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
     if is_observed(emitter):
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts)
-        emitter.emit(events.RetryScheduled(name, number, delay, reason, call=history.number))
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.RetryScheduled(name, number, delay, reason, call=call.number))
 
 
-def cancelled(emitter: Emitter, history: CallHistory) -> None:
+def cancelled(emitter: Emitter, call: Call) -> None:
     """Report a cancelled call; a write in doubt is logged even without a hook, as exceptions get lost."""
-    if history.unknown:
-        name = history.call.operation.name
-        emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")
+    if call.unknown:
+        name = call.operation.name
+        emitter.warn(f"{name} {CANCELLED}: its idempotency key is {call.idempotency_key}")
     if is_observed(emitter):
         from .. import events
 
-        name, number = history.call.operation.name, len(history.attempts)
-        facts = (history.effect, _key(history))
-        emitter.emit(events.CallCancelled(name, number, *facts, call=history.number))
+        name, number = call.operation.name, len(call.attempts)
+        facts = (call.effect, call.idempotency_key)
+        emitter.emit(events.CallCancelled(name, number, *facts, call=call.number))
 
 
 class Reminder:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from traceback import format_exception_only
 from typing import Any, Final
-
-import attrs
 
 from .. import _assumptions, models
 from .._codec import decode
@@ -20,7 +18,6 @@ from ..errors import (
     APIStatusError,
     APITimeoutError,
     DecodeError,
-    PaymentsError,
     ResponseMismatch,
 )
 from ..models import Amount, Payout, Verdict
@@ -29,26 +26,7 @@ from ..models.lists import proves_end
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import Operation
 from . import error_responses
-from .prepare import Call
-
-
-@attrs.define(eq=False, repr=False)
-class AttemptResult:
-    """The verdict on one attempt, with its record or error."""
-
-    verdict: Verdict
-    reason: str
-    status: int | None = None
-    value: Any = attrs.field(default=None, repr=False)
-    message: str | None = attrs.field(default=None, repr=False)
-    error: PaymentsError | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    body: bytes = attrs.field(default=b"", repr=False)
-    again: bool = False
-    """True if another attempt with the same bytes and key may succeed."""
-    retry_after: float | None = None
-    """Seconds of the answer's `Retry-After`."""
-
+from .call import AttemptResult, Call
 
 _FINAL: Final = frozenset({"tls", "closed", "withheld"})
 """Failures that another attempt would repeat, or that the caller caused."""
@@ -168,12 +146,13 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
 
 def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> AttemptResult:
     """Make the result of a success, after checking that the record is the one asked for."""
-    operation, prepared = call.operation, call.prepared
+    operation = call.operation
     error: ResponseMismatch | None = None
     if operation.echo is not None:
         error = _other_record(call, operation.echo, value)
-    elif prepared is not None and operation.creates and not _agrees(value, call.request):
-        error = mismatch(prepared, value) if operation.result else None
+    elif operation.creates and operation.result is not None and not _agrees(value, call.request):
+        assert call.prepared is not None
+        error = mismatch(call.prepared, value)
     verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
     text = message if isinstance(message, str) else None
     status, headers = answer.status, answer.headers

@@ -27,9 +27,8 @@ from ..errors import (
     PaymentsError,
 )
 from ..params import PreparedRequest
-from .history import CallHistory
+from .call import Call
 from .idempotency import difference
-from .prepare import Call
 from .service_time import UnsentKeys
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
@@ -132,15 +131,15 @@ class PendingRequests:
 
 
 async def join(
-    requests: PendingRequests, request: PendingRequest, runtime: Runtime, run: Run, history: CallHistory
+    requests: PendingRequests, request: PendingRequest, runtime: Runtime, run: Run, call: Call
 ) -> Any:
     """Wait for a request under way and return its outcome; if its sender gives it up, send it with `run`.
 
-    `history` is this caller's own, for its deadline and its errors.
+    `call` is this caller's own, for its deadline and its errors.
     """
-    call, doubtful, is_own = history.call, False, False
+    doubtful, is_own = False, False
     while not is_own:
-        how, value = await _wait(requests, request, runtime, history)
+        how, value = await _wait(requests, request, runtime, call)
         if how == "abandoned":
             doubtful |= value
         elif _is_alike(request.call, call):
@@ -150,7 +149,7 @@ async def join(
     try:
         value = await run(call)
     except BaseException as stopped:
-        raised = _in_doubt(stopped, history) if doubtful and call.operation.creates else stopped
+        raised = _in_doubt(stopped, call) if doubtful and call.operation.creates else stopped
         ended = stopped if _is_callers_own(stopped) else raised
         requests.give_up(request, ended, runtime.monotonic(), doubtful=doubtful)
         if raised is stopped:
@@ -167,30 +166,28 @@ def _is_callers_own(stopped: BaseException) -> bool:
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
-def _in_doubt(stopped: BaseException, history: CallHistory) -> BaseException:
+def _in_doubt(stopped: BaseException, call: Call) -> BaseException:
     """Make the error of a call after another caller's attempts, which may have been carried out."""
     if isinstance(stopped, PaymentsError) and stopped.effect == "none":
-        return history.outcome_unknown(stopped)
+        return call.outcome_unknown(stopped)
     if isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
-        stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
+        stopped.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
     return stopped
 
 
-async def _wait(
-    requests: PendingRequests, request: PendingRequest, runtime: Runtime, history: CallHistory
-) -> Outcome:
+async def _wait(requests: PendingRequests, request: PendingRequest, runtime: Runtime, call: Call) -> Outcome:
     """Wait for the outcome of another caller's request. When the wait ends early, a creation is in doubt."""
     try:
         while request.outcome is None:
-            await _wait_once(request, runtime, history.until(runtime.monotonic() + _CHECK))
-            if request.outcome is None and history.is_late(runtime.monotonic):
-                raise _late(history)
+            await _wait_once(request, runtime, call.until(runtime.monotonic() + _CHECK))
+            if request.outcome is None and call.is_late(runtime.monotonic):
+                raise _late(call)
             stands = request.loop is None or not request.loop.is_running()
             if request.outcome is None and stands:  # the request is no longer being sent
                 requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
-        if history.call.operation.creates:
-            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
+        if call.operation.creates:
+            stopped.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
         raise
     return request.outcome
 
@@ -211,10 +208,10 @@ async def _wait_once(request: PendingRequest, runtime: Runtime, until: float) ->
             request.waiting = [each for each in request.waiting or () if each is not future]
 
 
-def _late(history: CallHistory) -> PaymentsError:
+def _late(call: Call) -> PaymentsError:
     """Make the error of a deadline that passed while another caller's attempt was under way."""
-    error = history.out_of_time()
-    return history.outcome_unknown(error) if history.call.operation.creates else error
+    error = call.out_of_time()
+    return call.outcome_unknown(error) if call.operation.creates else error
 
 
 def _wake(future: Future[None]) -> None:

@@ -29,14 +29,14 @@ from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
-from .history import CallHistory
+from .call import AttemptResult, Call
 from .idempotency import KeyMaker, UsedKeys
 from .key_age import Timestamps
 from .key_state import Keys, KeyState
-from .outcome import AttemptResult, read_answer, read_failure
+from .outcome import read_answer, read_failure
 from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
-from .prepare import Call, foreign, is_sent, make_request, prepare, refuse_connection, unprotected, writing
+from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings
@@ -62,54 +62,55 @@ class Pipeline:
     async def run(self, call: Call) -> Any:
         """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
-        history = self._history(call)
+        self._begin(call)
         is_observed = notify.is_observed(emitter)  # read once: all events of a call, or none
-        if is_observed:
-            notify.started(emitter, history, settings.base_url)
-        key = call.key
+        is_outermost = is_observed and not call.number
+        if is_outermost:
+            notify.started(emitter, call, settings.base_url)
+        key, operation = call.key, call.operation
         try:
             while True:
-                if key is None or history.attempts:
-                    key = self._key(history, key)
+                if key is None or call.attempts:
+                    key = self._key(call, key)
                 state = self.keys.of(key)
                 started = runtime.monotonic()
-                limiters = state.limiter.limiters(call.limit, call.record, started)
-                is_usual = len(limiters) == 1 and (history.deadline is None or started < history.deadline)
+                limiters = state.limiter.limiters(operation.limit, call.record, started)
+                is_usual = len(limiters) == 1 and (call.ends is None or started < call.ends)
                 grant = limiters[0].try_acquire(started) if is_usual else NONE
-                grants: Grants = ((limiters[0], grant),) if grant else await self._acquire(limiters, history)
+                grants: Grants = ((limiters[0], grant),) if grant else await self._acquire(limiters, call)
                 if not grant:
                     started = runtime.monotonic()
-                if history.retries:
-                    started = await self._check_late_retry(history, grants, started)
+                if call.retries:
+                    started = await self._check_late_retry(call, grants, started)
                 request: HTTPRequest | None = None
                 try:
-                    request = make_request(call, settings, key, history.deadline, started)
+                    request = make_request(call, settings, key, started)
                     if is_observed:
-                        notify.sent(emitter, history)
+                        notify.sent(emitter, call)
                     result = read_answer(call, await self.transport.send(request), runtime.now)
                 except TransportError as failure:
                     result = read_failure(call, failure, sent=is_sent(request), url=settings.base_url)
                 except BaseException as stopped:
-                    self._abort_attempt(history, stopped, grants, started, request)
+                    self._abort_attempt(call, stopped, grants, started, request)
                     raise
-                self._record_attempt(history, result, state, grants, started, request)
+                self._record_attempt(call, result, state, grants, started, request)
                 if is_observed:
-                    notify.ended(emitter, history, result)
+                    notify.ended(emitter, call, result)
                 if result.error is None:
                     state.budget.earn()
                     break
                 refuse_connection(request, result.error)
-                history.date(result)
-                delay = before_retry(state.budget, history, result, result.error, settings, runtime)
+                call.date(result)
+                delay = before_retry(state.budget, call, result, result.error, settings, runtime)
                 if delay:
-                    await self._sleep(history, delay)
+                    await self._sleep(call, delay)
         except BaseException as error:
-            if is_observed:
-                notify.finished(emitter, history, error, runtime.monotonic())
+            if is_outermost:
+                notify.finished(emitter, call, error, runtime.monotonic())
             raise
-        if is_observed:
-            notify.finished(emitter, history, None, runtime.monotonic())
-        return history.delivery(result)
+        if is_outermost:
+            notify.finished(emitter, call, None, runtime.monotonic())
+        return call.delivery(result)
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         """Send a write just prepared. A key that the client made is unknown to other callers."""
@@ -126,9 +127,8 @@ class Pipeline:
         call.sent_before = True
         self.pending.unsent.take(prepared)
         if needs_time(prepared):
-            history, monotonic = self._history(call), self.runtime.monotonic
-            await refuse_outdated(self.run, history, age, first, history.left(monotonic))
-            call.deadline = history.left(monotonic)
+            self._begin(call)
+            await refuse_outdated(self.run, call, age, first, call.left(self.runtime.monotonic))
         return await self.run_once(call)
 
     async def run_once(self, call: Call) -> Any:
@@ -136,7 +136,7 @@ class Pipeline:
         requests = self.pending
         request, is_own = requests.enter(call)
         if not is_own:
-            return await self._join(self._history(call), request)
+            return await self._join(call, request)
         try:
             value = await self.run(call)
         except BaseException as stopped:
@@ -145,23 +145,24 @@ class Pipeline:
         requests.leave(request, ("record", value))
         return value
 
-    async def _join(self, history: CallHistory, request: PendingRequest) -> Any:
+    async def _join(self, call: Call, request: PendingRequest) -> Any:
         """Return the outcome of a request that another call sends, with events of this call around it."""
         emitter = self.settings.emitter
+        self._begin(call)
         if notify.is_observed(emitter):
-            notify.started(emitter, history, self.settings.base_url)
+            notify.started(emitter, call, self.settings.base_url)
         try:
-            with self.reminder.during(lambda: f"{history.call.operation.name} waits for the same request"):
-                value = await join(self.pending, request, self.runtime, self.run, history)
+            with self.reminder.during(lambda: f"{call.operation.name} waits for the same request"):
+                value = await join(self.pending, request, self.runtime, self.run, call)
         except BaseException as error:
-            if isinstance(error, CancelledError) and hasattr(error, "outcome"):
-                history.doubtful += 1  # another call has sent it
-                notify.cancelled(emitter, history)
-            if history.number:
-                notify.finished(emitter, history, error, self.runtime.monotonic())
+            if isinstance(error, CancelledError) and hasattr(error, "outcome") and not call.attempts:
+                call.doubtful += 1  # another call has sent it
+                notify.cancelled(emitter, call)
+            if call.number:
+                notify.finished(emitter, call, error, self.runtime.monotonic())
             raise
-        if history.number:
-            notify.finished(emitter, history, None, self.runtime.monotonic())
+        if call.number:
+            notify.finished(emitter, call, None, self.runtime.monotonic())
         return value
 
     def __reduce__(self) -> NoReturn:
@@ -191,28 +192,34 @@ class Pipeline:
 
         Raises InvalidRequest, also for a key used with another body (gap R).
         """
-        key, address, now = self.settings.key(), self.settings.base_url, self.runtime.now()
-        prepared = prepare(
-            operation, request, options, base_url=address, key=key, now=now, make_key=self.make_key, path=path
+        call = prepare(
+            operation,
+            request,
+            options,
+            base_url=self.settings.base_url,
+            key=self.settings.key(),
+            now=self.runtime.now(),
+            make_key=self.make_key,
+            path=path,
+            record=record,
         )
         if options.get("idempotency_key"):
-            prepared = self._with_known_key(prepared)
-        made_of = request if isinstance(request, Params) else None
-        return writing(prepared, options, operation=operation, record=record, request=made_of, key=key)
+            self._take_known(call)
+        return call
 
-    def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
+    def _take_known(self, call: Call) -> None:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
-        now = self.runtime.monotonic()
+        now, prepared = self.runtime.monotonic(), call.prepared
+        assert prepared is not None
         use = self.used_keys.first_use(prepared.idempotency_key, prepared.body, now)
         if differs := self.used_keys.conflict(use, prepared.body):
             problem = (
                 f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
             )
             raise InvalidRequest({"idempotency_key": [problem]}, operation=prepared.operation)
-        if use.at == now:
-            return prepared
-        first = prepared.created_at - timedelta(seconds=now - use.at)
-        return attrs.evolve(prepared, body=use.body, created_at=first)
+        if use.at != now:
+            first = prepared.created_at - timedelta(seconds=now - use.at)
+            call.prepared = attrs.evolve(prepared, body=use.body, created_at=first)
 
     def refuse_foreign(self, prepared: PreparedRequest) -> SecretKey:
         """Return the secret key; raise ConfigurationError for a request of another address or environment."""
@@ -251,80 +258,80 @@ class Pipeline:
         limiter = KeyLimiter(self.settings.limits) if key is None else self.keys.of(key).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
-    def _key(self, history: CallHistory, last: SecretKey | None) -> SecretKey:
+    def _key(self, call: Call, last: SecretKey | None) -> SecretKey:
         """The secret key of the next attempt: a new one, or the last one again while its attempt is in doubt.
 
         Another key may not reach the first key's idempotency store, and a missing key must not hide the
         doubt.
         """
-        if last is not None and history.unknown:
+        if last is not None and call.unknown:
             return last
-        key, prepared = self.settings.key(), history.call.prepared
+        key, prepared = self.settings.key(), call.prepared
         if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):
-            raise history.conclusion(ConfigurationError(problem))
+            raise call.conclusion(ConfigurationError(problem))
         return key
 
-    async def _acquire(self, limiters: Sequence[RateLimiter], history: CallHistory) -> Grants:
+    async def _acquire(self, limiters: Sequence[RateLimiter], call: Call) -> Grants:
         """Pass the limiters of the call, narrow ones first, before the deadline."""
         grants, monotonic = [], self.runtime.monotonic
         try:
             for limiter in limiters:
-                grant = limiter.try_acquire(monotonic()) or await self._wait_for_slot(limiter, history)
+                grant = limiter.try_acquire(monotonic()) or await self._wait_for_slot(limiter, call)
                 grants.append((limiter, grant))
-            if history.is_late(monotonic):
-                raise history.out_of_time()
+            if call.is_late(monotonic):
+                raise call.out_of_time()
         except BaseException as stopped:
             give_up(grants, monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
-                self._attach_outcome(history, stopped)
+                self._attach_outcome(call, stopped)
             raise
         return grants
 
-    async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
+    async def _wait_for_slot(self, limiter: RateLimiter, call: Call) -> int:
         """Wait for a grant, and report how long, in vain too; a wait that is refused at once is none."""
-        since, before, has_waited = self.runtime.monotonic(), history.store_waited, False
+        since, before, has_waited = self.runtime.monotonic(), call.store_waited, False
         try:
-            with self.reminder.during(lambda: _waits_for(limiter, history)):
+            with self.reminder.during(lambda: _waits_for(limiter, call)):
                 while True:
                     now = self.runtime.monotonic()
-                    self._note_outage(limiter, history)
+                    self._note_outage(limiter, call)
                     if (outage := limiter.outage) is not None:
-                        history.store_outage = outage.reason
-                        history.store_waited = before + now - max(since, outage.since)
-                    refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
+                        call.store_outage = outage.reason
+                        call.store_waited = before + now - max(since, outage.since)
+                    refuse_long_wait(limiter, call, self.settings, now, waited=now - since)
                     has_waited = True
-                    until = history.until(wait_until(limiter, self.settings, since, now))
-                    grant = await self._acquire_until(limiter, history, until)
+                    until = call.until(wait_until(limiter, self.settings, since, now))
+                    grant = await self._acquire_until(limiter, call, until)
                     if grant:
                         return grant
         finally:
             if has_waited:
-                notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
+                notify.throttled(self.settings.emitter, call, self.runtime.monotonic() - since)
 
-    async def _acquire_until(self, limiter: RateLimiter, history: CallHistory, until: float) -> int:
+    async def _acquire_until(self, limiter: RateLimiter, call: Call, until: float) -> int:
         """Wait for a grant until then; none when the limiter was closed meanwhile or lost its store."""
         try:
-            return await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
+            return await limiter.acquire(self.runtime, priority=call.priority, until=until)
         except LimiterTimeout:
-            if history.is_late(self.runtime.monotonic):
-                raise history.out_of_time() from None
+            if call.is_late(self.runtime.monotonic):
+                raise call.out_of_time() from None
         return NONE
 
-    def _note_outage(self, limiter: RateLimiter, history: CallHistory) -> None:
+    def _note_outage(self, limiter: RateLimiter, call: Call) -> None:
         """Report an outage of the limit store, or its end, if the hook was not told of it yet."""
         known, outage, emitter = self.keys.known_outage, limiter.outage, self.settings.emitter
         if outage is known:
             return
         self.keys.known_outage = outage
         if outage is not None:
-            notify.store_lost(emitter, history, outage, limiter.part)
+            notify.store_lost(emitter, call, outage, limiter.part)
         else:
             assert known is not None
-            notify.store_found(emitter, history, self.runtime.monotonic() - known.since)
+            notify.store_found(emitter, call, self.runtime.monotonic() - known.since)
 
     def _record_attempt(
         self,
-        history: CallHistory,
+        call: Call,
         result: AttemptResult,
         state: KeyState,
         grants: Grants,
@@ -333,20 +340,18 @@ class Pipeline:
     ) -> None:
         """Note an attempt's verdict, and end its grants."""
         ended = self.runtime.monotonic()
-        history.note(result, started, ended)
+        call.note(result, started, ended)
         if result.status is None:
             give_up(grants, ended, sent=is_sent(request))
         elif result.status == 429 and result.again:
-            close_limiters(
-                state.limiter, grants, history, result, self.settings, ended, self.runtime.random()
-            )
+            close_limiters(state.limiter, grants, call, result, self.settings, ended, self.runtime.random())
         else:
             for limiter, grant in grants:
                 limiter.release(grant, ended)
 
     def _abort_attempt(
         self,
-        history: CallHistory,
+        call: Call,
         stopped: BaseException,
         grants: Grants,
         started: float,
@@ -357,49 +362,48 @@ class Pipeline:
         give_up(grants, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
         result = AttemptResult("in_doubt" if sent else "not_sent", reason)
-        history.note(result, started, ended)
-        if history.number and request is not None:  # its RequestSent was reported
-            notify.ended(self.settings.emitter, history, result)
+        call.note(result, started, ended)
+        if call.number and request is not None:  # its RequestSent was reported
+            notify.ended(self.settings.emitter, call, result)
         if not isinstance(stopped, Exception):
-            self._attach_outcome(history, stopped)
-        elif history.unknown:
-            raise history.outcome_unknown(stopped) from stopped
+            self._attach_outcome(call, stopped)
+        elif call.unknown:
+            raise call.outcome_unknown(stopped) from stopped
 
-    async def _check_late_retry(self, history: CallHistory, grants: Grants, now: float) -> float:
+    async def _check_late_retry(self, call: Call, grants: Grants, now: float) -> float:
         """Raise OutcomeUnknown for a late retry that its key may protect no longer. Returns the time."""
-        prepared = history.call.prepared
-        age = now - history.started if prepared is None else max(now - history.started, self.age(prepared))
-        if not asks_again(history, age):
+        prepared = call.prepared
+        age = now - call.started if prepared is None else max(now - call.started, self.age(prepared))
+        if not asks_again(call, age):
             return now
         try:
-            left = history.left(self.runtime.monotonic)
-            await refuse_outdated(self.run, history, age, history.first_answered, left)
+            left = call.left(self.runtime.monotonic)
+            await refuse_outdated(self.run, call, age, call.first_answered, left)
         except BaseException as stopped:
             give_up(grants, self.runtime.monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
-                self._attach_outcome(history, stopped)
+                self._attach_outcome(call, stopped)
             raise
         return self.runtime.monotonic()
 
-    def _history(self, call: Call) -> CallHistory:
-        deadline = call.deadline or self.settings.deadline
-        return CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
+    def _begin(self, call: Call) -> None:
+        call.begin(self.runtime.monotonic(), self.settings.deadline, self.moment)
 
-    async def _sleep(self, history: CallHistory, seconds: float) -> None:
+    async def _sleep(self, call: Call, seconds: float) -> None:
         try:
             await self.runtime.sleep(seconds)
         except CancelledError as stopped:
-            self._attach_outcome(history, stopped)
+            self._attach_outcome(call, stopped)
             raise
 
-    def _attach_outcome(self, history: CallHistory, stopped: BaseException) -> None:
+    def _attach_outcome(self, call: Call, stopped: BaseException) -> None:
         """Attach the outcome of a call in doubt to its cancellation, and log it."""
-        if history.unknown:
-            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
-        notify.cancelled(self.settings.emitter, history)
+        if call.unknown:
+            stopped.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
+        notify.cancelled(self.settings.emitter, call)
 
 
-def _waits_for(limiter: RateLimiter, history: CallHistory) -> str:
+def _waits_for(limiter: RateLimiter, call: Call) -> str:
     """Say what a call waits for at a limiter."""
     what = "the rate limit" if limiter.outage is None else f"the limit store: {limiter.outage.reason}"
-    return f"{history.call.operation.name} waits for {what}"
+    return f"{call.operation.name} waits for {what}"

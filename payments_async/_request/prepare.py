@@ -6,14 +6,13 @@ A call's bytes and idempotency key are made here, once; every attempt sends the 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
 from .. import _assumptions
-from .._attrs import maker
 from .._codec import encode
 from .._emitter import warn_caller
 from .._http.addresses import same_service
@@ -21,42 +20,14 @@ from .._http.types import CommonHeaders, HTTPRequest
 from .._validation import rules, tables
 from ..errors import InvalidRequest, PaymentsError, ResponseMismatch
 from ..models import Record
-from ..models._record import masked
 from ..params import Params, PreparedRequest, operations
 from ..params.operations import Limit, Operation
 from . import idempotency
 from .auth import SecretKey
+from .call import Call, Priority
 from .settings import Settings, count, positive
 
-Priority = Literal["interactive", "bulk"]
 Errors = dict[str, list[str]]
-
-
-@attrs.define(eq=False)
-class Call:
-    """One call, ready to be sent."""
-
-    operation: Operation[Any]
-    path: str
-    limit: Limit
-    headers: Mapping[str, str] = attrs.field(repr=masked)
-    record: str | None = None
-    prepared: PreparedRequest | None = None
-    request: Params | None = attrs.field(default=None, repr=False)
-    """The object that `prepared` was encoded from, if this process made it; compared with the answer."""
-    priority: Priority = "interactive"
-    timeout: float | None = None
-    deadline: float | None = None
-    max_retries: int | None = None
-    may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
-    """Asked right before the first byte of each attempt; False withholds it."""
-    sent_before: bool = False
-    """True if an earlier call may have sent the same request."""
-    key: SecretKey | None = attrs.field(default=None, repr=False)
-    """The secret key that `prepared` was made for or compared with: that of the first attempt."""
-
-
-_prepared: Callable[..., PreparedRequest[Any]] = maker(PreparedRequest)
 
 
 def reading(
@@ -75,14 +46,8 @@ def reading(
     path = operations.path_with(
         operation.path_for(ids), {**(query or {}), **(options.get("extra_query") or {})}
     )
-    return Call(
-        operation,
-        path,
-        operation.limit,
-        options.get("extra_headers") or {},
-        ids[operation.record] if ids and operation.record else record,
-        **sending(options),
-    )
+    named = ids[operation.record] if ids and operation.record else record
+    return Call(operation, path, options.get("extra_headers") or {}, named, **sending(options))
 
 
 def writing(
@@ -90,24 +55,23 @@ def writing(
     options: Mapping[str, Any],
     *,
     operation: Operation[Any],
-    limit: Limit | None = None,
-    record: str | None = None,
     priority: Priority = "interactive",
-    request: Params | None = None,
     key: SecretKey | None = None,
 ) -> Call:
-    """Make the call of a prepared write. Raises InvalidRequest for unusable options.
-
-    `request` is the object that was encoded, if known and nothing was added to it.
-    """
-    path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
-    if not options:
-        return Call(operation, path, limit, headers, record, prepared, request, priority, key=key)
+    """Make the call of a prepared write. Raises InvalidRequest for unusable options."""
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
-    made_of = None if options.get("extra_body") else request
-    given = sending(options)
-    return Call(operation, path, limit, headers, record, prepared, made_of, priority, key=key, **given)
+    return Call(
+        operation,
+        prepared.path,
+        prepared.headers,
+        prepared=prepared,
+        body=prepared.body,
+        idempotency_key=prepared.idempotency_key,
+        key=key,
+        priority=priority,
+        **sending(options),
+    )
 
 
 def with_params(
@@ -193,8 +157,9 @@ def prepare(
     now: datetime,
     make_key: idempotency.KeyMaker,
     path: str | None = None,
-) -> PreparedRequest:
-    """Make the exact bytes and idempotency key of a write, bound to an address and a secret key.
+    record: str | None = None,
+) -> Call:
+    """Make the call of a write, with its exact bytes and idempotency key, for an address and a secret key.
 
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
@@ -209,17 +174,23 @@ def prepare(
         warn_caller(f"{operation.name}: {doubt}")
     own_key, extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
     path = path or operation.path
-    return _prepared(
-        operation=operation.name,
-        path=operations.path_with(path, query) if query else path,
-        body=_bytes(operation, request, extra) if body is None or extra else body,
-        idempotency_key=own_key or make_key(),
-        created_at=now,
-        base_url=base_url,
-        environment=key.environment,
-        key_fingerprint=key.fingerprint,
-        reference=_reference(operation, request, extra),
-        headers=dict(headers) if headers else {},
+    path = operations.path_with(path, query) if query else path
+    if body is None or extra:
+        body = _bytes(operation, request, extra)
+    own_key, headers = own_key or make_key(), dict(headers) if headers else {}
+    made = (operation.name, path, body, own_key, now, base_url, key.environment, key.fingerprint)
+    made_of = None if extra else request
+    return Call(
+        operation,
+        path,
+        headers,
+        record,
+        (*made, _reference(operation, request, extra), headers),
+        made_of if isinstance(made_of, Params) else None,
+        body,
+        own_key,
+        key,
+        **(sending(options) if options else {}),
     )
 
 
@@ -280,20 +251,18 @@ def _number_problems(options: Mapping[str, Any]) -> Errors:
     return errors
 
 
-def make_request(
-    call: Call, settings: Settings, key: SecretKey, deadline: float | None, now: float
-) -> HTTPRequest:
+def make_request(call: Call, settings: Settings, key: SecretKey, now: float) -> HTTPRequest:
     """Make the request of one attempt, with at most the time that is left (monotonic seconds)."""
     timeout = call.timeout or settings.timeout
-    if deadline is not None:
-        timeout = min(timeout, max(deadline - now, 0.001))
-    agent, prepared = settings.user_agent, call.prepared
+    if call.ends is not None:
+        timeout = min(timeout, max(call.ends - now, 0.001))
+    agent = settings.user_agent
     reads, writes = key.common.get(agent) or key.common.setdefault(agent, _common(key, agent))
-    common, body, own = reads, None, ""
-    if prepared is not None:
-        common, body, own = writes, prepared.body, prepared.idempotency_key
+    own = call.idempotency_key
+    common = reads if own is None else writes
     url, may_send = settings.base_url + call.path, call.may_send
-    request = HTTPRequest(call.operation.method, url, None, body, timeout, False, None, may_send, common, own)
+    method, body = call.operation.method, call.body
+    request = HTTPRequest(method, url, None, body, timeout, False, None, may_send, common, own or "")
     if call.headers:  # the caller's replace ours of the same name, whatever their case
         theirs = {name.lower() for name in call.headers}
         ours = {name: value for name, value in request.headers.items() if name.lower() not in theirs}

@@ -35,7 +35,7 @@ from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
 from . import prepare
 from .auth import SecretKey
-from .history import CallHistory, server_time
+from .call import server_time
 from .key_age import Timestamps, at_least, key_age
 from .outcome import mismatch
 from .pipeline import Pipeline
@@ -191,9 +191,9 @@ class OutcomeResolver:
         if isinstance(cause, OutcomeUnknown):
             return cause
         call = prepare.writing(prepared, {}, operation=operations.by_name(prepared.operation))
-        history = CallHistory(call, 0.0, None, self._pipeline.moment)
-        history.attempts += cause.attempts if cause is not None else ()
-        return history.outcome_unknown(cause)
+        call.begin(0.0, None, self._pipeline.moment)
+        call.attempts += cause.attempts if cause is not None else ()
+        return call.outcome_unknown(cause)
 
 
 def _first_answered(given: Unresolved) -> float | None:

@@ -19,10 +19,10 @@ from ..errors import (
     RateLimitedError,
 )
 from . import notify
+from .call import AttemptResult, Call
 from .error_responses import is_mistaken
-from .history import CallHistory
 from .key_state import RetryBudget
-from .outcome import AttemptResult, read_failure
+from .outcome import read_failure
 from .settings import Settings
 
 BASE = 0.5
@@ -40,7 +40,7 @@ BULK_PATIENCE = 60.0
 def close_limiters(
     limiter: KeyLimiter,
     grants: Grants,
-    history: CallHistory,
+    call: Call,
     result: AttemptResult,
     settings: Settings,
     now: float,
@@ -49,13 +49,13 @@ def close_limiters(
     """Close the limiters that a 429 went through, for the time that the service asks for plus jitter."""
     mistaken = is_mistaken(result.retry_after)
     asked = settings.max_retry_after if mistaken else result.retry_after
-    seconds = pause(history.retries + 1, asked, chance)
+    seconds = pause(call.retries + 1, asked, chance)
     seconds = limiter.close_after_429(grants, now, seconds, mistaken=mistaken)
-    notify.closed(settings.emitter, history, seconds)
+    notify.closed(settings.emitter, call, seconds)
 
 
 def refuse_long_wait(
-    limiter: RateLimiter, history: CallHistory, settings: Settings, now: float, *, waited: float
+    limiter: RateLimiter, call: Call, settings: Settings, now: float, *, waited: float
 ) -> None:
     """Raise LimitReached when the caller does not want to wait at a limiter, or not this long.
 
@@ -63,40 +63,38 @@ def refuse_long_wait(
     cannot be used.
     """
     asked = waited >= limiter.lag
-    _refuse_outage(limiter, history, settings, now, asked=asked)
-    name, closed = history.call.operation.name, limiter.snapshot(now).closed_for
+    _refuse_outage(limiter, call, settings, now, asked=asked)
+    name, closed = call.operation.name, limiter.snapshot(now).closed_for
     if closed > settings.max_retry_after + JITTER:
         reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
         error = LimitReached(f"{reason}; this try was not sent", retry_after=closed)
-        raise history.conclusion(error)
+        raise call.conclusion(error)
     if settings.on_limit == "raise" and (asked or closed):
         wait = limiter.wait(now)
         reason = f"{name}: the rate limit has no room for {wait:.3g} s"
-        raise history.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
+        raise call.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
 
 
-def _refuse_outage(
-    limiter: RateLimiter, history: CallHistory, settings: Settings, now: float, *, asked: bool
-) -> None:
+def _refuse_outage(limiter: RateLimiter, call: Call, settings: Settings, now: float, *, asked: bool) -> None:
     """Raise when the limiter's store is refused, or a call may not or should not wait for it any longer."""
-    outage, call, name = limiter.outage, history.call, history.call.operation.name
+    outage, call, name = limiter.outage, call, call.operation.name
     if outage is None:
         return
     if outage.is_refusal:
-        raise history.conclusion(ConfigurationError(f"{name}: {outage.reason}"))
+        raise call.conclusion(ConfigurationError(f"{name}: {outage.reason}"))
     if call.may_send is not None and not call.may_send():
         result = read_failure(call, withheld(), sent=False)
-        history.note(result, now, now)
+        call.note(result, now, now)
         assert result.error is not None
-        raise history.conclusion(result.error)
+        raise call.conclusion(result.error)
     if settings.fails_closed or call.priority == "bulk":
         is_over = asked and now - outage.since >= BULK_PATIENCE
     else:
         patience = limiter.lag if settings.on_limit == "raise" else OUTAGE_PATIENCE
-        is_over = limiter.part is None and history.store_waited >= patience
+        is_over = limiter.part is None and call.store_waited >= patience
     if is_over:
         text = f"{name}: {outage.reason}; the call needs it, and this try was not sent"
-        raise history.conclusion(LimitStoreUnavailable(text, retry_after=1.0))
+        raise call.conclusion(LimitStoreUnavailable(text, retry_after=1.0))
 
 
 def wait_until(limiter: RateLimiter, settings: Settings, since: float, now: float) -> float:
@@ -108,27 +106,27 @@ def wait_until(limiter: RateLimiter, settings: Settings, since: float, now: floa
 
 def before_retry(
     budget: RetryBudget,
-    history: CallHistory,
+    call: Call,
     result: AttemptResult,
     error: PaymentsError,
     settings: Settings,
     runtime: Runtime,
 ) -> float:
     """Seconds until the next attempt; raises the call's error when there is none."""
-    call = history.call
+    call = call
     allowed = settings.max_retries if call.max_retries is None else call.max_retries
     if not result.again or _is_unwanted_wait(error, settings):
-        raise history.conclusion(error)
-    if history.is_late(runtime.monotonic):
-        raise history.out_of_time(error)
+        raise call.conclusion(error)
+    if call.is_late(runtime.monotonic):
+        raise call.out_of_time(error)
     limited = result.status == 429  # the wait is at the limiter, which then opens for one request at a time
-    if history.retries >= allowed or not (limited or budget.spend(result.reason)):
-        raise history.conclusion(error)
-    history.retries += 1
-    delay = 0.0 if limited else backoff(history.retries, runtime.random())
-    if history.is_late(runtime.monotonic, after=delay):
-        raise history.out_of_time(error)
-    notify.retrying(settings.emitter, history, delay, result.reason)
+    if call.retries >= allowed or not (limited or budget.spend(result.reason)):
+        raise call.conclusion(error)
+    call.retries += 1
+    delay = 0.0 if limited else backoff(call.retries, runtime.random())
+    if call.is_late(runtime.monotonic, after=delay):
+        raise call.out_of_time(error)
+    notify.retrying(settings.emitter, call, delay, result.reason)
     return delay
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ..errors import PaymentsError
 from ..params import PreparedRequest, operations
-from .history import CallHistory
+from .call import Call
 from .key_age import answer_time, why_outdated
-from .prepare import Call, reading
+from .prepare import reading
 
 LATE: Final = 3600.0
 """Seconds after the first attempt from which a retry asks for the service's time."""
@@ -47,19 +47,19 @@ def needs_time(prepared: PreparedRequest) -> bool:
     return prepared.reference is None and operations.by_name(prepared.operation).creates
 
 
-def asks_again(history: CallHistory, age: float) -> bool:
+def asks_again(call: Call, age: float) -> bool:
     """Return whether a retry needs the service's time: long after a write that only its key protects.
 
     `age`: the key's, in seconds, by our own clocks.
     """
-    prepared = history.call.prepared
-    may_have_been_sent = history.unknown or history.call.sent_before
+    prepared = call.prepared
+    may_have_been_sent = call.unknown or call.sent_before
     return prepared is not None and age > LATE and may_have_been_sent and needs_time(prepared)
 
 
 async def refuse_outdated(
     run: Callable[[Call], Awaitable[Any]],
-    history: CallHistory,
+    call: Call,
     age: float,
     first: float | None,
     deadline: float | None,
@@ -69,7 +69,7 @@ async def refuse_outdated(
     `age`: the key's, by our own clocks; `first`: the service's time at the first answer; `deadline` of the
     read. All in seconds.
     """
-    prepared = history.call.prepared
+    prepared = call.prepared
     assert prepared is not None
     options = {"extra_headers": {"Cache-Control": "no-cache"}, "deadline": deadline}
     cause: PaymentsError | None = None
@@ -82,4 +82,4 @@ async def refuse_outdated(
     if why is not None and said is None and cause is not None:
         why = "the service's time could not be read"
     if why is not None:
-        raise history.outcome_unknown(cause, why) from cause
+        raise call.outcome_unknown(cause, why) from cause

@@ -15,11 +15,11 @@ from .._codec import decode, encode
 from .._polling.waiter import Waiting
 from .._request import prepare
 from .._request.auth import SecretKey
+from .._request.call import Priority
 from .._request.idempotency import URLMaker
 from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
-from .._request.prepare import Priority
 from .._request.settings import check_store, count
 from .._runtime import SYSTEM, Runtime
 from .._validation import rules

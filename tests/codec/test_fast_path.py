@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async._codec import decode, fast_path
+from payments_async._request.call import Call
 from payments_async._request.outcome import read_answer
-from payments_async._request.prepare import Call
 from payments_async.models import Amount, Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
 from payments_async.params.operations import OPERATIONS
 from tests.support import bodies
@@ -45,7 +45,7 @@ def call_of(name: str) -> Call:
     operation = OPERATIONS[name]
     if operation.writes:
         return write(operation, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
-    return Call(operation, operation.path, operation.limit, {})
+    return Call(operation, operation.path, {})
 
 
 def tree_of(name: str) -> bodies.Json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from copy import copy
 from decimal import Decimal
 from typing import Any, get_args
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -15,9 +15,9 @@ from hypothesis import strategies as some
 from payments_async import errors, models
 from payments_async._codec.encode import encode
 from payments_async._http.types import FailureKind, TransportError
+from payments_async._request.call import AttemptResult, Call
 from payments_async._request.error_responses import _PERSONAL, _own_pattern, masking
-from payments_async._request.outcome import AttemptResult, read_answer, read_failure
-from payments_async._request.prepare import Call
+from payments_async._request.outcome import read_answer, read_failure
 from payments_async.models._masking import HIDDEN, clean, without_keys
 from payments_async.params import PayoutRequest, operations
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
@@ -233,11 +233,11 @@ def test_an_answer_is_held_against_a_request_at_hand_as_against_its_bytes(
         amount=asked[0], currency="XOF", method="mtn_bj", instrument={}, reference=asked[1]
     )
     by_bytes = write(PAYOUT.operation, body=encode(request), reference=asked[1])
+    at_hand = copy(by_bytes)
+    at_hand.request = request
     amount = "null" if told is None else f'{{"value": {told}, "currency": {json.dumps(currency)}}}'
     body = f'{{"data": {{"id": "po_1", "amount": {amount}, "reference": {json.dumps(reference)}}}}}'.encode()
-    found, wanted = (
-        reading_of(call, 201, body) for call in (attrs.evolve(by_bytes, request=request), by_bytes)
-    )
+    found, wanted = (reading_of(call, 201, body) for call in (at_hand, by_bytes))
     assert (found.verdict, found.value) == (wanted.verdict, wanted.value)
     assert differences(found) == differences(wanted)
 

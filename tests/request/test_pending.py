@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import Any
 
 import attrs
 import pytest
 
 from payments_async._request import pending
-from payments_async._request.history import CallHistory
-from payments_async._request.key_age import Timestamps
 from payments_async._request.pending import Outcome, PendingRequests, join
+from payments_async._request.prepare import writing
 from payments_async.errors import DeadlineExceeded, OutcomeUnknown
 from tests.support.jumping import JumpingRuntime
-from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
-
-
-def history_of(call: Any = PAYOUT, deadline: float | None = None) -> CallHistory:
-    return CallHistory(call, 0.0, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
+from tests.support.pure_calls import PAYOUT, REQUERY, begun, prepared
 
 
 def keyed(number: int) -> Any:
     """A payout under a key of its own."""
     key = f"key-{number:04}"
-    return attrs.evolve(PAYOUT, prepared=attrs.evolve(prepared(PAYOUT.operation), idempotency_key=key))
+    own = attrs.evolve(prepared(PAYOUT.operation), idempotency_key=key)
+    return writing(own, {}, operation=PAYOUT.operation)
 
 
 async def test_the_latest_doubts_are_remembered_and_of_others_that_they_may_have_been(
@@ -64,7 +61,7 @@ async def joining(
 ) -> asyncio.Task[Any]:
     """A second caller of the payout, after the first one has left that outcome; `run` sends it again."""
     first, _ = requests.enter(PAYOUT)
-    second = asyncio.create_task(join(requests, first, JumpingRuntime(), run, history_of(call)))
+    second = asyncio.create_task(join(requests, first, JumpingRuntime(), run, begun(call)))
     await asyncio.sleep(0)
     requests.leave(first, left)
     return second
@@ -105,7 +102,8 @@ async def test_a_second_caller_that_fails_leaves_the_doubt_and_the_request(
 
 async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
     """The same bytes, but their answer is read as something else."""
-    raw = attrs.evolve(PAYOUT, operation=attrs.evolve(PAYOUT.operation, name="POST /payouts"))
+    raw = copy(PAYOUT)
+    raw.operation = attrs.evolve(PAYOUT.operation, name="POST /payouts")
 
     async def run(_: Any) -> Any:
         return "its own"
@@ -121,8 +119,8 @@ async def test_a_write_that_makes_nothing_is_in_no_doubt_when_its_caller_stops_w
         raise AssertionError("it is under way")
 
     with pytest.raises(DeadlineExceeded):
-        await join(requests, first, runtime, run, history_of(REQUERY, 5.0))
-    waiting = asyncio.ensure_future(join(requests, first, runtime, run, history_of(REQUERY)))
+        await join(requests, first, runtime, run, begun(REQUERY, deadline=5.0))
+    waiting = asyncio.ensure_future(join(requests, first, runtime, run, begun(REQUERY)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:

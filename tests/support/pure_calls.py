@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import UTC, datetime
 from typing import Any
 
 from payments_async._request import prepare
-from payments_async._request.prepare import Call
+from payments_async._request.call import Call
+from payments_async._request.key_age import Timestamps
 from payments_async.params import PreparedRequest, operations
 from payments_async.params.operations import Operation
 
@@ -28,6 +30,14 @@ def write(operation: Operation[Any], **changes: Any) -> Call:
 def read(operation: Operation[Any] = operations.PAYOUTS_SYNC, **ids: str) -> Call:
     """A read."""
     return prepare.reading(operation, {}, ids or {"payout_id": "po_1"})
+
+
+def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Call:
+    """The same call, begun anew."""
+    fresh = copy(call)
+    fresh.attempts = []
+    fresh.begin(now, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
+    return fresh
 
 
 PAYOUT = write(operations.PAYOUTS_CREATE)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from payments_async._request.call import AttemptResult
 from payments_async._request.error_responses import status_error
-from payments_async._request.history import CallHistory
-from payments_async._request.outcome import AttemptResult, read_answer
+from payments_async._request.outcome import read_answer
 from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
-from payments_async.bulk._protocol.clocks import Timestamps
 from payments_async.bulk._protocol.exit_codes import Stop
 from payments_async.bulk._protocol.responses import Posted, failed, refuses_access, stop_of, succeeded, why
 from payments_async.bulk.errors import access_problem
@@ -34,7 +33,7 @@ from payments_async.models import Attempt, Payout, Verdict
 from payments_async.models.statuses import PayoutEnd
 from tests.simulation.service import client_verdict
 from tests.support.motion import REPLAYED
-from tests.support.pure_calls import BODY, NOW, PAYOUT, prepared
+from tests.support.pure_calls import BODY, NOW, PAYOUT, begun, prepared
 from tests.support.scripted import answer
 
 ASKED = json.loads(BODY)
@@ -72,14 +71,14 @@ EARLIER: tuple[Verdict | None, ...] = (None, "not_sent", "not_executed", "in_dou
 
 def posted(status: int, body: Any, *, replayed: bool, earlier: Verdict | None) -> tuple[Posted, Verdict]:
     """One post whose last attempt had this answer, and the client's verdict on that attempt."""
-    history = CallHistory(PAYOUT, 0.0, None, lambda: Timestamps(1e9, 0.0, "s"))
+    call = begun(PAYOUT)
     if earlier is not None:
-        history.note(AttemptResult(earlier, "timeout"), 0.0, 0.0)
+        call.note(AttemptResult(earlier, "timeout"), 0.0, 0.0)
     result = read_answer(PAYOUT, answer(status, body, REPLAYED if replayed else None), lambda: NOW)
-    history.note(result, 0.0, 0.0)
+    call.note(result, 0.0, 0.0)
     if result.error is None:
-        return succeeded(history.delivery(result)), result.verdict
-    return failed(history.conclusion(result.error), "r-1"), result.verdict
+        return succeeded(call.delivery(result)), result.verdict
+    return failed(call.conclusion(result.error), "r-1"), result.verdict
 
 
 def next_step(found: Posted, verdict: Verdict) -> Step:

@@ -9,15 +9,12 @@ import pytest
 
 from payments_async import errors
 from payments_async._http.types import HTTPResponse, TransportError
-from payments_async._request.history import CallHistory
-from payments_async._request.key_age import Timestamps
-from payments_async._request.outcome import AttemptResult, read_answer, read_failure
-from payments_async._request.prepare import Call
+from payments_async._request.call import AttemptResult, Call
+from payments_async._request.outcome import read_answer, read_failure
 from tests.support.motion import REPLAYED, payout_answer, refusal
-from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY
+from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY, begun
 from tests.support.scripted import answer
 
-MOMENT = Timestamps(NOW.timestamp(), 0.0, "here")
 FAILURES = {"unsent": ("connect", False), "lost": ("timeout", True)}
 ANSWERS: dict[str, HTTPResponse] = {
     "429": refusal(429),
@@ -50,12 +47,12 @@ def reading(made: Call, word: str) -> AttemptResult:
 
 def call(made: Call, words: tuple[str, ...]) -> errors.PaymentsError:
     """The error after these attempts, the last of which ends the call."""
-    history = CallHistory(made, 0.0, None, lambda: MOMENT)
+    tried = begun(made)
     for number, word in enumerate(words):
         found = reading(made, word)
-        history.note(found, float(number), number + 0.5)
+        tried.note(found, float(number), number + 0.5)
     assert found.error is not None
-    return history.conclusion(found.error)
+    return tried.conclusion(found.error)
 
 
 def true_effect(words: tuple[str, ...]) -> str:
@@ -134,16 +131,16 @@ def test_attempts_tell_how_long_they_waited_and_took() -> None:
 
 
 def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
-    history = CallHistory(PAYOUT, 0.0, 5.0, lambda: MOMENT)
-    assert isinstance(history.out_of_time(), errors.DeadlineExceeded)
-    history.note(reading(PAYOUT, "lost"), 0.0, 1.0)
-    assert isinstance(history.out_of_time(), errors.OutcomeUnknown)
+    payout = begun(PAYOUT, deadline=5.0)
+    assert isinstance(payout.out_of_time(), errors.DeadlineExceeded)
+    payout.note(reading(PAYOUT, "lost"), 0.0, 1.0)
+    assert isinstance(payout.out_of_time(), errors.OutcomeUnknown)
 
 
 @pytest.mark.parametrize(("now", "after", "late"), [(104.9, 0.0, False), (105.0, 0.0, True), (104, 1, True)])
 def test_a_deadline_is_late_from_its_moment_on(now: float, after: float, late: bool) -> None:
-    assert CallHistory(READ, 100.0, 5.0, lambda: MOMENT).is_late(lambda: now, after) is late
+    assert begun(READ, now=100.0, deadline=5.0).is_late(lambda: now, after) is late
 
 
 def test_without_a_deadline_nothing_is_late() -> None:
-    assert not CallHistory(READ, 100.0, None, lambda: MOMENT).is_late(lambda: 1e9)
+    assert not begun(READ, now=100.0).is_late(lambda: 1e9)

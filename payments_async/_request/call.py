@@ -1,4 +1,4 @@
-"""CallHistory: the attempts of one call, and its record or error at the end. Pure.
+"""A call: what it sends, its attempts so far, and its record or error at the end. Pure.
 
 An attempt's verdict is not the call's: a refusal proves nothing about an earlier attempt in doubt.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -25,9 +25,13 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Attempt, Record, ResponseInfo
+from ..models._response import Verdict
+from ..params import Params, PreparedRequest
+from ..params.operations import Operation
+from .auth import SecretKey
 from .key_age import Timestamps, answer_time
-from .outcome import AttemptResult
-from .prepare import Call
+
+Priority = Literal["interactive", "bulk"]
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",
@@ -48,27 +52,76 @@ _attempt = maker(Attempt)
 _info = maker(ResponseInfo)
 
 
-class CallHistory:
-    """The attempts of one call."""
+@attrs.define(eq=False, repr=False)
+class AttemptResult:
+    """The verdict on one attempt, with its record or error."""
+
+    verdict: Verdict
+    reason: str
+    status: int | None = None
+    value: Any = attrs.field(default=None, repr=False)
+    message: str | None = attrs.field(default=None, repr=False)
+    error: PaymentsError | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    body: bytes = attrs.field(default=b"", repr=False)
+    again: bool = False
+    """True if another attempt with the same bytes and key may succeed."""
+    retry_after: float | None = None
+    """Seconds of the answer's `Retry-After`."""
+
+
+class Call:
+    """One call: what it sends, the caller's options, and its attempts so far."""
 
     __slots__ = (
-        *("_clock", "_first", "attempts", "call", "deadline", "doubtful"),
-        *("number", "resumed", "retries", "started", "store_outage", "store_waited"),
+        *("_first", "_prepared", "attempts", "body", "clock", "deadline", "doubtful", "ends", "headers"),
+        *("idempotency_key", "key", "max_retries", "may_send", "number", "operation", "path"),
+        *("priority", "record", "request", "resumed", "retries", "sent_before", "started", "store_outage"),
+        *("store_waited", "timeout"),
     )
 
     def __init__(
-        self, call: Call, started: float, deadline: float | None, clock: Callable[[], Timestamps]
+        self,
+        operation: Operation[Any],
+        path: str,
+        headers: Mapping[str, str],
+        record: str | None = None,
+        prepared: PreparedRequest | tuple[Any, ...] | None = None,
+        request: Params | None = None,
+        body: bytes | None = None,
+        idempotency_key: str | None = None,
+        key: SecretKey | None = None,
+        timeout: float | None = None,
+        deadline: float | None = None,
+        max_retries: int | None = None,
+        priority: Priority = "interactive",
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
-        """`clock` returns the time on all our clocks; the other times are monotonic seconds."""
-        self._clock = clock
-        self.call = call
-        self.deadline = None if deadline is None else started + deadline
-        """The call's deadline on the monotonic clock."""
+        """A write has a prepared request, or the arguments of one, and its body and key."""
+        self.operation: Operation[Any] = operation
+        self.path = path
+        self.headers: Mapping[str, str] = headers
+        self.record = record
+        """The id for a limit of this record alone."""
+        self._prepared = prepared
+        self.request = request
+        """The object that the body was encoded from, if this process made it; compared with the answer."""
+        self.body = body
+        self.idempotency_key = idempotency_key
+        self.key: SecretKey | None = key
+        """The secret key that the request was made for or compared with: that of the first attempt."""
+        self.timeout = timeout
+        self.deadline = deadline
+        """Seconds that the caller allows."""
+        self.max_retries = max_retries
+        self.priority: Priority = priority
+        self.may_send: Callable[[], bool] | None = may_send
+        """Asked right before the first byte of each attempt; False withholds it."""
+        self.sent_before = False
+        """True if an earlier call may have sent the same request."""
+        self.clock: Callable[[], Timestamps] | None = None
         self.number = 0
         """The call's number in its events; 0 while nothing takes them."""
-        self.started = started
-        self.resumed = started
-        """Time at which the wait before the next attempt began."""
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0
@@ -78,17 +131,42 @@ class CallHistory:
         self.store_outage = ""
         """Why the store could not be reached."""
 
+    def begin(self, now: float, deadline: float | None, clock: Callable[[], Timestamps]) -> None:
+        """Begin the call's time, at its first step; `clock` returns the time on all our clocks.
+
+        `now` is monotonic seconds, `deadline` the seconds that a call is allowed where its caller said none.
+        """
+        if self.clock is None:
+            allowed = self.deadline or deadline
+            self.clock = clock
+            self.started: float = now
+            self.resumed: float = now
+            """Time at which the wait before the next attempt began."""
+            self.ends: float | None = None if allowed is None else now + allowed
+            """The call's deadline on the monotonic clock."""
+
+    @property
+    def prepared(self) -> PreparedRequest | None:
+        """The request of a write, which another process could send; made when asked for."""
+        if isinstance(self._prepared, tuple):
+            self._prepared = PreparedRequest(*self._prepared)
+        return self._prepared
+
+    @prepared.setter
+    def prepared(self, prepared: PreparedRequest) -> None:
+        self._prepared, self.body = prepared, prepared.body
+
     def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
         """Return whether the deadline will have passed `after` seconds from now."""
-        return self.deadline is not None and clock() + after >= self.deadline
+        return self.ends is not None and clock() + after >= self.ends
 
     def left(self, clock: Callable[[], float]) -> float | None:
         """Seconds until the deadline, a little at least; None without one."""
-        return None if self.deadline is None else max(self.deadline - clock(), 0.001)
+        return None if self.ends is None else max(self.ends - clock(), 0.001)
 
     def until(self, moment: float) -> float:
         """The earlier of a moment and the deadline."""
-        return moment if self.deadline is None else min(moment, self.deadline)
+        return moment if self.ends is None else min(moment, self.ends)
 
     def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
         """Note the end of an attempt."""
@@ -101,7 +179,7 @@ class CallHistory:
 
     def date(self, result: AttemptResult) -> None:
         """Note an answer for its date, if it is the one to the request's first attempt."""
-        if len(self.attempts) == 1 and not self.call.sent_before:
+        if len(self.attempts) == 1 and not self.sent_before:
             self._first = result
 
     @property
@@ -114,14 +192,15 @@ class CallHistory:
     @property
     def unknown(self) -> bool:
         """True if the call may have made a record although no answer confirmed it."""
-        return self.doubtful > 0 and self.call.operation.creates
+        return self.doubtful > 0 and self.operation.creates
 
     def delivery(self, result: AttemptResult) -> Any:
         """The last attempt's record, with its answer attached."""
         assert result.status is not None
-        prepared, attempts, value = self.call.prepared, tuple(self.attempts), result.value
-        key = prepared.idempotency_key if prepared else None
-        info = _info(result.status, result.headers, attempts, key, result.message, result.body)
+        attempts, value = tuple(self.attempts), result.value
+        info = _info(
+            result.status, result.headers, attempts, self.idempotency_key, result.message, result.body
+        )
         if isinstance(value, Record):
             object.__setattr__(value, "_response", info)
         elif isinstance(value, models.Page):
@@ -151,16 +230,17 @@ class CallHistory:
         The request may have been sent before, by another process or by `resolve`. So the key's protection is
         counted from when the request was made.
         """
-        prepared = self.call.prepared
+        prepared, clock = self.prepared, self.clock
         assert prepared is not None
-        first, ended = prepared.created_at, self._clock()
+        assert clock is not None
+        first, ended = prepared.created_at, clock()
         tries = ", ".join(attempt.reason for attempt in self.attempts) or "none by this call"
         if isinstance(cause, APIConnectionError) and cause.kind == "unexpected":
             tries = f"{tries}; {cause.detail}"
         if why is not None:
             tries = f"{tries}; not sent again: {why}"
         error = OutcomeUnknown(
-            f"{self.call.operation.name}: no definite answer, it may have been carried out "
+            f"{self.operation.name}: no definite answer, it may have been carried out "
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
             prepared=prepared,
             first_sent_at=first,
@@ -179,7 +259,7 @@ class CallHistory:
         if self.unknown:
             return self.outcome_unknown(cause)
         error = DeadlineExceeded(
-            f"{self.call.operation.name}: the deadline passed after {len(self.attempts)} attempt(s); "
+            f"{self.operation.name}: the deadline passed after {len(self.attempts)} attempt(s); "
             "nothing came of it"
         )
         error.__cause__ = cause
@@ -189,11 +269,11 @@ class CallHistory:
         """Add the facts of the call to an error."""
         if self.store_waited and self.store_outage not in str(error):
             error.args = (f"{error}; it waited {self.store_waited:.3g} s: {self.store_outage}",)
-        if isinstance(error, DuplicateReference | ResponseMismatch) and self.call.operation.creates:
-            error.prepared = self.call.prepared
-        error.operation = self.call.operation.name
+        if isinstance(error, DuplicateReference | ResponseMismatch) and self.operation.creates:
+            error.prepared = self.prepared
+        error.operation = self.operation.name
         error.attempts = tuple(self.attempts)
-        error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
+        error.idempotency_key = self.idempotency_key
         return error
 
     @property
