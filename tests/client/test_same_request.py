@@ -218,7 +218,8 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
     connect: Connect, callers: Callers, then: HTTPResponse, outcome: str
 ) -> None:
     """A refusal says nothing then of what the first one had sent."""
-    transport, client, prepared = ready(connect, callers, then, wanted=99)
+    heard: list[Any] = []
+    transport, client, prepared = ready(connect, callers, then, wanted=99, on_event=heard.append)
     tasks = [asyncio.ensure_future(client.send(prepared)) for _ in range(3)]
     for _ in tasks:
         await callers.next()
@@ -229,6 +230,8 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
     transport.released.set()
     others = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each).__name__ for each in others] == [outcome] * 2
+    for kind in (events.CallStarted, events.CallEnded):
+        assert [type(each) for each in heard].count(kind) == 3
     # the first one's was cut off unanswered
     assert (len(transport.requests), transport.most_at_once) == (1, 1)
 
