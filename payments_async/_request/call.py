@@ -91,11 +91,6 @@ class Call:
         body: bytes | None = None,
         idempotency_key: str | None = None,
         key: SecretKey | None = None,
-        timeout: float | None = None,
-        deadline: float | None = None,
-        max_retries: int | None = None,
-        priority: Priority = "interactive",
-        may_send: Callable[[], bool] | None = None,
     ) -> None:
         """A write has a prepared request, or the arguments of one, and its body and key."""
         self.operation: Operation[Any] = operation
@@ -110,12 +105,12 @@ class Call:
         self.idempotency_key = idempotency_key
         self.key: SecretKey | None = key
         """The secret key that the request was made for or compared with: that of the first attempt."""
-        self.timeout = timeout
-        self.deadline = deadline
+        self.timeout: float | None = None
+        self.deadline: float | None = None
         """Seconds that the caller allows."""
-        self.max_retries = max_retries
-        self.priority: Priority = priority
-        self.may_send: Callable[[], bool] | None = may_send
+        self.max_retries: int | None = None
+        self.priority: Priority = "interactive"
+        self.may_send: Callable[[], bool] | None = None
         """Asked right before the first byte of each attempt; False withholds it."""
         self.sent_before = False
         """True if an earlier call may have sent the same request."""
@@ -130,6 +125,11 @@ class Call:
         """Seconds for which the call waited at limiters whose store could not be reached."""
         self.store_outage = ""
         """Why the store could not be reached."""
+
+    def limit(self, options: Mapping[str, Any]) -> None:
+        """Take over the caller's options for sending."""
+        self.timeout, self.deadline = options.get("timeout"), options.get("deadline")
+        self.max_retries = options.get("max_retries")
 
     def begin(self, now: float, deadline: float | None, clock: Callable[[], Timestamps]) -> None:
         """Begin the call's time, at its first step; `clock` returns the time on all our clocks.

@@ -151,8 +151,9 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
     if operation.echo is not None:
         error = _other_record(call, operation.echo, value)
     elif operation.creates and operation.result is not None and not _agrees(value, call.request):
-        assert call.prepared is not None
-        error = mismatch(call.prepared, value)
+        prepared = call.prepared
+        assert prepared is not None
+        error = mismatch(prepared, value)
     verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
     text = message if isinstance(message, str) else None
     status, headers = answer.status, answer.headers

@@ -24,7 +24,7 @@ from ..params import Params, PreparedRequest, operations
 from ..params.operations import Limit, Operation
 from . import idempotency
 from .auth import SecretKey
-from .call import Call, Priority
+from .call import Call
 from .settings import Settings, count, positive
 
 Errors = dict[str, list[str]]
@@ -47,7 +47,9 @@ def reading(
         operation.path_for(ids), {**(query or {}), **(options.get("extra_query") or {})}
     )
     named = ids[operation.record] if ids and operation.record else record
-    return Call(operation, path, options.get("extra_headers") or {}, named, **sending(options))
+    call = Call(operation, path, options.get("extra_headers") or {}, named)
+    call.limit(options)
+    return call
 
 
 def writing(
@@ -55,23 +57,15 @@ def writing(
     options: Mapping[str, Any],
     *,
     operation: Operation[Any],
-    priority: Priority = "interactive",
     key: SecretKey | None = None,
 ) -> Call:
     """Make the call of a prepared write. Raises InvalidRequest for unusable options."""
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
-    return Call(
-        operation,
-        prepared.path,
-        prepared.headers,
-        prepared=prepared,
-        body=prepared.body,
-        idempotency_key=prepared.idempotency_key,
-        key=key,
-        priority=priority,
-        **sending(options),
-    )
+    path, headers, own_key = prepared.path, prepared.headers, prepared.idempotency_key
+    call = Call(operation, path, headers, None, prepared, None, prepared.body, own_key, key)
+    call.limit(options)
+    return call
 
 
 def with_params(
@@ -142,11 +136,6 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     raise TypeError(f"{problem}; did you mean {near[0]!r}?" if near else problem)
 
 
-def sending(options: Mapping[str, Any]) -> Any:
-    """The options for sending a call."""
-    return {name: options[name] for name in SEND_OPTIONS if name in options}
-
-
 def prepare(
     operation: Operation[Any],
     request: Params | Mapping[str, Any] | None,
@@ -179,19 +168,12 @@ def prepare(
         body = _bytes(operation, request, extra)
     own_key, headers = own_key or make_key(), dict(headers) if headers else {}
     made = (operation.name, path, body, own_key, now, base_url, key.environment, key.fingerprint)
-    made_of = None if extra else request
-    return Call(
-        operation,
-        path,
-        headers,
-        record,
-        (*made, _reference(operation, request, extra), headers),
-        made_of if isinstance(made_of, Params) else None,
-        body,
-        own_key,
-        key,
-        **(sending(options) if options else {}),
-    )
+    made_from = (*made, _reference(operation, request, extra), headers)
+    compared = request if isinstance(request, Params) and not extra else None
+    call = Call(operation, path, headers, record, made_from, compared, body, own_key, key)
+    if options:
+        call.limit(options)
+    return call
 
 
 def _write_problems(options: Mapping[str, Any]) -> Errors:

@@ -164,7 +164,8 @@ class ResourceClient:
         permission may end earlier.
         """
         operation = by_name(prepared.operation)
-        call = prepare.writing(prepared, options, operation=operation, priority=priority, key=key)
+        call = prepare.writing(prepared, options, operation=operation, key=key)
+        call.priority = priority
         if may_send is None and self.pipeline.pending.unsent.take(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
