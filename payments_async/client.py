@@ -14,7 +14,6 @@ from ._call_signatures import explains_absent, named_arguments, on_class
 from ._emitter import Event
 from ._http import default_transport
 from ._http.types import Transport
-from ._polling.waiter import Waiting
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
@@ -22,7 +21,6 @@ from ._request.auth import hidden
 from ._request.idempotency import KeyMaker, UsedKeys
 from ._request.key_state import Keys, store_use
 from ._request.pipeline import Pipeline
-from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
 from .arguments import WriteOptions
@@ -38,7 +36,7 @@ from .errors import (
 )
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
-from .resources._base import ResourceClient, load_operations
+from .resources._base import ResourceClient, SharedWaits, load_operations
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
@@ -174,12 +172,12 @@ class AsyncPayments:
         pipeline = opened(settings, runtime, sender)
         if not callable(api_key):
             pipeline.keys.of(settings.key())  # now: a warning about differing limits names the caller
-        self._assemble(pipeline, Waiting(pipeline))
+        self._assemble(pipeline, SharedWaits(pipeline))
 
-    def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
+    def _assemble(self, pipeline: Pipeline, waits: SharedWaits) -> None:
         self._pipeline = pipeline
         # `bulk` and `webhooks` use this for what the public methods do not offer.
-        internal = self._internal = ResourceClient(pipeline, waiting)
+        internal = self._internal = ResourceClient(pipeline, waits)
         self.checkouts = AsyncCheckouts(internal)
         self.payment_intents = AsyncPaymentIntents(internal)
         self.payouts = AsyncPayouts(internal)
@@ -211,7 +209,7 @@ class AsyncPayments:
         }
         settings = altered(self._pipeline.settings, on_event, given)
         sibling = object.__new__(type(self))
-        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._internal.waiting)
+        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._internal.waits)
         return sibling
 
     @overload
@@ -347,6 +345,8 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a different payout.
             ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
+        from ._request.resolve import OutcomeResolver, refuse_settled  # few programs need it
+
         refuse_settled(outcome)
         return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
 from .hooks import NUMBERS, Hook, fields_of, is_record, number, shown_in_all
@@ -107,7 +106,7 @@ def _fields(cls: Any) -> dict[str, Any]:
     An exchange rate comes as an object; a payment attempt's as an object or a number (Resources).
     """
     kinds = fields_of(cls)
-    if "exchange_rate" in kinds and cls is not models.PaymentAttempt:
+    if "exchange_rate" in kinds and cls.__name__ != "PaymentAttempt":
         return {**kinds, "exchange_rate": ExchangeRate}
     return kinds
 

@@ -187,9 +187,10 @@ def shown_in_all(cls: Any) -> frozenset[str]:
 @cache
 def fields_of(cls: Any) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
-    hints = typing.get_type_hints(cls)
-    names = [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
-    return {name: without_none(hints[name]) for name in names}
+    hints: dict[str, Any] = {field.name: field.type for field in attrs.fields(cls)}
+    if any(isinstance(hint, str) for hint in hints.values()):  # of a user's own class
+        hints = typing.get_type_hints(cls)
+    return {name: without_none(hint) for name, hint in hints.items() if not name.startswith("_")}
 
 
 def is_record(hint: Any) -> bool:

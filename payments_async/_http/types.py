@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NoReturn, Protocol, SupportsIndex
 
-import attrs
-
 FailureKind = Literal[
     "pool",
     "dns",
@@ -70,27 +68,40 @@ class CommonHeaders:
         """These headers as they are sent, once the transport has checked them."""
 
 
-@attrs.define(eq=False)
 class HTTPRequest:
     """One attempt to send one request. `sent` becomes true before the first byte is sent."""
 
-    method: str
-    url: str
-    """Absolute, already percent-encoded."""
-    _headers: dict[str, str] | None = attrs.field(repr=False, alias="headers")
-    body: bytes | None = attrs.field(repr=False)
-    timeout: float
-    """Seconds for the whole attempt: connection, request, answer."""
-    sent: bool = False
-    connection: Connection | None = attrs.field(default=None, repr=False)
-    """The connection that carried the request; None when the transport does not say."""
-    may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
-    """Asked right before the first byte is sent; must not raise. False: the attempt fails as `withheld`."""
+    __slots__ = (
+        *("_headers", "body", "common", "connection", "may_send", "method", "own", "sent", "timeout", "url"),
+    )
 
-    common: CommonHeaders | None = attrs.field(default=None, repr=False)
-    """In place of headers."""
-    own: str = attrs.field(default="", repr=False)
-    """The request's own value for the header that `common.own` names."""
+    def __init__(
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str] | None,
+        body: bytes | None,
+        timeout: float,
+        may_send: Callable[[], bool] | None = None,
+        common: CommonHeaders | None = None,
+        own: str = "",
+    ) -> None:
+        self.method = method
+        self.url = url
+        """Absolute, already percent-encoded."""
+        self._headers = headers
+        self.body = body
+        self.timeout = timeout
+        """Seconds for the whole attempt: connection, request, answer."""
+        self.may_send: Callable[[], bool] | None = may_send
+        """Asked right before the first byte is sent; must not raise. False: it fails as `withheld`."""
+        self.common: CommonHeaders | None = common
+        """In place of headers."""
+        self.own = own
+        """The request's own value for the header that `common.own` names."""
+        self.sent = False
+        self.connection: Connection | None = None
+        """The connection that carried the request; None when the transport does not say."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -111,13 +122,15 @@ class HTTPRequest:
         return self.may_send is not None and not self.may_send()
 
 
-@attrs.define(eq=False)
 class HTTPResponse:
     """The service's answer. Header names compare without case."""
 
-    status: int
-    headers: Mapping[str, str] = attrs.field(repr=False)
-    body: bytes = attrs.field(repr=False)
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = headers
+        self.body = body
 
 
 class TransportError(Exception):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .bucket import WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
-from .store import LimitRow
-from .store_limiter import Fleet, StoreLimiter
+
+if TYPE_CHECKING:
+    from .store_limiter import Fleet
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
@@ -183,6 +184,9 @@ class KeyLimiter:
         if fleet is None:
             self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         else:
+            from .store import LimitRow  # most programs use no store
+            from .store_limiter import StoreLimiter
+
             rows = [(LimitRow(*self._place, kind), (until, (sent or {}).get(kind, 0))) for kind in CLASSES]
             self._classes = {row.kind: StoreLimiter(fleet, row, self.limits, before) for row, before in rows}
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {

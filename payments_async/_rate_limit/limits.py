@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, Final, Literal
+from numbers import Rational
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
 from .. import _assumptions
 from .._attrs import ValueMixin
 from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 """Limit that an operation counts against (`docs/interface.md`, Rate limits; refund availability: gap Z)."""
@@ -114,9 +117,12 @@ def _figures(limits: RateLimits) -> dict[str, int]:
     return {name: figure for name, figure in figures.items() if figure is not None}
 
 
-def _ratio(fraction: object) -> Fraction:
-    if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
+def _ratio(fraction: Any) -> Fraction:
+    is_number = isinstance(fraction, float | Rational)
+    if not is_number or not 0 < fraction <= 1:
         raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
+    from fractions import Fraction  # most programs have no share
+
     return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the nearest double
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,9 +16,9 @@ from .._runtime import SYSTEM, Runtime, after_fork_in_child
 from ..errors import ConfigurationError
 from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits
-from .store import LEAST
-from .store_client import StoreClient
-from .store_limiter import Fleet
+
+if TYPE_CHECKING:
+    from .store_client import StoreClient
 
 SWEEP_FROM: Final = 64
 """Number of keys from which idle ones are dropped; next at twice the number that stayed."""
@@ -32,7 +32,7 @@ _Place = tuple[str, str]
 """A normalised address and a key's fingerprint."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class StoreUse:
     """A client's use of a limit store."""
 
@@ -112,6 +112,9 @@ class LimiterRegistry:
             _check_shared(wished)
         if store is None:
             return
+        from .store_client import StoreClient  # most programs use no store
+        from .store_limiter import Fleet
+
         client = self._clients.get(store.address) or StoreClient(
             store.address, store.runtime, insecure_database=store.insecure_database
         )
@@ -140,6 +143,8 @@ def _check_shared(limits: RateLimits) -> None:
     """Refuse limits that a store cannot share."""
     if limits.is_share:
         raise ConfigurationError(NO_SHARE)
+    from .store import LEAST
+
     for kind in CLASSES:
         if (limit := limits.of(kind)) < LEAST:
             raise ConfigurationError(

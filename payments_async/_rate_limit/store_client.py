@@ -102,8 +102,9 @@ class StoreClient:
 
     def start_thread(self) -> None:
         """Start the thread. Its loop waits by a selector, as psycopg needs on every platform."""
-        self._thread = threading.Thread(target=self._run, name="payments-limits", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="payments-limits", daemon=True)
+        thread.start()
+        self._thread = thread  # now: one that has not started yet cannot be joined
 
     def forked(self) -> None:
         """Begin anew in a forked child. The parent's are kept, so that they are never finalized here."""

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import attrs
-
 from .._http.addresses import is_address, is_host
 from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError
@@ -30,17 +28,19 @@ _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
-@attrs.frozen(eq=False)
 class SecretKey:
     """A checked secret key."""
 
-    environment: Environment
-    fingerprint: str
-    """Distinguishes keys without revealing them."""
-    authorization: Secret = attrs.field(repr=False)
-    """Value of the `Authorization` header."""
-    common: dict[str, tuple[CommonHeaders, CommonHeaders]] = attrs.field(factory=dict, init=False, repr=False)
-    """The headers of its reads and of its writes, by user agent."""
+    __slots__ = ("__weakref__", "authorization", "common", "environment", "fingerprint")
+
+    def __init__(self, environment: Environment, fingerprint: str, authorization: Secret) -> None:
+        self.environment: Environment = environment
+        self.fingerprint: str = fingerprint
+        """Distinguishes keys without revealing them."""
+        self.authorization: Secret = authorization
+        """Value of the `Authorization` header."""
+        self.common: dict[str, tuple[CommonHeaders, CommonHeaders]] = {}
+        """The headers of its reads and of its writes, by user agent."""
 
 
 KeySource = Callable[[], SecretKey]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Literal
 
 import attrs
@@ -52,22 +53,39 @@ _attempt = maker(Attempt)
 _info = maker(ResponseInfo)
 
 
-@attrs.define(eq=False, repr=False)
 class AttemptResult:
     """The verdict on one attempt, with its record or error."""
 
-    verdict: Verdict
-    reason: str
-    status: int | None = None
-    value: Any = attrs.field(default=None, repr=False)
-    message: str | None = attrs.field(default=None, repr=False)
-    error: PaymentsError | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    body: bytes = attrs.field(default=b"", repr=False)
-    again: bool = False
-    """True if another attempt with the same bytes and key may succeed."""
-    retry_after: float | None = None
-    """Seconds of the answer's `Retry-After`."""
+    __slots__ = (
+        *("again", "body", "error", "headers", "message", "reason", "retry_after"),
+        *("status", "value", "verdict"),
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        reason: str,
+        status: int | None = None,
+        value: Any = None,
+        message: str | None = None,
+        error: PaymentsError | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+        again: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        self.verdict: Verdict = verdict
+        self.reason = reason
+        self.status = status
+        self.value = value
+        self.message = message
+        self.error: PaymentsError | None = error
+        self.headers: Mapping[str, str] = headers
+        self.body = body
+        self.again = again
+        """True if another attempt with the same bytes and key may succeed."""
+        self.retry_after = retry_after
+        """Seconds of the answer's `Retry-After`."""
 
 
 class Call:
@@ -101,7 +119,7 @@ class Call:
         self._prepared = prepared
         self.request = request
         """The object that the body was encoded from, if this process made it; compared with the answer."""
-        self.body = body
+        self.body: bytes | None = body
         self.idempotency_key = idempotency_key
         self.key: SecretKey | None = key
         """The secret key that the request was made for or compared with: that of the first attempt."""
@@ -119,9 +137,9 @@ class Call:
         """The call's number in its events; 0 while nothing takes them."""
         self.attempts: list[Attempt] = []
         self.retries = 0
-        self.doubtful = 0
+        self.doubtful: int = 0
         self._first: AttemptResult | None = None
-        self.store_waited = 0.0
+        self.store_waited: float = 0.0
         """Seconds for which the call waited at limiters whose store could not be reached."""
         self.store_outage = ""
         """Why the store could not be reached."""

@@ -10,8 +10,6 @@ from decimal import Decimal
 from typing import Any, Protocol
 from weakref import WeakSet
 
-import attrs
-
 from .. import _assumptions
 from .._runtime import Runtime, after_fork_in_child
 from ..models._masking import clean
@@ -71,13 +69,15 @@ class URLMaker(Protocol):
         """The record that a URL of its own is for; None for any other URL."""
 
 
-@attrs.frozen
 class KeyUse:
-    """The first use of a key."""
+    """The first use of a key that a caller gave."""
 
-    at: float
-    """Monotonic seconds."""
-    body: bytes = attrs.field(repr=False)
+    __slots__ = ("at", "body")
+
+    def __init__(self, at: float, body: bytes) -> None:
+        self.at: float = at
+        """Monotonic seconds."""
+        self.body: bytes = body
 
 
 class UsedKeys:

@@ -16,6 +16,7 @@ from typing import Final
 import attrs
 
 from .. import _assumptions
+from .._attrs import ValueMixin
 
 CLOCK_TOLERANCE: Final = 5.0
 """Seconds a clock may appear to go back: rounding of `Date`, and answers that overtake each other."""
@@ -25,8 +26,8 @@ SERVICE_TOLERANCE: Final = 60.0
 """Seconds by which the service's clock may be behind ours."""
 
 
-@attrs.frozen
-class Timestamps:
+@attrs.frozen(eq=False, repr=False)
+class Timestamps(ValueMixin):
     """One moment on every available clock. All values are seconds."""
 
     wall: float
@@ -37,15 +38,6 @@ class Timestamps:
     """Identifies the process and its start; monotonic values of different sessions cannot be compared."""
     server: float | None = None
     """Since 1970, by the service; None when it did not say."""
-
-
-@attrs.frozen
-class ElapsedRange:
-    """Seconds between two moments."""
-
-    at_least: float
-    at_most: float
-    """Infinite when a clock went back."""
 
 
 def passed(then: Timestamps, now: Timestamps) -> list[float]:

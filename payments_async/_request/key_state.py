@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-import attrs
-
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.limits import Outage, RateLimits
 from .._rate_limit.registry import LimiterRegistry, StoreUse
@@ -43,12 +41,14 @@ class RetryBudget:
 _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 
 
-@attrs.frozen(eq=False, repr=False)
 class KeyState:
     """The rate limits and retry budget of one key."""
 
-    limiter: KeyLimiter
-    budget: RetryBudget
+    __slots__ = ("budget", "limiter")
+
+    def __init__(self, limiter: KeyLimiter, budget: RetryBudget) -> None:
+        self.limiter: KeyLimiter = limiter
+        self.budget: RetryBudget = budget
 
 
 def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:

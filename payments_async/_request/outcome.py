@@ -22,7 +22,6 @@ from ..errors import (
 )
 from ..models import Amount, Payout, Verdict
 from ..models._response import is_replayed
-from ..models.lists import proves_end
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import Operation
 from . import error_responses
@@ -150,7 +149,7 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
     error: ResponseMismatch | None = None
     if operation.echo is not None:
         error = _other_record(call, operation.echo, value)
-    elif operation.creates and operation.result is not None and not _agrees(value, call.request):
+    elif operation.creates and not _agrees(value, call.request) and operation.result is not None:
         prepared = call.prepared
         assert prepared is not None
         error = mismatch(prepared, value)
@@ -264,7 +263,8 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
         except decode.UnreadableJSON as problem:
             unread.append(models.Unread(index, str(problem), _id_in(item), item))
     stands = decode.structure(pagination, models.Pagination) if pagination else models.Pagination()
-    is_last = proves_end(stands, is_empty=not data, names_next="next_cursor" in (pagination or ()))
+    names_next = "next_cursor" in (pagination or ())
+    is_last = models.lists.proves_end(stands, is_empty=not data, names_next=names_next)
     return models.Page(tuple(items), stands, unread=tuple(unread), is_last=is_last)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, date, datetime
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 import attrs
 
@@ -16,12 +16,15 @@ from .. import _assumptions
 from .._emitter import warn_caller
 from .._validation import rules
 from ..errors import SearchIncomplete, UnprocessableError
-from ..models import Page, PaymentIntent, PaymentIntentStatus, Payout, PayoutStatus
+from ..models import PaymentIntentStatus, Payout, PayoutStatus
 from ..models.statuses import words_of
 from ..params.operations import INTENTS_LIST, PAYOUTS_LIST, Operation
 from .pipeline import Pipeline
 from .prepare import READ_OPTIONS, Errors, reading, refuse_unknown, split
 from .settings import count
+
+if TYPE_CHECKING:
+    from ..models import Page, PaymentIntent
 
 R = TypeVar("R")
 LARGEST: Final = _assumptions.PAGE_SIZE[-1]
@@ -40,7 +43,7 @@ class RecordList(Generic[R]):
 
     def named(self, name: str) -> Self:
         """The same list with the name of another method, for errors."""
-        return attrs.evolve(self, operation=attrs.evolve(self.operation, name=name))
+        return attrs.evolve(self, operation=self.operation.changed(name=name))
 
 
 PAYOUTS: Final[RecordList[Payout]] = RecordList(

@@ -256,7 +256,8 @@ def _difference(one: Call, other: Call) -> str | None:
 
 def _is_alike(one: Call, other: Call) -> bool:
     """Return whether two calls read their answer as the same kind of record."""
-    return one.operation == other.operation and one.operation.result is other.operation.result
+    first, second = one.operation, other.operation
+    return first.name == second.name and first.result is second.result
 
 
 def of(runtime: Runtime) -> PendingRequests:

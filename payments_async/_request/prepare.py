@@ -5,12 +5,9 @@ A call's bytes and idempotency key are made here, once; every attempt sends the 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-
-import attrs
 
 from .. import _assumptions
 from .._codec import encode
@@ -115,7 +112,7 @@ def unlisted(
         raise InvalidRequest(faults, operation="request")
     listed, record = operations.record_of(str(method), str(path))
     operation = operations.custom(str(method), str(path), result)
-    return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
+    return operation.changed(limit=limit or (listed.limit if listed else None)), record
 
 
 def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, dict[str, Any]]:
@@ -131,6 +128,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     if known.issuperset(arguments):
         return
     name = min(arguments.keys() - known)
+    import difflib  # for a slip
+
     near = difflib.get_close_matches(name, sorted(known), 1)
     problem = f"{method}() got an unexpected keyword argument {name!r}"
     raise TypeError(f"{problem}; did you mean {near[0]!r}?" if near else problem)
@@ -244,7 +243,7 @@ def make_request(call: Call, settings: Settings, key: SecretKey, now: float) -> 
     common = reads if own is None else writes
     url, may_send = settings.base_url + call.path, call.may_send
     method, body = call.operation.method, call.body
-    request = HTTPRequest(method, url, None, body, timeout, False, None, may_send, common, own or "")
+    request = HTTPRequest(method, url, None, body, timeout, may_send, common, own or "")
     if call.headers:  # the caller's replace ours of the same name, whatever their case
         theirs = {name.lower() for name in call.headers}
         ours = {name: value for name, value in request.headers.items() if name.lower() not in theirs}

@@ -7,7 +7,6 @@ import re
 import ssl
 import sys
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any, Literal
 
 import attrs
@@ -17,7 +16,6 @@ from .._emitter import Emitter
 from .._http.types import Secret
 from .._rate_limit.limits import RateLimits
 from .._rate_limit.registry import NO_SHARE
-from .._rate_limit.store_client import open_store
 from .._version import __version__
 from ..errors import ConfigurationError
 from . import auth
@@ -174,6 +172,8 @@ def check_store(address: object, limits: RateLimits | None, *, insecure_database
     if limits is not None and limits.is_share:
         raise ConfigurationError(NO_SHARE)
     secret = Secret(address)
+    from .._rate_limit.store_client import open_store  # most programs use no store
+
     open_store(secret, insecure_database=insecure_database)  # its address is right, its library there
     return secret
 
@@ -197,6 +197,8 @@ def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
         raise ConfigurationError(f"limits must be a RateLimits, not {type(limits).__name__}")
     if not share:
         return limits
+    from fractions import Fraction  # most programs have no share
+
     try:
         part = Fraction(share)
     except (ValueError, ZeroDivisionError):

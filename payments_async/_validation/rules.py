@@ -97,11 +97,11 @@ def is_nothing(value: Any) -> bool:
     return value is None or bool(value == "")
 
 
-@attrs.frozen(eq=False, repr=False)
 class Text:
     """A string with a maximum length."""
 
-    maximum: int | None = None
+    def __init__(self, maximum: int | None = None) -> None:
+        self.maximum = maximum
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""
@@ -114,22 +114,15 @@ class Text:
         return None
 
 
-@attrs.frozen(eq=False, repr=False)
 class Letters:
-    """So many letters: capitals, or of any case."""
+    """So many letters: capitals, or of any case. `wanted` is the code in words."""
 
-    length: int
-    wanted: str
-    """The code in words."""
-    any_case: bool = False
-    form: str = attrs.field(init=False)
-    """A regular expression."""
-    known: set[str] = attrs.field(factory=set, init=False)
-    """The codes that were found good: there are few."""
-
-    @form.default
-    def _form(self) -> str:
-        return f"[A-Z{'a-z' if self.any_case else ''}]{{{self.length}}}"
+    def __init__(self, length: int, wanted: str, *, any_case: bool = False) -> None:
+        self.wanted = wanted
+        self.form: str = f"[A-Z{'a-z' if any_case else ''}]{{{length}}}"
+        """A regular expression."""
+        self.known: set[str] = set()
+        """The codes that were found good: there are few."""
 
     def are_not_capitals(self, value: str) -> bool:
         """Return whether a text is not a code as it is usually written."""
@@ -315,11 +308,11 @@ def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
     return f"must be {cls.__name__} itself{otherwise}, not its subclass {own.__name__}"
 
 
-@attrs.frozen(eq=False, repr=False)
 class Nested:
     """A nested object: of its params class, whose own rules apply, or a mapping that is sent unchanged."""
 
-    cls: type[params.Params]
+    def __init__(self, cls: type[params.Params]) -> None:
+        self.cls: type[params.Params] = cls
 
     def __call__(self, value: Any) -> str | None:
         """Return the fault of a value that is not of the class itself."""

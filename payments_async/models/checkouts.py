@@ -1,7 +1,5 @@
 """Checkout sessions: a payment and the hosted page that collects it (Resources, Checkout session)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

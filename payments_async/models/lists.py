@@ -1,7 +1,5 @@
 """Pages of records (Resources, Pagination object). Lists come newest first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Generic, NoReturn, TypeVar
 

@@ -1,7 +1,5 @@
 """Payment intents, attempts and refund availability (Resources and their fields)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Any

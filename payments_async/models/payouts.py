@@ -1,7 +1,5 @@
 """Payouts (Resources, Payout and Instrument)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Any

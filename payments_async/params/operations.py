@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar
+from copy import copy
+from typing import Any, Generic, Literal, Self, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
-import attrs
-
 from .. import models
-from .._attrs import ValueMixin
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -33,24 +31,44 @@ _DOTS = r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]"
 _PLACEHOLDER = r"{(\w+)}"
 
 
-@attrs.frozen(eq=False, repr=False)
-class Operation(ValueMixin, Generic[R_co]):
+class Operation(Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
-    name: str
-    method: str
-    path: str
-    """Relative to the base URL, with {placeholders}."""
-    limit: Limit
-    result: type[R_co] | None = attrs.field(repr=False)
-    """The record class of an answer."""
-    shape: Shape = "record"
-    creates: bool = False
-    """True if the operation makes a record, so that its outcome is unknown without an answer."""
-    record: str | None = None
-    """The placeholder for the record's id, for a per-record limit or `echo`."""
-    echo: str | None = None
-    """The answer's field that repeats the id of `record`."""
+    __slots__ = ("creates", "echo", "limit", "method", "name", "path", "record", "result", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        method: str,
+        path: str,
+        limit: Limit,
+        result: type[R_co] | str | None,
+        shape: Shape = "record",
+        *,
+        creates: bool = False,
+        record: str | None = None,
+        echo: str | None = None,
+    ) -> None:
+        self.name: str = name
+        self.method: str = method
+        self.path: str = path
+        """Relative to the base URL, with {placeholders}."""
+        self.limit: Limit = limit
+        self.result: type[R_co] | None = result  # type: ignore[assignment] # a name in _PaymentOperation
+        """The record class of an answer."""
+        self.shape: Shape = shape
+        self.creates: bool = creates
+        """True if the operation makes a record, so that its outcome is unknown without an answer."""
+        self.record: str | None = record
+        """The placeholder for the record's id, for a per-record limit or `echo`."""
+        self.echo: str | None = echo
+        """The answer's field that repeats the id of `record`."""
+
+    def changed(self, *, name: str | None = None, limit: Limit | None = None) -> Self:
+        """The same with another name or limit."""
+        other = copy(self)
+        other.name, other.limit = name or self.name, limit or self.limit
+        return other
 
     def path_for(self, ids: Mapping[str, str] | None) -> str:
         """The path with its placeholders filled: each id percent-encoded, as one segment."""
@@ -64,53 +82,69 @@ class Operation(ValueMixin, Generic[R_co]):
         return self.method != "GET"
 
 
-CHECKOUTS_CREATE = Operation(
+class _PaymentOperation(Operation[Any]):
+    """An endpoint whose record class is loaded when it is first asked for; `result` is its name."""
+
+    __slots__ = ("_name",)
+
+    @property
+    def result(self) -> type[Any]:
+        cls: type[Any] = getattr(models, self._name)
+        return cls
+
+    @result.setter
+    def result(self, name: object) -> None:
+        if isinstance(name, str):  # a copy sets the class, too
+            self._name = name
+
+
+CHECKOUTS_CREATE: Operation[models.Checkout] = _PaymentOperation(
     "checkouts.create",
     "POST",
     "/payment/checkouts",
     "write",
-    models.Checkout,
+    "Checkout",
     "checkout",
     creates=True,
 )
-CHECKOUTS_RETRIEVE = Operation(
+CHECKOUTS_RETRIEVE: Operation[models.Checkout] = _PaymentOperation(
     "checkouts.retrieve",
     "GET",
     "/payment/checkouts/{checkout_id}",
     "read",
-    models.Checkout,
+    "Checkout",
     "checkout",
     record="checkout_id",
     echo="id",
 )
-INTENTS_CREATE = Operation(
-    "payment_intents.create", "POST", "/payment/intents", "write", models.PaymentIntent, creates=True
+INTENTS_CREATE: Operation[models.PaymentIntent] = _PaymentOperation(
+    "payment_intents.create", "POST", "/payment/intents", "write", "PaymentIntent", creates=True
 )
-INTENTS_LIST = Operation(
-    "payment_intents.list", "GET", "/payment/intents", "read", models.PaymentIntent, "page"
+INTENTS_LIST: Operation[models.PaymentIntent] = _PaymentOperation(
+    "payment_intents.list", "GET", "/payment/intents", "read", "PaymentIntent", "page"
 )
-INTENTS_RETRIEVE_ATTEMPT = Operation(
+INTENTS_RETRIEVE_ATTEMPT: Operation[models.PaymentAttempt] = _PaymentOperation(
     "payment_intents.retrieve_attempt",
     "GET",
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
     "read",
-    models.PaymentAttempt,
+    "PaymentAttempt",
     record="attempt_id",
     echo="id",
 )
-INTENTS_REFUND_AVAILABILITY = Operation(
+INTENTS_REFUND_AVAILABILITY: Operation[models.RefundAvailability] = _PaymentOperation(
     "payment_intents.refund_availability",
     "GET",
     "/payment/intents/{payment_intent_id}/refunds/availability",
     "refund_availability",
-    models.RefundAvailability,
+    "RefundAvailability",
 )
-INTENTS_REQUERY = Operation(
+INTENTS_REQUERY: Operation[models.Requery] = _PaymentOperation(
     "payment_intents.requery",
     "POST",
     "/payment/intents/{payment_intent_id}/requery",
     "diagnostic",
-    models.Requery,
+    "Requery",
     record="payment_intent_id",
     echo="payment_intent_id",
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from .._attrs import maker
 from .._codec import decode, encode
-from .._polling.waiter import Waiting
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
@@ -24,9 +24,12 @@ from .._request.settings import check_store, count
 from .._runtime import SYSTEM, Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
-from ..models import Page
 from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutRequest, PreparedRequest
 from ..params.operations import OPERATIONS, Operation, by_name, id_problems
+
+if TYPE_CHECKING:
+    from .._polling.waiter import Waiting
+    from ..models import Page
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
@@ -65,11 +68,32 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 
 
 def load_operations() -> None:
-    """Compile the readers and writers of all operations, which the first call of each would do."""
+    """Load and compile what the first call of each kind would."""
+    from .._polling import waiter  # noqa: F401 - loaded for the first wait
+    from .._request import resolve  # noqa: F401 - for the first call in doubt
+
     for cls in (CheckoutRequest, PaymentIntentRequest, PayoutRequest):
         encode.checked_body(_request(cls, {}))
     for operation in OPERATIONS.values():
         decode.load(operation.result, page=operation.shape == "page")
+
+
+class SharedWaits:
+    """The waits that a client and its siblings share, loaded with the first one."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._lock = threading.Lock()
+        self._made: Waiting | None = None
+
+    def made(self) -> Waiting:
+        """The waits."""
+        with self._lock:
+            if self._made is None:
+                from .._polling.waiter import Waiting  # most programs wait for nothing
+
+                self._made = Waiting(self._pipeline)
+            return self._made
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -77,7 +101,12 @@ class ResourceClient:
     """The client's internal interface for its resources, `bulk` and `webhooks`."""
 
     pipeline: Pipeline
-    waiting: Waiting
+    waits: SharedWaits
+
+    @property
+    def waiting(self) -> Waiting:
+        """The waits of the client."""
+        return self.waits.made()
 
     @property
     def runtime(self) -> Runtime:

@@ -39,6 +39,7 @@ from tests.campaigns.kills import told
 from tests.support.batches import Item, items, ledger_rows
 from tests.support.failover import ServerPair, server_pair
 from tests.support.fleet import Fleet, shorten
+from tests.support.scripted import altered
 
 WORKERS: Final = 3
 PATIENCE: Final = 90.0
@@ -116,13 +117,13 @@ class UnreliableLine:
         if fate < self._weather.late + 0.06:
             raise TransportError("reset", "the answer was lost")
         date = formatdate(time.time(), usegmt=True)
-        return attrs.evolve(answer, headers=CIMultiDict({**answer.headers, "Date": date}))
+        return altered(answer, headers=CIMultiDict({**answer.headers, "Date": date}))
 
     async def _deliver(self, request: HTTPRequest) -> None:
         given_up = time.monotonic()
         await asyncio.sleep(0.95 * _ABANDONED * self._chance.random() ** 0.5)
         if time.monotonic() - given_up < _ABANDONED:  # a busy machine may keep it longer
-            await self._transport.send(attrs.evolve(request, may_send=None))
+            await self._transport.send(altered(request, may_send=None))
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -29,7 +29,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from tests.campaigns.hostile import FAST, campaign_of, counted
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
-from tests.support.scripted import answer
+from tests.support.scripted import altered, answer
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 _TROUBLES: Final[Mapping[str, int]] = {
@@ -145,7 +145,7 @@ class Service:
             raise TransportError("reset", "scripted")
         if trouble == "500 after all":
             return self._say(500, {"message": "Oops."})
-        return attrs.evolve(found, body=b"<html>") if trouble == "unreadable" else found
+        return altered(found, body=b"<html>") if trouble == "unreadable" else found
 
     def _carry_out(self, key: str, body: dict[str, Any], at: float) -> HTTPResponse:
         """Once for each key, as long as it is remembered, and for each reference."""

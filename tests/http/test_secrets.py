@@ -11,7 +11,6 @@ import traceback
 import weakref
 from asyncio import selector_events
 
-import attrs
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
@@ -104,11 +103,11 @@ async def test_common_headers_show_no_key_once_they_are_written(
     with pytest.raises(TypeError, match="__dict__"):
         vars(common)
     with pytest.raises(ValueError, match="control character") as caught:
-        await transport.send(attrs.evolve(request, headers=None, common=common, own="key\r\nX: y"))
+        await transport.send(HTTPRequest("POST", request.url, None, b"{}", 60, None, common, "key\r\nX: y"))
     assert KEY.split()[1] not in everything(caught.value)
     unsafe = CommonHeaders({"Authorization": Secret(KEY + "\n")}, None)
     with pytest.raises(ValueError, match="control character") as caught:
-        await transport.send(attrs.evolve(request, common=unsafe))
+        await transport.send(HTTPRequest("POST", request.url, None, b"{}", 60, None, unsafe))
     assert KEY.split()[1] not in everything(caught.value)
 
 

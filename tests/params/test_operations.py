@@ -134,4 +134,5 @@ def test_all_faults_of_a_free_request_are_reported_together() -> None:
 def test_a_name_leads_back_to_its_operation() -> None:
     for name, operation in OPERATIONS.items():
         assert by_name(name) is operation
-    assert by_name("POST /refunds") == custom("POST", "/refunds")
+    found = by_name("POST /refunds")
+    assert (found.name, found.path, found.writes, found.creates) == ("POST /refunds", "/refunds", True, True)

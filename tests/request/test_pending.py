@@ -103,7 +103,7 @@ async def test_a_second_caller_that_fails_leaves_the_doubt_and_the_request(
 async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
     """The same bytes, but their answer is read as something else."""
     raw = copy(PAYOUT)
-    raw.operation = attrs.evolve(PAYOUT.operation, name="POST /payouts")
+    raw.operation = PAYOUT.operation.changed(name="POST /payouts")
 
     async def run(_: Any) -> Any:
         return "its own"

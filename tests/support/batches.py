@@ -12,7 +12,6 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -27,6 +26,7 @@ from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import altered
 
 Item = tuple[str, PayoutRequest]
 ApiKey = str | Callable[[], str]
@@ -60,7 +60,7 @@ class Dated:
         date = formatdate(self._sandbox.clock.now(), usegmt=True)
         headers = CIMultiDict(answer.headers)
         headers["Date"] = date
-        return attrs.evolve(answer, headers=CIMultiDictProxy(headers))
+        return altered(answer, headers=CIMultiDictProxy(headers))
 
     async def aclose(self) -> None:
         await self._transport.aclose()

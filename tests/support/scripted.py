@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 
+M = TypeVar("M", HTTPRequest, HTTPResponse)
 Step = HTTPResponse | TransportError | BaseException | Callable[[HTTPRequest], HTTPResponse]
 
 
@@ -18,6 +20,14 @@ def answer(status: int = 200, body: Any = None, headers: Mapping[str, str] | Non
     """An answer; a body that is not bytes is written as JSON."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return HTTPResponse(status, CIMultiDictProxy(CIMultiDict(headers or {})), raw)
+
+
+def altered(message: M, **changes: Any) -> M:
+    """A request or an answer with other contents."""
+    other = copy(message)
+    for name, value in changes.items():
+        setattr(other, name, value)
+    return other
 
 
 def lost(kind: Any = "reset") -> Callable[[HTTPRequest], HTTPResponse]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+from tests.support.scripted import altered
 
 
 def spoiling(reference: str) -> Callable[[Any, Any], Any]:
@@ -19,7 +19,7 @@ def spoiling(reference: str) -> Callable[[Any, Any], Any]:
         for item in page["data"]:
             if item["reference"] == reference:
                 item["metadata"] = ["no", "pairs"]
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     return spoil
 
@@ -29,7 +29,7 @@ def crowding() -> Callable[[Any, Any], Any]:
 
     def crowd(request: Any, answer: Any) -> Any:
         page = json.loads(answer.body)
-        return attrs.evolve(answer, body=json.dumps({**page, "data": [{}] * 1_001}).encode())
+        return altered(answer, body=json.dumps({**page, "data": [{}] * 1_001}).encode())
 
     return crowd
 
@@ -42,7 +42,7 @@ def circling() -> Callable[[Any, Any], Any]:
         if request.method == "GET" and not pages:
             page = json.loads(answer.body)
             page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
-            pages.append(attrs.evolve(answer, body=json.dumps(page).encode()))
+            pages.append(altered(answer, body=json.dumps(page).encode()))
         return pages[0]
 
     return circle
@@ -55,7 +55,7 @@ def silent(pagination: Any) -> Callable[[Any, Any], Any]:
         if request.method != "GET":
             return answer
         page = {**json.loads(answer.body), "pagination": pagination}
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     return silence
 
@@ -75,7 +75,7 @@ def hiding(number: int | None = None, **shown: Any) -> Callable[[Any, Any], Any]
                 item.update(shown)
                 for name in [name for name, value in item.items() if value is ...]:
                     del item[name]
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     return hide
 
@@ -94,6 +94,6 @@ def repeating(number: int, *, later: bool = False, **shown: Any) -> Callable[[An
         here = [{**it, **shown} for it in page["data"] if it["description"] == f"row {number}"]
         page["data"] += [*kept] if later else here
         kept.extend(here)
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     return repeat

@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import attrs
+
 from ..._assumptions import KEY_TRUSTED_FOR
 from ..._request.key_age import CLOCK_TOLERANCE as CLOCK_TOLERANCE
-from ..._request.key_age import ElapsedRange as ElapsedRange
 from ..._request.key_age import Timestamps as Timestamps
 from ..._request.key_age import at_least, passed, went_back
 
 INTENT_LIFETIME: Final = 300.0
 """Seconds after its intent in which a row's requests leave; later ones need a new intent."""
 _DAY: Final = 86_400.0
+
+
+@attrs.frozen
+class ElapsedRange:
+    """Seconds between two moments."""
+
+    at_least: float
+    at_most: float
+    """Infinite when a clock went back."""
 
 
 def age(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> ElapsedRange:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async import AsyncPayments
@@ -13,6 +12,7 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, assert_true, items, ledger_rows
 from tests.support.desks import Pay
+from tests.support.scripted import altered
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
@@ -21,7 +21,7 @@ async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, batch: Pa
     def spoil(_request: Any, answer: Any) -> Any:
         headers = answer.headers.copy()
         headers["Date"] = date
-        return attrs.evolve(answer, headers=headers)
+        return altered(answer, headers=headers)
 
     alter(batch._service._client, spoil)
     service.on("payouts.create").respond("http:409")
@@ -37,7 +37,7 @@ async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
     body = json.dumps({"message": "The request is being processed."}).encode()
     alter(
         batch._service._client,
-        lambda _, answer: attrs.evolve(answer, body=body) if answer.status == 409 else answer,
+        lambda _, answer: altered(answer, body=body) if answer.status == 409 else answer,
     )
     await batch.load(items(1))
     await batch.run(patience=60.0)
@@ -52,7 +52,7 @@ async def test_another_record_than_was_asked_for_is_looked_up(
 
     def swap(request: Any, answer: Any) -> Any:
         body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
-        return attrs.evolve(answer, body=body)
+        return altered(answer, body=body)
 
     alter(client, swap)
     report = await pay(items(1))

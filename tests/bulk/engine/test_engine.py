@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async import AsyncPayments
@@ -25,6 +24,7 @@ from tests.support.batches import (
 )
 from tests.support.desks import Pay
 from tests.support.fleet import posts
+from tests.support.scripted import altered
 
 
 async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: Pay) -> None:
@@ -103,8 +103,8 @@ class Redirecting(Between):
     async def send(self, request: Any) -> Any:
         if request.method == "POST":
             request.sent = True
-            good = await super().send(attrs.evolve(request, method="GET", body=None))
-            return attrs.evolve(good, status=302, body=b"")
+            good = await super().send(altered(request, method="GET", body=None))
+            return altered(good, status=302, body=b"")
         return await super().send(request)
 
 

@@ -16,6 +16,7 @@ from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_att
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Between, assert_true, in_process, items, paid, runtime_of
 from tests.support.desks import Pay
+from tests.support.scripted import altered
 
 DAY = 86_400.0
 
@@ -40,7 +41,7 @@ class Balancer(Between):
         if now >= self._until:
             return await self._transport.send(request)
         request.sent = True
-        return attrs.evolve(self._page, body=b"<html>Bad gateway</html>", **self._answer)
+        return altered(self._page, body=b"<html>Bad gateway</html>", **self._answer)
 
 
 @pytest.mark.parametrize("seed", range(2))

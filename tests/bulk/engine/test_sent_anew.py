@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -16,6 +15,7 @@ from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, item, items, ledger_rows
+from tests.support.scripted import altered
 
 
 class Replaying:
@@ -35,7 +35,7 @@ class Replaying:
             return answer
         first = self._first[key]
         headers = CIMultiDict([*first.headers.items(), ("X-Idempotent-Replayed", "true")])
-        return attrs.evolve(first, headers=CIMultiDictProxy(headers))
+        return altered(first, headers=CIMultiDictProxy(headers))
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items
+from tests.support.scripted import altered
 from tests.support.spoiled import hiding, repeating
 
 ROWS = 150
@@ -190,7 +191,7 @@ async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named
 
     def rounded(request: Any, answer: Any) -> Any:
         body = re.sub(rb'("value": ?)7\.01(?=[,}])', rb"\g<1>7.0100000000000000000001", answer.body)
-        return attrs.evolve(answer, body=body)
+        return altered(answer, body=body)
 
     alter(batch._service._client, rounded)
     certificate = await batch.reconcile()

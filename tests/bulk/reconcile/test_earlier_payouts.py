@@ -23,6 +23,7 @@ from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
 from tests.support.fleet import lists, posts
 from tests.support.places import EITHER, Place
+from tests.support.scripted import altered
 
 
 def lives(service: Sandbox, place: int = 0, status: str = "completed") -> str:
@@ -138,7 +139,7 @@ async def test_a_row_is_not_paid_again_while_the_list_hides_its_first_payout(
             return answer
         page = json.loads(answer.body)
         page["data"] = [each for each in page["data"] if each["id"] not in hidden]
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     async with in_process(service) as client:
         alter(client, hide)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async import AsyncPayments
@@ -28,6 +27,7 @@ from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger
 from tests.support.fleet import posts
 from tests.support.places import EITHER, Place
+from tests.support.scripted import altered
 from tests.support.spoiled import spoiling
 
 Pages = Callable[..., AsyncIterator[Sequence[Payout]]]
@@ -76,7 +76,7 @@ async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, batch: Payo
             page["data"].append(
                 {**old, "status": "failed", "completed_at": None, "failed_at": old["created_at"]}
             )
-        return attrs.evolve(answer, body=json.dumps(page).encode())
+        return altered(answer, body=json.dumps(page).encode())
 
     alter(batch._service._client, repeat)
     assert (await batch.retry_failed()).rows == ()
@@ -161,7 +161,7 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
             for each in page["data"] if request.method == "GET" else ():
                 if each["id"] == first:
                     each["amount"]["value"] = "ABSURD"
-            return attrs.evolve(answer, body=json.dumps(page).replace('"ABSURD"', absurd).encode())
+            return altered(answer, body=json.dumps(page).replace('"ABSURD"', absurd).encode())
 
         alter(batch._service._client, spoil)
         certificate = await batch.reconcile()
@@ -192,7 +192,7 @@ async def test_what_no_database_can_hold_is_kept_readable(
         text = answer.body
         for word in (b'"id":"po_', b'"status":"', b"given"):
             text = text.replace(word, word + rb"\u0000")
-        return attrs.evolve(answer, body=text)
+        return altered(answer, body=text)
 
     if refused:
         service.on("payouts.create", description="row 1").respond("http:422")

@@ -13,6 +13,7 @@ import attrs
 
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async.sandbox import Sandbox
+from tests.support.scripted import altered
 
 ALIVE: Final = ("pending", "processing", "completed")
 TURNS: Final[Mapping[str, tuple[bool, bool]]] = {
@@ -124,7 +125,7 @@ class HostileList:
         pages, number = self._open[name], int(place)
         items = pages[number]
         if items is None:
-            return attrs.evolve(self._answer, status=503, body=b'{"message": "not now"}')
+            return altered(self._answer, status=503, body=b'{"message": "not now"}')
         following = f"{name}.{number + 1}" if number + 1 < len(pages) else None
         body = json.loads(self._answer.body)
         body["data"] = items
@@ -134,7 +135,7 @@ class HostileList:
             "next_page_url": None,
             "has_more_pages": following is not None,
         }
-        return attrs.evolve(self._answer, body=json.dumps(body).encode())
+        return altered(self._answer, body=json.dumps(body).encode())
 
     _answer: HTTPResponse = attrs.field(init=False)
 
