@@ -7,16 +7,17 @@ What is sent is stored once for each version of it; what changes while the row i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, get_type_hints
 
 import attrs
 import msgspec
 
-from ...models.statuses import PayoutEnd
+from ..._attrs import maker
 from .._protocol.identifiers import body_hash, keyed_hash
 from .._protocol.records import LedgerRow, NewRow
 from .._protocol.row_state import RowKnowledge, RowState, rank
@@ -25,7 +26,9 @@ from ..ledger_errors import LedgerDamaged
 CONTENT: Final = tuple(field.name for field in attrs.fields(NewRow))
 """The columns of what is sent."""
 _KNOWN: Final = tuple(field.name for field in attrs.fields(RowKnowledge))
-_FACTS: Final = (field.name for field in attrs.fields(LedgerRow) if field.name not in (*CONTENT, "known"))
+_FACTS: Final = tuple(
+    field.name for field in attrs.fields(LedgerRow) if field.name not in (*CONTENT, "known")
+)
 STATE: Final = (*_KNOWN, *_FACTS)
 """The columns that change while a row is paid."""
 COLUMNS: Final = (*CONTENT, *STATE)
@@ -70,27 +73,6 @@ def blob(value: object) -> bytes:
     if not isinstance(value, bytes):  # damage can make it a number, of which bytes() makes zeros
         raise TypeError("not a blob")
     return value
-
-
-_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "amount": Decimal,
-    "body": blob,
-    "state": {state.value: state for state in RowState}.__getitem__,
-    **dict.fromkeys(("generation", "revision", "epoch", "intents", "cleared"), int),
-    "unsent_generations": int,
-    "payout_end": {end.value: end for end in PayoutEnd}.__getitem__,
-    **dict.fromkeys(("had_arrived", "earlier_arrived"), {0: False, 1: True}.__getitem__),
-}
-"""{column: how its value is read}, of those whose value is not the field's."""
-
-
-def row_of(values: Iterable[Any]) -> LedgerRow:
-    """Make a row of the values of `COLUMNS`. Those that no row has raise one of the errors of `readable`."""
-    facts = dict(zip(COLUMNS, values, strict=True))
-    for name, read in _READ.items():
-        facts[name] = read(facts[name])
-    known = RowKnowledge(**{name: facts.pop(name) for name in _KNOWN})
-    return LedgerRow(known=known, **facts)
 
 
 OF_ACCOUNT: Final = ("body", "body_hash", "idempotency_key")
@@ -142,10 +124,30 @@ class StoredRow(NamedTuple):
         return [] if is_sound else [f"the body of row {row.number} is another"]
 
 
+_row: Final = maker(LedgerRow)
+_knowledge: Final = maker(RowKnowledge)
+_HINTS: Final = {**get_type_hints(RowKnowledge), **get_type_hints(LedgerRow), "body": object}
+_OF_STORED: Final = [("version", int), ("own_key", str | None), ("rank", int), ("digest", object)]
+_Read: Final = msgspec.defstruct(
+    "_Read",
+    [*((name, _HINTS[name]) for name in COLUMNS), *_OF_STORED],
+    array_like=True,
+    forbid_unknown_fields=True,
+)
+"""The values of a stored row, of the types of the fields: but bytes, for which a text may be taken."""
+
+
 def stored_row(values: Iterable[Any]) -> StoredRow:
-    """Make a row of what a statement of `statements` has read."""
-    *columns, version, own_key, stored_rank, digest = values
-    return StoredRow(row_of(columns), version, own_key, stored_rank, digest)
+    """Make a row of what a statement of `statements` has read.
+
+    Values that no row has raise one of the errors of `readable`.
+    """
+    read = iter(msgspec.structs.astuple(msgspec.convert(values, _Read, strict=False)))  # SQLite has no bool
+    content, known, facts = (islice(read, len(names)) for names in (CONTENT, _KNOWN, _FACTS))
+    stored = StoredRow(_row(*(*content, _knowledge(*known), *facts)), *read)
+    for value in (stored.row.body, stored.digest):
+        blob(value)
+    return stored
 
 
 def stored_rows(found: Iterable[Iterable[Any]]) -> list[StoredRow]:

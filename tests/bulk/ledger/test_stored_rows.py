@@ -16,7 +16,7 @@ from payments_async.bulk._ledger.stored_rows import (
     StoredRow,
     fresh_digest,
     row_digest,
-    row_of,
+    stored_row,
     values_of,
 )
 from payments_async.bulk._protocol.records import LedgerRow, NewRow
@@ -67,10 +67,11 @@ def _other(value: object) -> object:
 
 @pytest.mark.parametrize("row", [ROW, fresh(new_row(1, line=None), 1)])
 def test_a_row_is_read_from_the_values_of_its_columns(row: LedgerRow) -> None:
-    stored = dict(zip(COLUMNS, values_of(COLUMNS)(row), strict=True))
-    assert row_of(stored.values()) == row
-    assert stored["amount"] == f"{row.amount:f}"
-    assert row_digest(row_of(stored.values()), KEY) == row_digest(row, KEY)
+    values = dict(zip(COLUMNS, values_of(COLUMNS)(row), strict=True))
+    stored = stored_row((*values.values(), 1, "own key", 3, b"digest"))
+    assert stored == StoredRow(row, 1, "own key", 3, b"digest")
+    assert values["amount"] == f"{row.amount:f}"
+    assert row_digest(stored.row, KEY) == row_digest(row, KEY)
 
 
 @pytest.mark.parametrize(
