@@ -14,13 +14,15 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._attrs import maker
+from payments_async._attrs import evolver, maker
 from payments_async._validation.tables import RULES
+from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.bulk._protocol.row_state import RowKnowledge
 from payments_async.models import Attempt, ResponseInfo
 from payments_async.params import Instrument, PayoutRequest, PreparedRequest
 
-MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES]
-"""The classes that calls make with a maker, and everything that is like them."""
+MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES, LedgerRow, RowKnowledge]
+"""The classes that calls and rows make with a maker, and everything that is like them."""
 
 CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)
 
@@ -73,6 +75,18 @@ def test_the_object_can_be_copied_and_stored(cls: type[Any]) -> None:
     for twin in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         assert type(twin) is cls
         assert fields_of(twin) == fields_of(made)
+
+
+@CLASSES
+def test_a_changed_copy_is_frozen_and_has_all_other_values(cls: type[Any]) -> None:
+    before, evolve = maker(cls)(**values(cls)), evolver(cls)
+    name = attrs.fields(cls)[-1].name
+    after = evolve(before, **{name: "other"})
+    assert (type(after), fields_of(after)) == (cls, {**fields_of(before), name: "other"})
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(after, name, None)
+    with pytest.raises(AttributeError, match="colour"):
+        evolve(before, colour=1)
 
 
 @CLASSES

@@ -20,7 +20,7 @@ import msgspec
 from ..._attrs import maker
 from .._protocol.identifiers import body_hash, keyed_hash
 from .._protocol.records import LedgerRow, NewRow
-from .._protocol.row_state import RowKnowledge, RowState, rank
+from .._protocol.row_state import RowKnowledge, RowState, knowledge, rank
 from ..ledger_errors import LedgerDamaged
 
 CONTENT: Final = tuple(field.name for field in attrs.fields(NewRow))
@@ -125,7 +125,6 @@ class StoredRow(NamedTuple):
 
 
 _row: Final = maker(LedgerRow)
-_knowledge: Final = maker(RowKnowledge)
 _HINTS: Final = {**get_type_hints(RowKnowledge), **get_type_hints(LedgerRow), "body": object}
 _OF_STORED: Final = [("version", int), ("own_key", str | None), ("rank", int), ("digest", object)]
 _Read: Final = msgspec.defstruct(
@@ -144,7 +143,7 @@ def stored_row(values: Iterable[Any]) -> StoredRow:
     """
     read = iter(msgspec.structs.astuple(msgspec.convert(values, _Read, strict=False)))  # SQLite has no bool
     content, known, facts = (islice(read, len(names)) for names in (CONTENT, _KNOWN, _FACTS))
-    stored = StoredRow(_row(*(*content, _knowledge(*known), *facts)), *read)
+    stored = StoredRow(_row(*(*content, knowledge(*known), *facts)), *read)
     for value in (stored.row.body, stored.digest):
         blob(value)
     return stored

@@ -23,6 +23,8 @@ from typing import Final
 
 import attrs
 
+from ..._attrs import maker
+
 
 class RowState(StrEnum):
     """The state of a row, as stored."""
@@ -138,6 +140,10 @@ class RowKnowledge:
         return self.cleared < self.intents - 1
 
 
+knowledge: Final = maker(RowKnowledge)
+"""Makes a record of a row; the constructor takes three times as long."""
+
+
 def _changed(known: RowKnowledge, change: RowChange) -> RowState:
     state = TRANSITIONS.get((known.state, change))
     if state is None:
@@ -155,13 +161,13 @@ def intend(known: RowKnowledge, *, next_epoch: bool = False, absent: bool = Fals
     state = _changed(known, RowChange.INTEND)
     cleared = known.intents if absent else known.cleared
     epoch, intents = known.epoch + next_epoch, known.intents + 1
-    return RowKnowledge(state, known.generation, known.revision, epoch, intents, cleared)
+    return knowledge(state, known.generation, known.revision, epoch, intents, cleared)
 
 
 def confirm(known: RowKnowledge, payout_id: str) -> RowKnowledge:
     """Record that a payout of this row exists. Raises IllegalTransition."""
     state, counts = _changed(known, RowChange.CONFIRM), (known.epoch, known.intents, known.cleared)
-    return RowKnowledge(state, known.generation, known.revision, *counts, payout_id)
+    return knowledge(state, known.generation, known.revision, *counts, payout_id)
 
 
 def refuse(known: RowKnowledge) -> RowKnowledge:

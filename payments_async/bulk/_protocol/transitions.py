@@ -8,19 +8,18 @@ the functions of `row_state` alone, which raise IllegalTransition for a change t
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
+from ..._attrs import evolver
 from ...models.statuses import PayoutEnd, PayoutStatus
 from . import row_state
 from .identifiers import parted
 from .records import LedgerRow, NewRow, Resend, RowOutcome
 from .row_state import OPEN, RowKnowledge, RowState
 
-_content: Final = attrgetter(*(field.name for field in attrs.fields(NewRow)))
-"""The fields of what is sent, with which those of a `LedgerRow` begin."""
+_evolved: Final = evolver(LedgerRow)
 
 
 class TransitionRefused(Exception):
@@ -43,7 +42,7 @@ def resent(row: LedgerRow, resend: Resend, entry: int) -> LedgerRow:
 def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
     first = entry if row.first_intent is None else row.first_intent
     key = entry if row.key_intent is None else row.key_intent
-    return _standing(row, known, _facts_of(row), (first, key, entry), entry)
+    return _evolved(row, known=known, first_intent=first, key_intent=key, last_intent=entry, changed_in=entry)
 
 
 def doubted(row: LedgerRow, losses: int, *, proven: bool) -> LedgerRow:
@@ -65,8 +64,7 @@ def perhaps_resent(row: LedgerRow, losses: int, entry: int) -> LedgerRow | None:
     known = row_state.after_loss(row.known, losses)
     if known == row.known:
         return None
-    intents = (row.first_intent, row.key_intent, entry)
-    return _standing(row, known, _facts_of(row), intents, entry)
+    return _evolved(row, known=known, last_intent=entry, changed_in=entry)
 
 
 def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | None:
@@ -77,14 +75,14 @@ def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | Non
     """
     if outcome.known.generation != row.known.generation or outcome.body_hash not in (None, row.body_hash):
         return None
-    known, before = _known_with(row, outcome), _facts_of(row)
+    known = _known_with(row, outcome)
     is_other = known.payout_id != row.known.payout_id
     is_account = _is_account(outcome.known, known) or (is_other and outcome.latest)
-    facts = _facts(row, outcome, is_other=is_other) if is_account else before
-    if known == row.known and facts == before:
+    facts = _facts(row, outcome, is_other=is_other) if is_account else {}
+    if known == row.known and all(getattr(row, name) == value for name, value in facts.items()):
         return None
-    after = _standing(row, known, facts, (row.first_intent, row.key_intent, row.last_intent), entry)
-    return attrs.evolve(after, earlier_arrived=True) if is_other and row.had_arrived else after
+    earlier = row.earlier_arrived or (is_other and row.had_arrived)
+    return _evolved(row, known=known, earlier_arrived=earlier, changed_in=entry, **facts)
 
 
 def _known_with(row: LedgerRow, outcome: RowOutcome) -> RowKnowledge:
@@ -112,61 +110,28 @@ class _Facts:
     failure_message: str | None = None
 
 
-_NAMES: Final = tuple(field.name for field in attrs.fields(_Facts))
-_read_facts: Final = attrgetter(*_NAMES)
 _NONE: Final = _Facts()
 
 
-def _facts_of(row: LedgerRow) -> _Facts:
-    return _Facts(*_read_facts(row))
-
-
-def _facts(row: LedgerRow, outcome: RowOutcome, *, is_other: bool) -> _Facts:
+def _facts(row: LedgerRow, outcome: RowOutcome, *, is_other: bool) -> dict[str, Any]:
     """The facts with an outcome. `is_other`: it is about another payout than the row's, or its first."""
     moved = row.state is not outcome.known.state
     # the reason for an old doubt does not describe the payout that was made
-    before = _NONE if moved or outcome.latest else _facts_of(row)
+    before: _Facts | LedgerRow = _NONE if moved or outcome.latest else row
     is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end.is_final
     says_something = outcome.service_status is not None or outcome.payout_end is not PayoutEnd.OPEN
     said = outcome if says_something and is_newer else before
     explains = outcome.failure_code is not None or outcome.failure_message is not None
     why = outcome if explains or said is outcome else before
     had_arrived = said.payout_end is PayoutEnd.ARRIVED or said.service_status == PayoutStatus.REVERSED
-    return _Facts(
-        said.service_status,
-        said.payout_end,
-        had_arrived or (row.had_arrived and not is_other),
-        outcome.payout_money or before.payout_money,
-        why.failure_code,
-        why.failure_message,
-    )
-
-
-def _standing(
-    row: LedgerRow,
-    known: RowKnowledge,
-    facts: _Facts,
-    intents: tuple[int | None, int | None, int | None],
-    entry: int,
-) -> LedgerRow:
-    """Copy the row with all that a run changes. `evolve` costs three times as much."""
-    first, key, last = intents
-    return LedgerRow(  # type: ignore[misc]  # `_content` gives no more than the fields before these
-        *_content(row),
-        known=known,
-        service_status=facts.service_status,
-        payout_end=facts.payout_end,
-        had_arrived=facts.had_arrived,
-        earlier_arrived=row.earlier_arrived,
-        unsent_generations=row.unsent_generations,
-        payout_money=facts.payout_money,
-        failure_code=facts.failure_code,
-        failure_message=facts.failure_message,
-        first_intent=first,
-        key_intent=key,
-        last_intent=last,
-        changed_in=entry,
-    )
+    return {
+        "service_status": said.service_status,
+        "payout_end": said.payout_end,
+        "had_arrived": had_arrived or (row.had_arrived and not is_other),
+        "payout_money": outcome.payout_money or before.payout_money,
+        "failure_code": why.failure_code,
+        "failure_message": why.failure_message,
+    }
 
 
 def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
