@@ -95,8 +95,11 @@ class Committer:
             if not found and after and locked.chunks[chunk].figures.count(Outcome.NOT_STARTED):
                 (again,) = await transaction.read(self._claimable(chunk, 0, limit))
                 found = stored_rows(again)
-            moves = [(each, _claiming(locked)) for each in found]
-            return self._write(transaction, locked, "claim", moves, {chunk: lease})
+
+            def move(row: LedgerRow, entry: int) -> LedgerRow:
+                return transitions.claimed(_doubted(row, locked), entry)
+
+            return self._write(transaction, locked, "claim", found, move, {chunk: lease})
 
         return await self._commit(work, Purpose.INTENT)
 
@@ -108,16 +111,15 @@ class Committer:
         """Record intents to post unfinished rows again, without those decided meanwhile."""
         wanted = {resend.number: resend for resend in resends}
 
-        def move(resend: Resend) -> Move:
-            return lambda row, entry: transitions.resent(row, resend, entry)
+        def move(row: LedgerRow, entry: int) -> LedgerRow:
+            return transitions.resent(row, wanted[row.number], entry)
 
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, wanted)
             of_chunks = {chunk: leases.get(chunk) for chunk in locked.chunks}
             self.require_leases(locked, of_chunks)
             undecided = [each for each in found if each.row.known.state in OPEN]
-            moves = [(each, move(wanted[each.row.number])) for each in undecided]
-            return self._write(transaction, locked, "resend", moves, of_chunks)
+            return self._write(transaction, locked, "resend", undecided, move, of_chunks)
 
         return await self._commit(work, Purpose.INTENT)
 
@@ -127,13 +129,16 @@ class Committer:
         for outcome in outcomes:
             learned.setdefault(outcome.number, []).append(outcome)
 
-        def move(locked: LockedChunks, number: int) -> Move:
-            return lambda row, entry: _with_outcomes(row, learned[number], locked, entry)
-
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, learned)
-            moves = [(each, move(locked, each.row.number)) for each in found]
-            return self._write(transaction, locked, "record", moves, {})
+
+            def move(row: LedgerRow, entry: int) -> LedgerRow:
+                before = known = _doubted(row, locked)
+                for outcome in learned[row.number]:
+                    known = transitions.recorded(known, outcome, entry) or known
+                return row if known is before else known
+
+            return self._write(transaction, locked, "record", found, move, {})
 
         return await self._commit(work)
 
@@ -180,11 +185,10 @@ class Committer:
     ) -> Commit:
         """Write other content of locked rows. Raises LedgerRefused."""
 
-        def move(new: NewRow) -> Move:
-            return lambda row, entry: change(row, new, entry)
+        def move(row: LedgerRow, entry: int) -> LedgerRow:
+            return change(row, wanted[row.number], entry)
 
-        moves = [(each, move(wanted[each.row.number])) for each in found]
-        done = self._write(transaction, locked, kind, moves, {})
+        done = self._write(transaction, locked, kind, found, move, {})
         if done.rows:
             before = {each.row.number: each for each in found}
             into = self.sql.add_rows.of_batch(self.batch.batch)
@@ -200,8 +204,7 @@ class Committer:
 
     def cancelled(self, transaction: Transaction, locked: LockedChunks, found: Iterable[StoredRow]) -> Commit:
         """Cancel locked rows. Raises LedgerRefused."""
-        moves = [(each, transitions.cancelled) for each in found]
-        return self._write(transaction, locked, "cancel", moves, {})
+        return self._write(transaction, locked, "cancel", found, transitions.cancelled, {})
 
     def commanded(self, transaction: Transaction, locked: LockedChunks, kind: str, done: Commit) -> Commit:
         """Add an entry for the batch to what an operator's command has changed."""
@@ -338,12 +341,13 @@ class Committer:
         transaction: Transaction,
         locked: LockedChunks,
         kind: str,
-        moves: Iterable[tuple[StoredRow, Move]],
+        found: Iterable[StoredRow],
+        move: Move,
         leases: Leases,
     ) -> Commit:
         """Move rows, and write them with an entry for each of their chunks."""
         at, changes = self.moment(locked), dict[int, list[Change]]()
-        for each, move in moves:
+        for each in found:
             chunk = locked.chunks[self.batch.chunk_of(each.row.number)]
             after = self._moved(each.row, move, chunk)
             if after is not each.row:
@@ -369,16 +373,3 @@ class Committer:
 
 def _doubted(row: LedgerRow, locked: LockedChunks) -> LedgerRow:
     return transitions.doubted(row, locked.losses, proven=not locked.is_unproven)
-
-
-def _claiming(locked: LockedChunks) -> Move:
-    return lambda row, entry: transitions.claimed(_doubted(row, locked), entry)
-
-
-def _with_outcomes(
-    row: LedgerRow, outcomes: Iterable[RowOutcome], locked: LockedChunks, entry: int
-) -> LedgerRow:
-    before = known = _doubted(row, locked)
-    for outcome in outcomes:
-        known = transitions.recorded(known, outcome, entry) or known
-    return row if known is before else known

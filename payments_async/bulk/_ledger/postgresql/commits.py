@@ -44,7 +44,7 @@ class SharedCommitter(Committer):
             def move(row: LedgerRow, entry: int) -> LedgerRow:
                 return transitions.perhaps_resent(row, locked.losses, entry) or row
 
-            return self._write(transaction, locked, "recover", [(each, move) for each in found], {})
+            return self._write(transaction, locked, "recover", found, move, {})
 
         return await self._commit(work)
 
