@@ -131,7 +131,7 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "intent_before_send": ((attempts, "send_block", _given(durable=True)),),
     "one_request_per_row": ((attempts, "send_block", _given(under_way=0)),),
     "same_bytes": ((attempts, "send_block", _ANY_BYTES), (rows_in_doubt, "at_start", _ANY_BYTES)),
-    "fresh_intent": ((attempts, "send_block", _given(age_of_intent=ElapsedRange(0.0, 0.0))),),
+    "fresh_intent": ((attempts, "send_block", _given(age_of_intent=0.0)),),
     # What is known of a row
     "doubt_outlives_crash": ((row_state, "intend", _given(absent=True)),),
     "merge_adds_knowledge": ((row_state, "merge", lambda _: lambda _known, other: other),),

@@ -156,7 +156,7 @@ class Job:
             durable=waiting.done() and waiting.result(),
             under_way=self._under_way,
             same_bytes=self._body(entry) == entry.body,
-            age_of_intent=self._age(entry.intended),
+            age_of_intent=self._age(entry.intended).at_most,
         )
 
     async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> AttemptReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ..._attrs import maker
 from ..._request.key_state import RetryBudget
 from ...errors import ConfigurationError, LimitStoreUnavailable
 from .._ledger.ledger import Ledger
@@ -42,6 +43,7 @@ _LONG: Final = 10.0
 """Seconds: a failing post that took longer is the row's last before other rows go first."""
 _MARGIN: Final = 30.0
 """Seconds before an intent expires in which no post is begun."""
+_outcome: Final = maker(RowOutcome)
 LEASE_LOST: Final = "this process may no longer send the rows of its chunk: its lease was lost or has expired"
 _CLOCKS: Final = "this process's clock and the ledger's differ by minutes: set them right, then run again"
 _EARLIER: Final = "an earlier payout of it lives, or is not on the list"
@@ -87,8 +89,10 @@ class Sender:
         while not self._stopping.halted:
             if row.known.generation and not await self._may_be_paid_again(row, unsent=not doubt):
                 return
-            elapsed = _with_margin(self._age(at))
-            match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=elapsed):
+            age_of_intent = self._age(at).at_most + _MARGIN
+            match send_block(
+                durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=age_of_intent
+            ):
                 case None:
                     pass
                 case SendBlock.STALE if is_fresh:
@@ -105,7 +109,7 @@ class Sender:
                     text = f"row {row.number}: {why}; the ledger is damaged: see `payments payouts check`"
                     self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
-            seconds, is_fresh = INTENT_LIFETIME + _MARGIN - elapsed.at_most, False
+            seconds, is_fresh = INTENT_LIFETIME + _MARGIN - age_of_intent, False
             if row.known.generation:
                 seconds = min(seconds, self._earlier.seconds_left)
             posted = await self._post(row, seconds)
@@ -192,7 +196,7 @@ class Sender:
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
             facts = (posted.status, posted.end, posted.failure, posted.message)
-            await self._recorder.put(RowOutcome(row.number, made, *facts, body_hash=row.body_hash))
+            await self._recorder.put(_outcome(row.number, made, *facts, body_hash=row.body_hash))
         elif step is Step.REJECT:
             await self._recorder.put(_unsuccessful(row, row_state.refuse(known), posted))
         elif step is Step.LATER:
@@ -223,9 +227,4 @@ class Sender:
 def _unsuccessful(row: LedgerRow, known: row_state.RowKnowledge, posted: Posted | None) -> RowOutcome:
     """Make the outcome of a row that was refused, or whose post is in doubt."""
     code, message = (None, None) if posted is None else (posted.code, posted.message)
-    return RowOutcome(row.number, known, failure_code=code, failure_message=message, body_hash=row.body_hash)
-
-
-def _with_margin(elapsed: ElapsedRange) -> ElapsedRange:
-    """Add the time that a post may take to the age of an intent."""
-    return ElapsedRange(elapsed.at_least, elapsed.at_most + _MARGIN)
+    return _outcome(row.number, known, failure_code=code, failure_message=message, body_hash=row.body_hash)

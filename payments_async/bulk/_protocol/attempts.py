@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Self
 import attrs
 
 from ...models import Verdict
-from .clocks import INTENT_LIFETIME, ElapsedRange
+from .clocks import INTENT_LIFETIME
 
 Record = Literal["matching", "other", "unreadable"]
 """The content of a 2xx: the requested payout, another one, or none with a `data.id`."""
@@ -29,17 +29,18 @@ class SendBlock(StrEnum):
     STALE = "its intent is too old: record a new one"
 
 
-def send_block(
-    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
-) -> SendBlock | None:
-    """Give the reason why a row's request must not be sent now, or None. Called before every request."""
+def send_block(*, durable: bool, under_way: int, same_bytes: bool, age_of_intent: float) -> SendBlock | None:
+    """Give the reason why a row's request must not be sent now, or None. Called before every request.
+
+    `age_of_intent`: the most seconds since it, with those that the request may take.
+    """
     if not durable:
         return SendBlock.NOT_DURABLE
     if under_way:
         return SendBlock.BUSY
     if not same_bytes:
         return SendBlock.OTHER_BYTES
-    return SendBlock.STALE if age_of_intent.at_most >= INTENT_LIFETIME else None
+    return SendBlock.STALE if age_of_intent >= INTENT_LIFETIME else None
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from ..._assumptions import KEY_TRUSTED_FOR
+from ..._attrs import maker
 from ..._request.key_age import CLOCK_TOLERANCE as CLOCK_TOLERANCE
 from ..._request.key_age import Timestamps as Timestamps
 from ..._request.key_age import at_least, passed, went_back
@@ -15,6 +16,7 @@ from ..._request.key_age import at_least, passed, went_back
 INTENT_LIFETIME: Final = 300.0
 """Seconds after its intent in which a row's requests leave; later ones need a new intent."""
 _DAY: Final = 86_400.0
+_range: Final = maker(ElapsedRange)
 
 
 @attrs.frozen
@@ -30,7 +32,7 @@ def age(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> El
     """Compute how long ago `then` was. `seen`: a moment of this session at which `then` was already past."""
     seconds = passed(then, now)
     at_most = math.inf if went_back(seconds) else max(seconds)
-    return ElapsedRange(max(0.0, at_least(then, now, seen)), max(0.0, at_most))
+    return _range(max(0.0, at_least(then, now, seen)), max(0.0, at_most))
 
 
 def key_is_trusted(age_of_key: ElapsedRange) -> bool:

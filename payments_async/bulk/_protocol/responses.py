@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from ..._attrs import maker
 from ...errors import (
     APIConnectionError,
     APIStatusError,
@@ -55,17 +56,21 @@ class Posted:
     """The status, or what happened to the request, in a word: `201`, `timeout`; "" when none was made."""
 
 
+_reply: Final = maker(AttemptReply)
+_posted: Final = maker(Posted)
+
+
 def succeeded(payout: Payout) -> Posted:
     """Make the result of a 2xx with the requested payout."""
     answer, payout = payout.response, storable(payout)
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
-    reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
+    reply = _reply(status, "executed", replayed, "matching", payout.id)
     took = 0.0 if answer is None else answer.attempts[-1].elapsed
     end = end_of(payout)
     message = described(payout) if end is PayoutEnd.UNCLEAR else None
-    facts = (status_of(payout), end, failure_of(payout))
-    return Posted(reply, *facts, message=message, took=took, word=str(status))
+    facts = (status_of(payout), end, failure_of(payout) if end is PayoutEnd.FAILED else None)
+    return _posted(reply, *facts, message=message, took=took, word=str(status))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:

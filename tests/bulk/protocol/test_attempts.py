@@ -18,7 +18,7 @@ from payments_async.bulk._protocol.attempts import (
     may_have_paid,
     send_block,
 )
-from payments_async.bulk._protocol.clocks import INTENT_LIFETIME, ElapsedRange
+from payments_async.bulk._protocol.clocks import INTENT_LIFETIME
 from payments_async.models import Verdict
 
 REPLIES = {
@@ -101,13 +101,13 @@ FREE: dict[str, Any] = {
     "durable": True,
     "under_way": 0,
     "same_bytes": True,
-    "age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME - 1),
+    "age_of_intent": INTENT_LIFETIME - 1,
 }
 STOPS: list[tuple[dict[str, Any], SendBlock]] = [
     ({"durable": False}, SendBlock.NOT_DURABLE),
     ({"under_way": 1}, SendBlock.BUSY),
     ({"same_bytes": False}, SendBlock.OTHER_BYTES),
-    ({"age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME)}, SendBlock.STALE),
+    ({"age_of_intent": INTENT_LIFETIME}, SendBlock.STALE),
 ]
 
 
