@@ -49,8 +49,7 @@ class ChainEntry:
 def digest_after(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
     """Update the digest of all rows: some rows' digests were replaced by others."""
     total = int.from_bytes(digest)
-    total -= sum(int.from_bytes(each) for each in removed)
-    total += sum(int.from_bytes(each) for each in added)
+    total += sum(map(int.from_bytes, added)) - sum(map(int.from_bytes, removed))
     return (total % _MODULUS).to_bytes(32)
 
 
@@ -60,12 +59,11 @@ def outline(row: LedgerRow) -> list[Any]:
     After a status that the payout's timestamps contradict comes `unclear`. So each status that was recorded
     is kept with its time, when a later one replaces it (`status_changes`).
     """
-    known, words = row.known, list[str | None]()
+    known = row.known
+    words = [row.number, known.state, known.generation, known.epoch, known.payout_id]
     if row.payout_end is PayoutEnd.UNCLEAR:
-        words = [row.service_status, PayoutEnd.UNCLEAR.value]
-    elif row.service_status is not None:
-        words = [row.service_status]
-    return [row.number, known.state, known.generation, known.epoch, known.payout_id, *words]
+        return [*words, row.service_status, PayoutEnd.UNCLEAR.value]
+    return words if row.service_status is None else [*words, row.service_status]
 
 
 def outlines(rows: Iterable[LedgerRow]) -> str:
