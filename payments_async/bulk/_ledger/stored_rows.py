@@ -87,18 +87,23 @@ _as_json: Final = msgspec.json.Encoder().encode
 
 def row_digest(row: LedgerRow, key: bytes) -> bytes:
     """SHA-256 over everything the ledger keeps of a row; its account by a keyed hash."""
-    return _digest(row, _state(row), key)
+    return _digest(_hashed(row, key), _state(row))
 
 
 def fresh_digest(new: NewRow, key: bytes) -> bytes:
     """`row_digest` of a row that is just imported in entry 1, without making the row."""
-    return _digest(new, _FRESH, key)
+    return _digest(_hashed(new, key), _FRESH)
 
 
-def _digest(row: NewRow, state: tuple[Any, ...], key: bytes) -> bytes:
+def _hashed(row: NewRow, key: bytes) -> bytes:
+    """What a digest covers of what is sent: the beginning of a JSON array."""
     # so a row can be checked where its account is not known, and its digest does not let that be guessed
     account = keyed_hash(key, row.body_hash, row.idempotency_key)
-    return hashlib.sha256(_as_json((*_open(row), account, *state))).digest()
+    return _as_json((*_open(row), account))[:-1]
+
+
+def _digest(hashed: bytes, state: tuple[Any, ...]) -> bytes:
+    return hashlib.sha256(b"%b,%b" % (hashed, _as_json(state)[1:])).digest()
 
 
 class StoredRow(NamedTuple):
@@ -111,6 +116,8 @@ class StoredRow(NamedTuple):
     """Its idempotency key, when it is no longer the one that came with its content."""
     rank: int
     digest: bytes
+    hashed: bytes = b""
+    """What the digest covers of its content, once that is known."""
 
     def findings(self, digest: bytes, *, has_body: bool = True) -> list[str]:
         """What the check of a ledger finds wrong with it. `digest`: that of what was read.
@@ -176,15 +183,16 @@ def changed(change: Change, key: bytes) -> tuple[StoredRow, tuple[Any, ...]]:
     `key`: of the batch's keyed hashes. A row that is NEW was corrected; it, or one of another generation, has
     other content.
     """
-    (before, version, own_key, _, _), after = change
+    (before, version, own_key, _, _, hashed), after = change
     if after.known.state is RowState.NEW or after.known.generation != before.known.generation:
-        version, own_key = version + 1, None
+        version, own_key, hashed = version + 1, None, b""
     elif after.idempotency_key != before.idempotency_key:
-        own_key = after.idempotency_key
+        own_key, hashed = after.idempotency_key, b""
     state, own_rank = _state(after), rank(after.known)
-    digest = _digest(after, state, key)
+    hashed = hashed or _hashed(after, key)
+    digest = _digest(hashed, state)
     values = (*state, version, own_key, own_rank, digest, after.number)
-    return StoredRow(after, version, own_key, own_rank, digest), values
+    return StoredRow(after, version, own_key, own_rank, digest, hashed), values
 
 
 def fresh_state(number: int, digest: bytes) -> tuple[Any, ...]:

@@ -223,6 +223,8 @@ async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(path: Place) -> N
         (row,) = (await ledger.resend([Resend(1, next_key="key-of-epoch-1", absent=True)])).rows
         assert (row.state, row.known.epoch, row.idempotency_key) == (RowState.IN_FLIGHT, 1, "key-of-epoch-1")
         assert (row.first_intent, row.key_intent, row.known.cleared) == (first, first + 2, 1)
+        await ledger.resend([Resend(1, next_key="key-of-epoch-2", absent=True)])
+        assert (await ledger.check()).findings == ()
 
 
 async def test_a_row_that_was_decided_meanwhile_is_not_sent_again(path: Place) -> None:
@@ -308,9 +310,10 @@ async def test_two_readings_that_find_the_same_later_payout_record_it_once(path:
         (changed,) = await ledger.adopt([found])
         assert (changed.reference, changed.known, changed.body) == (later.reference, known, b"later")
         assert changed == await row_of(ledger, "row-1")
-        entries = (await ledger.check()).entries
+        report = await ledger.check()
+        assert report.findings == ()
         assert await ledger.adopt([found]) == ()
-        assert (counts(ledger), (await ledger.check()).entries) == ({"not_started": 1, "created": 1}, entries)
+        assert (counts(ledger), await ledger.check()) == ({"not_started": 1, "created": 1}, report)
         newer = RowOutcome(1, known, "reversed", PayoutEnd.FAILED, body_hash=later.body_hash, latest=True)
         (changed,) = await ledger.adopt([(row, later, newer)])
         assert (changed.service_status, changed.had_arrived, changed.body) == ("reversed", True, b"later")
