@@ -6,15 +6,18 @@ the same. Outside valgrind it shows microseconds of CPU instead, and suits a pro
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import partial
+from pathlib import Path as Folder
 from typing import Any
 
-from benchmarks import inside
+from benchmarks import bulk_engine, inside
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
 from payments_async import AsyncPayments, UnprocessableError
@@ -82,6 +85,12 @@ def refused(client: AsyncPayments) -> None:
     raise AssertionError("not refused")
 
 
+def batch() -> None:
+    """A thousand rows, imported and paid, with a ledger on the disk."""
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(bulk_engine.measure("client", 1_000, Folder(place)))
+
+
 def paths() -> dict[str, tuple[Path, int]]:
     """Each path, and how often it is done."""
     client = AsyncPayments(
@@ -109,6 +118,7 @@ def paths() -> dict[str, tuple[Path, int]]:
         "create": (lambda: done(client.payouts.create(**arguments())), 300),
         "call": (lambda: done(client.payouts.create(**call_arguments())), 300),
         "refused": (lambda: refused(refusing), 300),
+        "batch": (batch, 1),
         "blocking_create": (lambda: blocking.payouts.create(**arguments()), 300),
     }
 
