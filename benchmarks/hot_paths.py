@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
+import json
 import sys
 import tempfile
 import time
@@ -20,10 +22,12 @@ from typing import Any
 from benchmarks import bulk_engine, inside
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
+from benchmarks.sandbox import PAYOUT
 from payments_async import AsyncPayments, UnprocessableError
 from payments_async._request.prepare import writing
 from payments_async._runtime import Timer
 from payments_async.params import operations
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_sync import Payments
 
 Path = Callable[[], object]
@@ -91,6 +95,28 @@ def batch() -> None:
         asyncio.run(bulk_engine.measure("client", 1_000, Folder(place)))
 
 
+def creating() -> Path:
+    """A creation at the sandbox, HTTP aside, and the end of an earlier one; each with a key of its own."""
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits().scaled(1_000))
+    known = {"Host": "127.0.0.1:7788", "Authorization": f"Bearer {sandbox.api_key}"}
+    head = {**known, "Content-Type": "application/json", "Content-Length": "400"}
+    prepared = [
+        (
+            {**head, "X-Idempotency-Key": f"key-{number:08d}"},
+            json.dumps({**PAYOUT, "reference": f"r-{number}"}).encode(),
+        )
+        for number in range(500)
+    ]
+    each = itertools.cycle(prepared)
+
+    def create() -> None:
+        made = sandbox.handle("POST", "/v1/payouts", *next(each))
+        assert "X-Idempotent-Replayed" not in made.headers
+        sandbox.advance(1.0)
+
+    return create
+
+
 def paths() -> dict[str, tuple[Path, int]]:
     """Each path, and how often it is done."""
     client = AsyncPayments(
@@ -119,6 +145,7 @@ def paths() -> dict[str, tuple[Path, int]]:
         "call": (lambda: done(client.payouts.create(**call_arguments())), 300),
         "refused": (lambda: refused(refusing), 300),
         "batch": (batch, 1),
+        "sandbox_create": (creating(), 400),
         "blocking_create": (lambda: blocking.payouts.create(**arguments()), 300),
     }
 

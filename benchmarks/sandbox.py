@@ -1,4 +1,4 @@
-"""How many payouts does the sandbox serve for a second of CPU, and what does a day of its time cost?"""
+"""What does the sandbox take for a payout, beside a bare server, and what does a day of its time cost?"""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from benchmarks.peers import Peers
 from benchmarks.suite import alone
 from benchmarks.wire import BODY
 from benchmarks.worker import profiled
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
 
 NAME = "sandbox"
 QUESTION = (
-    "How many payouts does the sandbox serve, its log on, for a second of its CPU, and what does a day of "
-    "its time cost?"
+    "How many payouts does the sandbox serve, its log on, for a second of its CPU? What does a payout take, "
+    "in CPU beside a bare server that parses and answers the same, and in memory? And what does a day of its "
+    "time cost?"
 )
-CALLS, LINES, ROUNDS = 10_000, 32, 3
+CALLS, LINES, ROUNDS, WARM = 10_000, 32, 6, 500
+FEW = 2_000
+"""Calls of a round in which one is sent after the other."""
+FULL = 2
+"""Rounds after which the log is full: it grows no more."""
 OPEN_RECORDS, DAY = 1_000, 86_400.0
 PAYOUT = {name: value for name, value in BODY.items() if name not in ("webhook_url", "reference")}
 """Without a receiver: what webhooks cost is another question."""
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+Server = tuple[subprocess.Popen[str], dict[str, str]]
+"""A process, and what it says of itself: its address and a key."""
 
 
 def serve() -> None:
@@ -43,12 +50,24 @@ def serve() -> None:
 
 
 @contextmanager
-def serving() -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """A sandbox in a process of its own."""
-    command = [sys.executable, "-c", "from benchmarks.sandbox import serve; serve()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def serving(*command: str) -> Iterator[Server]:
+    """A server in a process of its own: the sandbox, or what `python command` is."""
+    own = command or ("-c", "from benchmarks.sandbox import serve; serve()")
+    with subprocess.Popen(
+        [sys.executable, *own], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         yield process, json.loads(process.stdout.readline())
+
+
+@contextmanager
+def bare() -> Iterator[Server]:
+    """A bare server that answers what the sandbox does."""
+    sandbox = Sandbox()
+    made = _create(sandbox, {**PAYOUT, "reference": "bench-1000"})
+    answer = {"status": made.status, "headers": {**made.headers}, "body": made.body.decode()}
+    with serving("-m", "benchmarks.contenders.bare_server", json.dumps(answer)) as server:
+        yield server
 
 
 def cpu_of(pid: int) -> float:
@@ -56,6 +75,12 @@ def cpu_of(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK
+
+
+def memory_of(pid: int) -> int:
+    """Resident bytes of a process. Linux only."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def request(about: dict[str, str], number: int) -> bytes:
@@ -84,29 +109,41 @@ async def load(about: dict[str, str], numbers: Iterator[int]) -> None:
     await writer.wait_closed()
 
 
-async def crowd(about: dict[str, str], first: int, calls: int) -> None:
-    """As many lines as there are, sharing the calls."""
+async def crowd(about: dict[str, str], first: int, calls: int, lines: int) -> None:
+    """So many lines, sharing the calls."""
     numbers = iter(range(first, first + calls))
-    await asyncio.gather(*(load(about, numbers) for _ in range(LINES)))
+    await asyncio.gather(*(load(about, numbers) for _ in range(lines)))
 
 
-def served(rounds: int = ROUNDS) -> Iterator[tuple[float, float]]:
-    """Payouts per second of the sandbox's CPU and of the clock, once for each round."""
-    with serving() as (process, about):
-        asyncio.run(crowd(about, 0, 500))
-        for turn in range(rounds):
-            cpu, wall = cpu_of(process.pid), time.perf_counter()
-            asyncio.run(crowd(about, 1_000 + turn * CALLS, CALLS))
-            spent, passed = cpu_of(process.pid) - cpu, time.perf_counter() - wall
-            yield CALLS / spent, CALLS / passed
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-        payouts, requests, logged = map(int, process.stdout.readline().split())
-        assert payouts == 500 + rounds * CALLS, payouts
+def spent(server: Server, first: int, calls: int, lines: int) -> float:
+    """Seconds of a server's CPU for so many creations."""
+    process, about = server
+    before = cpu_of(process.pid)
+    asyncio.run(crowd(about, first, calls, lines))
+    return cpu_of(process.pid) - before
+
+
+def served(
+    rounds: int, calls: int = CALLS, lines: int = LINES
+) -> tuple[list[tuple[float, float]], list[int]]:
+    """Of each round the CPU seconds of the sandbox and the bare server, and the sandbox's memory after it."""
+    found, memory = [], []
+    with serving() as ours, bare() as theirs:
+        for server in (ours, theirs):
+            spent(server, 0, WARM, lines)
+        for first in range(1_000, 1_000 + rounds * calls, calls):
+            found.append((spent(ours, first, calls, lines), spent(theirs, first, calls, lines)))
+            memory.append(memory_of(ours[0].pid))
+        for process, _ in (ours, theirs):
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert ours[0].stdout is not None
+        payouts, requests, logged = map(int, ours[0].stdout.readline().split())
+        assert payouts == WARM + rounds * calls, payouts
         assert requests > 0
         assert logged > 0
+    return found, memory
 
 
 def day() -> tuple[float, int]:
@@ -119,21 +156,37 @@ def day() -> tuple[float, int]:
     return time.process_time() - began, len(changes)
 
 
-def _create(sandbox: Sandbox, body: dict[str, Any]) -> None:
+def _create(sandbox: Sandbox, body: dict[str, Any]) -> Answer:
     headers = {"Authorization": f"Bearer {sandbox.api_key}"}
     made = sandbox.handle("POST", "/v1/payouts", headers, json.dumps(body).encode())
     assert made.status == 201, made
+    return made
 
 
 def run(peers: Peers, *, quick: bool) -> list[Figure]:
-    """Payouts for a second of CPU, and a day."""
-    rates = [of_cpu for of_cpu, _ in served(1 if quick else ROUNDS)]
-    spent, changes = day()
+    """Payouts for a second of CPU, what one takes, and a day."""
+    alone, _ = served(3, FEW, 1)
+    found, memory = served(1 if quick else ROUNDS)
+    seconds, changes = day()
+    what = "CPU of a creation over a bare aiohttp server's"
     days = f"a day over {OPEN_RECORDS:,} open records, {changes:,} changes, CPU"
-    return [
-        Figure.of(rates, "payouts served for a second of CPU", "", at_least=2_500.0),
-        Figure.of([spent * 1e3], days, "ms", at_most=1_000.0),
+    figures = [
+        Figure.of(
+            [CALLS / ours for ours, _ in found], "payouts served for a second of CPU", "", at_least=2_500.0
+        ),
+        Figure.of([ours / theirs for ours, theirs in alone], f"{what}, one at a time", at_most=2.5),
+        Figure.of(
+            [ours / theirs for ours, theirs in found],
+            f"{what}, {LINES} at a time, {len(found) * CALLS:,} kept",
+            at_most=2.5,
+        ),
+        Figure.of([seconds * 1e3], days, "ms", at_most=1_000.0),
     ]
+    if not quick:
+        grown = (memory[-1] - memory[FULL - 1]) / 1024 / CALLS / (ROUNDS - FULL)
+        kept = f"memory of a payout, from {FULL * CALLS:,} to {ROUNDS * CALLS:,}"
+        figures.append(Figure.of([grown], kept, "KiB", at_most=2.5, note="resident"))
+    return figures
 
 
 def profile() -> str:
