@@ -83,10 +83,11 @@ def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
         if not sent.moved_nothing or (sent.was_duplicate and sent not in taken)
     )
     for same in grouped(open_ones, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
-        # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
-        suspicious = any(sent.reference for sent in same) or any(sent.in_doubt for sent in same[:-1])
         keys = {sent.log.idempotency_key for sent in same}
-        if len(keys) > 1 and suspicious:
+        # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
+        if len(keys) > 1 and (
+            any(sent.reference for sent in same) or any(sent.in_doubt for sent in same[:-1])
+        ):
             yield Finding(
                 "two_keys",
                 "money",
@@ -102,12 +103,14 @@ def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
 
 def paid_again(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Equal payouts without references to tell them apart, whatever their idempotency keys."""
+    payouts = [sent for sent in evidence.requests if sent.made and sent.log.operation == "payouts.create"]
+    if all(sent.reference is not None for sent in payouts):
+        return
     told = [
         finding.requests
         for rule in (repeated_without_key, one_body_under_two_keys)
         for finding in rule(evidence)
     ]
-    payouts = (sent for sent in evidence.requests if sent.made and sent.log.operation == "payouts.create")
     for alike in grouped(payouts, lambda sent: (sent.log.key, payment_of(sent.fields))).values():
         same = _unnamed(evidence, alike)
         if same and not any(set(ids(same)) <= set(requests) for requests in told):
