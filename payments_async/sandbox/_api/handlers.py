@@ -28,9 +28,9 @@ from .._records.payments import (
     read_payment,
     start_attempt,
 )
-from .._records.payout_json import payout_form
+from .._records.payout_json import gateway_transaction, payout_form
 from .._records.payouts import create_payout, object_or_null, read_payout, text_or_null
-from .._records.records import USUAL_PLAN, AttemptRecord, GatewayRecord, PaymentRecord, PayoutRecord
+from .._records.records import USUAL_PLAN, AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.world import World
 from .call import ServiceCall
 from .field_checks import RequestField
@@ -176,23 +176,26 @@ def _requery(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> Ha
     )
 
 
-def _inspection(world: World, gateway: GatewayRecord, status: str) -> HandlerReply:
+def _inspection(world: World, record: AttemptRecord | PayoutRecord) -> HandlerReply:
     """Answer an inspection (gap U)."""
+    transaction = gateway_transaction(record.gateway, record.status)
     return HandlerReply(
         {
             "data": {
                 "gateway": "sandbox",
-                "gateway_transaction_id": gateway.id,
+                "gateway_transaction_id": transaction["id"],
                 "retrieved_at": stamp(world.now),
-                "payload": {"external_id": gateway.external_id, "state": status.upper()},
+                "payload": {
+                    "external_id": transaction["external_id"],
+                    "state": transaction["status"].upper(),
+                },
             }
         }
     )
 
 
 def _inspect_attempt(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    attempt = _attempt(call)
-    return _inspection(world, attempt.gateway, attempt.status)
+    return _inspection(world, _attempt(call))
 
 
 def _create_payout(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:
@@ -215,8 +218,7 @@ def _sync_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -
 
 
 def _inspect_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    payout = call.tenant.payout(call.path_values["payout_id"])
-    return _inspection(world, payout.gateway, payout.status)
+    return _inspection(world, call.tenant.payout(call.path_values["payout_id"]))
 
 
 def _method_status(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:

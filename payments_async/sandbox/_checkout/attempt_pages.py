@@ -46,7 +46,7 @@ def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: 
     """A view of an attempt's own pages, with a made-up session where it has none."""
     payment = attempt.payment
     session = payment.session or CheckoutRecord(
-        attempt.id, payment, None, None, {}, sha256(f"{attempt.gateway.id}:{attempt.id}".encode()).hexdigest()
+        attempt.id, payment, None, None, {}, sha256(f"{attempt.gateway}:{attempt.id}".encode()).hexdigest()
     )
     return SessionView(world, tenant, session, request, ACTIONS + attempt.id)
 

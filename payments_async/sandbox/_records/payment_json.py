@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from .._common.iso_codes import amount_form, country_form, currency
 from .._common.json import JsonObject
 from .._common.timestamps import stamp, stamp_or_null
-from .payout_json import failure_form, gateway_form, method_category, method_form, rate_form
+from .payout_json import failure_form, gateway_transaction, method_category, method_form, rate_form
 from .records import AttemptRecord, CheckoutRecord, PaymentRecord
 
 BLACK, WHITE = "#000000", "#ffffff"
@@ -152,7 +152,7 @@ def attempt_form(attempt: AttemptRecord, *, in_list: bool = False) -> JsonObject
         "amount": amount_form(payment.amount, attempt.currency),
         "exchange_rate": rate_form(payment.currency, attempt.currency) if in_list else 1,
         "correction_rate": 1,
-        "gateway": gateway_form(attempt.gateway, attempt.status),
+        "gateway": {"transaction": gateway_transaction(attempt.gateway, attempt.status)},
         "next_action": next_action(attempt, in_list=in_list),
         "failover": _failover(attempt),
         "completed_at": stamp_or_null(attempt.completed_at),

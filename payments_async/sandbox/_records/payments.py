@@ -116,7 +116,7 @@ def start_attempt(
         country=country,
         phone=phone,
         currency=currency or payment.currency,
-        gateway=world.gateway(),
+        gateway=world.chance.token(16),
         plan=plan,
         created_at=world.now,
         is_failover=after is not None,

@@ -9,7 +9,7 @@ from .._common.iso_codes import amount_form, country_form, currency
 from .._common.json import JsonObject
 from .._common.money import share
 from .._common.timestamps import stamp, stamp_or_null
-from .records import GATEWAY_ERROR, FailureRecord, GatewayRecord, PayoutRecord
+from .records import GATEWAY_ERROR, FailureRecord, PayoutRecord
 
 _FEE = Decimal("0.01")
 _CATEGORIES = {"card": "card", "bank": "bank_transfer", "crypto": "crypto", "wallet": "wallet"}
@@ -69,15 +69,13 @@ def rate_form(source: str, target: str) -> JsonObject:
     }
 
 
-def gateway_form(gateway: GatewayRecord, status: str) -> JsonObject:
-    """The JSON of a gateway transaction."""
+def gateway_transaction(gateway: str, status: str) -> dict[str, str]:
+    """The JSON of the transaction at a gateway."""
     return {
-        "transaction": {
-            "id": gateway.id,
-            "reference": gateway.reference,
-            "external_id": gateway.external_id,
-            "status": status,
-        }
+        "id": f"gtx_{gateway}",
+        "reference": f"GW-{gateway[:10].upper()}",
+        "external_id": f"ext_{gateway[6:]}",
+        "status": status,
     }
 
 
@@ -135,7 +133,7 @@ def payout_form(payout: PayoutRecord) -> JsonObject:
         "webhook_url": payout.webhook_url,
         "customer": payout.customer,
         "instrument": payout.instrument,
-        "gateway": gateway_form(payout.gateway, payout.status),
+        "gateway": {"transaction": gateway_transaction(payout.gateway, payout.status)},
         "fee_amount": amount_form(fee, payout.currency),
         "failure": failure_form(payout.failure, with_category=True) if payout.failure else None,
         "metadata": payout.metadata,

@@ -82,7 +82,7 @@ def create_payout(
         webhook_url=text_or_null(body, "webhook_url"),
         customer=customer_of(world, tenant, body),
         metadata=object_or_null(body, "metadata"),
-        gateway=world.gateway(),
+        gateway=world.chance.token(16),
         plan=plan,
         created_at=world.now,
         hooks=hooks,

@@ -83,15 +83,6 @@ class FailureRecord:
     message: str
 
 
-@attrs.frozen
-class GatewayRecord:
-    """The gateway's side of a transaction."""
-
-    id: str
-    reference: str
-    external_id: str
-
-
 @attrs.define(eq=False)
 class PayoutRecord:
     """Money sent to an instrument. Times are seconds since 1970."""
@@ -112,7 +103,8 @@ class PayoutRecord:
     webhook_url: str | None = attrs.field(repr=shown_address)
     customer: JsonObject | None = attrs.field(repr=False)
     metadata: JsonObject | None = attrs.field(repr=False)
-    gateway: GatewayRecord
+    gateway: str
+    """Of which the ids of the gateway's transaction are made."""
     plan: Plan
     created_at: float
     hooks: HookWords = ()
@@ -148,7 +140,7 @@ class AttemptRecord:
     country: str | None
     phone: str | None
     currency: str
-    gateway: GatewayRecord
+    gateway: str
     plan: Plan
     created_at: float
     is_failover: bool

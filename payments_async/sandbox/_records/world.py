@@ -11,7 +11,6 @@ from .._common.clock import Chance
 from .._common.profiles import Profile
 from .._common.rate_limits import KeyLimits, SandboxLimits
 from .._common.values import Effect
-from .records import GatewayRecord
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
 
 Step = Callable[[float], None]
@@ -50,11 +49,6 @@ class World:
         }
         self._timers.clear()
         self._effects.clear()
-
-    def gateway(self) -> GatewayRecord:
-        """The gateway's side of a new transaction."""
-        token = self.chance.token(16)
-        return GatewayRecord(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
 
     def at(self, moment: float, step: Step) -> None:
         """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""

@@ -26,7 +26,7 @@ from .._records.tenants import KeyStatus, Tenant
 from .._webhooks import Webhook
 from .._webhooks.retry_schedule import WebhookQueue
 
-VERSION: Final = 3
+VERSION: Final = 4
 """The schema version of the rows. A change of any struct here, or of its parts, takes the next number."""
 
 StateRow = tuple[str, bytes]
