@@ -245,10 +245,10 @@ MUTANTS = (
     ),
     Mutant(
         "metadata comes back as texts",
-        "_records.payouts",
-        "create_payout",
-        'metadata=object_or_null(body, "metadata")',
-        'metadata={name: str(value) for name, value in (object_or_null(body, "metadata") or {}).items()}',
+        "_records.payout_json",
+        "payout_form",
+        'fields.get("metadata")',
+        '{name: str(value) for name, value in (object_or_null(fields, "metadata") or {}).items()}',
         "metadata_comes_back_as_it_was",
     ),
 )

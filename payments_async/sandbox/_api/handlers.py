@@ -9,7 +9,7 @@ from operator import attrgetter
 import attrs
 
 from .._common.iso_codes import is_country
-from .._common.json import JsonObject
+from .._common.json import JsonObject, object_or_null, text_or_null
 from .._common.timestamps import stamp
 from .._common.values import RequestRefused
 from .._records.payment_json import (
@@ -29,7 +29,7 @@ from .._records.payments import (
     start_attempt,
 )
 from .._records.payout_json import gateway_transaction, payout_form
-from .._records.payouts import create_payout, object_or_null, read_payout, text_or_null
+from .._records.payouts import create_payout, read_payout
 from .._records.records import USUAL_PLAN, AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.world import World
 from .call import ServiceCall
@@ -114,17 +114,11 @@ def _list(
     )
 
 
-def _customer_id(record: PaymentRecord | PayoutRecord) -> object:
-    return (record.customer or {}).get("id")
-
-
 _PAYMENT_FILTERS: Mapping[str, Callable[[PaymentRecord], object]] = {
-    **{name: attrgetter(name) for name in ("status", "channel")},
-    "customer_id": _customer_id,
+    name: attrgetter(name) for name in ("status", "channel", "customer_id")
 }
 _PAYOUT_FILTERS: Mapping[str, Callable[[PayoutRecord], object]] = {
-    **{name: attrgetter(name) for name in ("status", "method", "currency")},
-    "customer_id": _customer_id,
+    name: attrgetter(name) for name in ("status", "method", "currency", "customer_id")
 }
 
 
@@ -201,8 +195,9 @@ def _inspect_attempt(world: World, call: ServiceCall, _: Sequence[ScenarioSource
 def _create_payout(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:
     _validate(world, call, PAYOUT)
     plan, hooks = pick_plan(sources, call.operation) or USUAL_PLAN, pick_hooks(sources)
-    payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key, hooks)
-    return HandlerReply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
+    key, fields = call.idempotency_key, call.body
+    payout = create_payout(world, call.tenant, call.request.body, fields, plan, key, hooks)
+    return HandlerReply({"message": "Payout created.", "data": payout_form(payout, fields)}, created=True)
 
 
 def _list_payouts(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from .._common.json import object_or_null, text_or_null
 from .._records.payments import method_health
-from .._records.payouts import object_or_null, text_or_null
 from .._records.records import CheckoutRecord
 from .language import Text, accepted_tags
 from .method_catalogue import (

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
 
+from .._common.json import text_or_null
 from .._common.values import Request
-from .._records.payouts import text_or_null
 from .._records.records import AttemptRecord, CheckoutRecord, PaymentRecord
 from .._records.tenants import Tenant
 from .._records.world import World

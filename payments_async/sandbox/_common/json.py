@@ -31,6 +31,18 @@ def decode_object(body: bytes) -> JsonObject:
     return value
 
 
+def text_or_null(body: JsonObject, name: str) -> str | None:
+    """Read a validated string member; None when it was left out."""
+    value = body.get(name)
+    return value if isinstance(value, str) else None
+
+
+def object_or_null(body: JsonObject, name: str) -> JsonObject | None:
+    """Read a validated object member; None when it was left out."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else None
+
+
 def encode(value: object) -> bytes:
     """Encode `value` as JSON bytes, `Decimal` as a plain number."""
     return _encoder.encode(value)

@@ -8,6 +8,7 @@ from .._checkout import PAGES as CHECKOUT
 from .._checkout.attempt_pages import attempt_view
 from .._checkout.next_action import ON_PHONE, one_time_code
 from .._common.iso_codes import currency
+from .._common.json import decode_object, object_or_null
 from .._common.masking import hide
 from .._common.timestamps import stamp
 from .._common.values import Request
@@ -73,7 +74,7 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
 
 def payout_card(payout: PayoutRecord) -> Card:
     """A payout with what is planned for it."""
-    instrument = payout.instrument
+    instrument = object_or_null(decode_object(payout.body), "instrument") or {}
     number = instrument.get("phone_number") or instrument.get("account_number") or instrument.get("address")
     return {
         "id": payout.id,

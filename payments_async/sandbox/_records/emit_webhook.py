@@ -15,7 +15,7 @@ from .._common.scenario_words import HookWords, ScenarioOutcome, Timing, Unknown
 from .._common.timestamps import stamp
 from .._common.values import Delivery, Notice
 from .payment_json import attempt_form, payment_list_form
-from .payout_json import failure_for, payout_form
+from .payout_json import customer_form, failure_for, payout_form
 from .records import PaymentRecord, PayoutRecord, Plan
 from .world import World
 
@@ -96,7 +96,7 @@ def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:
     return {
         "payment": payment_list_form(payment),
         "attempt": attempt_form(active, in_list=True) if active else None,
-        "customer": payment.customer,
+        "customer": customer_form(payment.customer_id, payment.body),
         "timestamp": stamp(now),
     }
 

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from .._common.iso_codes import amount_form, country_form, currency
 from .._common.json import JsonObject
 from .._common.timestamps import stamp, stamp_or_null
-from .payout_json import failure_form, gateway_transaction, method_category, method_form, rate_form
+from .payout_json import (
+    customer_form,
+    failure_form,
+    gateway_transaction,
+    method_category,
+    method_form,
+    rate_form,
+)
 from .records import AttemptRecord, CheckoutRecord, PaymentRecord
 
 BLACK, WHITE = "#000000", "#ffffff"
@@ -175,7 +182,7 @@ def _common(payment: PaymentRecord, *, in_list: bool) -> JsonObject:
     return {
         "id": payment.id,
         "amount": amount_form(payment.amount, payment.currency),
-        "customer": payment.customer,
+        "customer": customer_form(payment.customer_id, payment.body),
         **{name: payment.body.get(name) for name in given},
         "active_attempt": attempt_form(active, in_list=in_list) if active else None,
         "completed_at": stamp_or_null(payment.completed_at),

@@ -7,13 +7,13 @@ from functools import partial
 
 import attrs
 
-from .._common.json import JsonObject
+from .._common.json import JsonObject, object_or_null, text_or_null
 from .._common.money import plain
 from .._common.scenario_words import HookWords, ScenarioOutcome
 from .._common.values import Change
 from .emit_webhook import emit_webhook, forged_payload, is_forged, payment_payload
 from .payout_json import failure_for
-from .payouts import customer_of, object_or_null, text_or_null
+from .payouts import customer_of
 from .records import (
     ATTEMPT_STATES,
     GATEWAY_ERROR,
@@ -59,7 +59,7 @@ def create_payment(
         reference=f"PAY-{world.chance.token(10).upper()}",
         amount=plain(body["amount"]),
         currency=str(body["currency"]),
-        customer=customer_of(world, tenant, body),
+        customer_id=customer_of(world, tenant, body),
         body=body,
         plan=plan,
         created_at=world.now,

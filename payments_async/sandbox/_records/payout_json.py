@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from .._common.iso_codes import amount_form, country_form, currency
-from .._common.json import JsonObject
+from .._common.json import JsonObject, decode_object, object_or_null
 from .._common.money import share
 from .._common.timestamps import stamp, stamp_or_null
 from .records import GATEWAY_ERROR, FailureRecord, PayoutRecord
@@ -79,13 +79,16 @@ def gateway_transaction(gateway: str, status: str) -> dict[str, str]:
     }
 
 
-def customer_form(customer_id: str, body: Mapping[str, object]) -> JsonObject:
-    """The JSON of a customer, as in responses."""
+def customer_form(customer_id: str | None, fields: JsonObject) -> JsonObject | None:
+    """The JSON of the customer of a creation, as in responses."""
+    if customer_id is None:
+        return None
+    given = object_or_null(fields, "customer") or {}
     return {
         "id": customer_id,
-        "first_name": body.get("first_name"),
-        "last_name": body.get("last_name"),
-        "email": body.get("email"),
+        "first_name": given.get("first_name"),
+        "last_name": given.get("last_name"),
+        "email": given.get("email"),
         "avatar_url": None,
     }
 
@@ -117,8 +120,9 @@ def failure_form(failure: FailureRecord, *, with_category: bool) -> JsonObject:
     return {"code": code, "message": failure.message}
 
 
-def payout_form(payout: PayoutRecord) -> JsonObject:
-    """The JSON of a payout."""
+def payout_form(payout: PayoutRecord, fields: JsonObject | None = None) -> JsonObject:
+    """The JSON of a payout; `fields` are those of its creation, if they have been read."""
+    fields = decode_object(payout.body) if fields is None else fields
     amount = amount_form(payout.amount, payout.currency)
     fee = share(payout.amount, _FEE, currency(payout.currency).unit)
     return {
@@ -129,14 +133,14 @@ def payout_form(payout: PayoutRecord) -> JsonObject:
         "method": method_form(payout.method),
         "status": payout.status,
         "reference": payout.reference,
-        "description": payout.description,
+        "description": fields.get("description"),
         "webhook_url": payout.webhook_url,
-        "customer": payout.customer,
-        "instrument": payout.instrument,
+        "customer": customer_form(payout.customer_id, fields),
+        "instrument": instrument_form(payout.instrument_id, object_or_null(fields, "instrument") or {}),
         "gateway": {"transaction": gateway_transaction(payout.gateway, payout.status)},
         "fee_amount": amount_form(fee, payout.currency),
         "failure": failure_form(payout.failure, with_category=True) if payout.failure else None,
-        "metadata": payout.metadata,
+        "metadata": fields.get("metadata"),
         "initiated_at": stamp_or_null(payout.initiated_at),
         "completed_at": stamp_or_null(payout.completed_at),
         "failed_at": stamp_or_null(payout.failed_at),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from sys import intern
 
-from .._common.json import JsonObject
+from .._common.json import JsonObject, object_or_null, text_or_null
 from .._common.money import plain
 from .._common.scenario_words import HookWords, ScenarioOutcome
 from .._common.values import Change, RequestRefused
@@ -17,7 +18,7 @@ from .emit_webhook import (
     is_forged,
     payout_payload,
 )
-from .payout_json import customer_form, failure_for, instrument_form
+from .payout_json import failure_for
 from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant
 from .world import World
@@ -31,41 +32,30 @@ PROCESSING_AFTER = 2.0
 _TIMES = {"processing": "initiated_at", "completed": "completed_at", "failed": "failed_at"}
 
 
-def text_or_null(body: JsonObject, name: str) -> str | None:
-    """Read a validated string member; None when it was left out."""
-    value = body.get(name)
-    return value if isinstance(value, str) else None
-
-
-def object_or_null(body: JsonObject, name: str) -> JsonObject | None:
-    """Read a validated object member; None when it was left out."""
-    value = body.get(name)
-    return value if isinstance(value, dict) else None
-
-
-def customer_of(world: World, tenant: Tenant, body: JsonObject) -> JsonObject | None:
-    """The customer of a creation in response form; one e-mail address is one customer."""
+def customer_of(world: World, tenant: Tenant, body: JsonObject) -> str | None:
+    """The id of a creation's customer; one e-mail address is one customer."""
     given = object_or_null(body, "customer")
     if given is None:
         return None
     email = text_or_null(given, "email")
     if email is None:
-        return customer_form(world.chance.id("cus"), given)
+        return world.chance.id("cus")
     customer_id = tenant.customers.get(email) or world.chance.id("cus")
     tenant.customers[email] = customer_id
-    return customer_form(customer_id, given)
+    return customer_id
 
 
 def create_payout(
     world: World,
     tenant: Tenant,
-    body: JsonObject,
+    body: bytes,
+    fields: JsonObject,
     plan: Plan,
     idempotency_key: str | None,
     hooks: HookWords = (),
 ) -> PayoutRecord:
-    """Create the payout of a validated body; `RequestRefused` with 409 when its reference is taken."""
-    reference = text_or_null(body, "reference")
+    """Create the payout of a body with validated fields; `RequestRefused` (409) for a taken reference."""
+    reference = text_or_null(fields, "reference")
     if reference in tenant.payouts_by_reference:
         raise RequestRefused(409, "A payout with this reference already exists in the project.")
     payout = PayoutRecord(
@@ -73,15 +63,14 @@ def create_payout(
         position=len(tenant.payouts),
         key=tenant.fingerprint,
         idempotency_key=idempotency_key,
-        amount=plain(body["amount"]),
-        currency=str(body["currency"]),
-        method=str(body["method"]),
-        instrument=instrument_form(world.chance.id("ins"), object_or_null(body, "instrument") or {}),
+        amount=plain(fields["amount"]),
+        currency=intern(str(fields["currency"])),
+        method=intern(str(fields["method"])),
         reference=reference,
-        description=text_or_null(body, "description"),
-        webhook_url=text_or_null(body, "webhook_url"),
-        customer=customer_of(world, tenant, body),
-        metadata=object_or_null(body, "metadata"),
+        webhook_url=text_or_null(fields, "webhook_url"),
+        body=body,
+        instrument_id=world.chance.id("ins"),
+        customer_id=customer_of(world, tenant, fields),
         gateway=world.chance.token(16),
         plan=plan,
         created_at=world.now,

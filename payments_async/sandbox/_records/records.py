@@ -96,13 +96,12 @@ class PayoutRecord:
     amount: Decimal
     currency: str
     method: str
-    instrument: JsonObject = attrs.field(repr=False)
-    """The instrument in its response form."""
     reference: str | None
-    description: str | None
     webhook_url: str | None = attrs.field(repr=shown_address)
-    customer: JsonObject | None = attrs.field(repr=False)
-    metadata: JsonObject | None = attrs.field(repr=False)
+    body: bytes = attrs.field(repr=False)
+    """The request that created the payout, read for the fields that are returned unchanged."""
+    instrument_id: str
+    customer_id: str | None
     gateway: str
     """Of which the ids of the gateway's transaction are made."""
     plan: Plan
@@ -200,7 +199,7 @@ class PaymentRecord:
     reference: str
     amount: Decimal
     currency: str
-    customer: JsonObject | None
+    customer_id: str | None
     body: JsonObject = attrs.field(repr=False)
     """The request that created the payment, for the fields that are returned unchanged."""
     plan: Plan | None

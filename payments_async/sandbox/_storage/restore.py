@@ -17,6 +17,7 @@ import msgspec
 
 from .._api.core import Core
 from .._api.field_checks import LARGEST
+from .._common.json import decode_object
 from .._common.rate_limits import KeyLimits
 from .._common.scenario_words import ACTION_TYPES, MOST_COPIES, MOST_FAILOVERS, HookWords
 from .._common.values import Answer
@@ -127,6 +128,7 @@ class _Restoring:
         _check_amount(payout.amount)
         _check_plan(payout.plan)
         _check_hooks(payout.hooks)
+        decode_object(payout.body)
         tenant.payouts.append(payout)
         tenant.payouts_by_id[payout.id] = self._keep(payout)
         if payout.reference is not None:
