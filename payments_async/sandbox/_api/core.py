@@ -18,12 +18,14 @@ from .._common.profiles import Profile
 from .._common.rate_limits import SandboxLimits
 from .._common.scenario_words import Fault
 from .._common.values import Answer, Effect, LoggedRequest, Request, RequestRefused
+from .._records.emit_webhook import as_created
 from .._records.idempotency import idempotency_key
+from .._records.records import PayoutRecord
 from .._records.tenants import Tenant, authenticate
 from .._records.world import World
 from .call import ServiceCall
 from .faults import after, before
-from .handlers import HANDLERS, HandlerReply
+from .handlers import HANDLERS, HandlerReply, created_reply
 from .paging import read_parameters
 from .responses import distort, json_answer, limited, refusal, reused_key
 from .rule import Rule, ScenarioSource
@@ -131,29 +133,32 @@ class Core:
         """
         key, now, profile = call.idempotency_key, self.world.now, self.world.profile
         if key is None:
-            return self._run(call, sources)
+            return self._run(call, sources)[0]
         stored = call.tenant.replies.find(key, now)
         if stored is not None:
             # the answer of the service, also to a refused repeat: a fault of the line comes after it
             if stored.request != call.fingerprint and (refused := reused_key(profile)):
                 return refusal(refused, profile)
-            if now < stored.ready_at and profile.in_flight == "conflict":
+            if now < stored.at + stored.late and profile.in_flight == "conflict":
                 return refusal(RequestRefused(409, _IN_FLIGHT), profile)
             note.replayed = True
-            headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
-            return attrs.evolve(stored.answer, headers=headers)
-        answer = self._run(call, sources)
+            first = stored.answer
+            if not isinstance(first, Answer):
+                first = self._success(created_reply(as_created(first)))
+            return attrs.evolve(first, headers={**first.headers, "X-Idempotent-Replayed": "true"})
+        answer, payout = self._run(call, sources)
         # Gap S: 400, 401, 403, 428, 429 and faults never come this far; a repeat after them is a new request
         if answer.status < 400 or profile.keeps_refusals:
-            call.tenant.replies.keep(key, call.fingerprint, answer, now, now + late)
+            call.tenant.replies.keep(key, call.fingerprint, payout or answer, now, late)
         return answer
 
-    def _run(self, call: ServiceCall, sources: list[ScenarioSource]) -> Answer:
+    def _run(self, call: ServiceCall, sources: list[ScenarioSource]) -> tuple[Answer, PayoutRecord | None]:
+        """Carry the operation out; gives the answer, and the payout that says the same as it."""
         try:
             reply = HANDLERS[call.operation.name](self.world, call, sources)
         except RequestRefused as refused:
-            return refusal(refused, self.world.profile)
-        return self._success(reply)
+            return refusal(refused, self.world.profile), None
+        return self._success(reply), reply.payout
 
     def _success(self, reply: HandlerReply) -> Answer:
         profile = self.world.profile

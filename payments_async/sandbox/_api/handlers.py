@@ -48,6 +48,8 @@ class HandlerReply:
 
     body: JsonObject
     created: bool = False
+    payout: PayoutRecord | None = None
+    """The payout that was created and is pending: `created_reply` makes the same of it again."""
 
 
 Handler = Callable[[World, ServiceCall, Sequence[ScenarioSource]], HandlerReply]
@@ -197,7 +199,13 @@ def _create_payout(world: World, call: ServiceCall, sources: Sequence[ScenarioSo
     plan, hooks = pick_plan(sources, call.operation) or USUAL_PLAN, pick_hooks(sources)
     key, fields = call.idempotency_key, call.body
     payout = create_payout(world, call.tenant, call.request.body, fields, plan, key, hooks)
-    return HandlerReply({"message": "Payout created.", "data": payout_form(payout, fields)}, created=True)
+    return created_reply(payout, fields)
+
+
+def created_reply(payout: PayoutRecord, fields: JsonObject | None = None) -> HandlerReply:
+    """The answer to the creation of a payout; `fields` are those of the request, if they have been read."""
+    body: JsonObject = {"message": "Payout created.", "data": payout_form(payout, fields)}
+    return HandlerReply(body, created=True, payout=payout if payout.status == "pending" else None)
 
 
 def _list_payouts(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:

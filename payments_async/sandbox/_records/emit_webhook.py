@@ -87,7 +87,7 @@ def payout_payload(payout: PayoutRecord) -> JsonObject:
 
 def created_payload(payout: PayoutRecord) -> JsonObject:
     """The same as of its creation, whatever its status is now."""
-    return payout_payload(_claiming(payout, "pending", payout.created_at))
+    return payout_payload(as_created(payout))
 
 
 def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:
@@ -120,6 +120,11 @@ def forged_payload(record: PayoutRecord | PaymentRecord, event: str, now: float)
     if event in ATTEMPT_EVENTS:
         return payment_payload(_attempted(record, ATTEMPT_EVENTS[event], now), now)
     return payment_payload(_paid(record, PAYMENT_EVENTS[event], now), now)
+
+
+def as_created(payout: PayoutRecord) -> PayoutRecord:
+    """A payout as it was when it was created, pending."""
+    return _claiming(payout, "pending", payout.created_at)
 
 
 def _claiming(payout: PayoutRecord, status: str, now: float) -> PayoutRecord:

@@ -7,6 +7,7 @@ import hashlib
 import attrs
 
 from .._common.values import Answer, RequestRefused
+from .records import PayoutRecord
 
 LIFETIME = 86_400.0
 """Seconds a first answer is kept: 24 hours."""
@@ -36,10 +37,11 @@ class StoredAnswer:
     """A first answer and the request it belongs to."""
 
     request: bytes
-    answer: Answer
-    until: float
-    ready_at: float = 0.0
-    """The time when the first request had its answer."""
+    answer: Answer | PayoutRecord
+    """Of the creation of a payout that was pending then, the payout: the answer can be made of it again."""
+    at: float
+    late: float = 0.0
+    """For so many seconds the first request waited for its answer."""
 
 
 class IdempotencyStore:
@@ -51,11 +53,11 @@ class IdempotencyStore:
     def find(self, key: str, now: float) -> StoredAnswer | None:
         """Find the answer that was stored under `key` less than 24 hours ago."""
         stored = self._stored.get(key)
-        return stored if stored is not None and now < stored.until else None
+        return stored if stored is not None and now < stored.at + LIFETIME else None
 
-    def keep(self, key: str, request: bytes, answer: Answer, now: float, ready_at: float) -> None:
+    def keep(self, key: str, request: bytes, answer: Answer | PayoutRecord, now: float, late: float) -> None:
         """Store a first answer, and drop those that are too old (entries are in order of age)."""
         self._stored.pop(key, None)
-        self._stored[key] = StoredAnswer(request, answer, now + LIFETIME, ready_at)
-        while self._stored[oldest := next(iter(self._stored))].until <= now:
+        self._stored[key] = StoredAnswer(request, answer, now, late)
+        while self._stored[oldest := next(iter(self._stored))].at + LIFETIME <= now:
             del self._stored[oldest]

@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from .._api.core import Core
-from .._api.field_checks import LARGEST
+from .._api.field_checks import LARGEST, Breaches, check_members
+from .._api.request_schemas import PAYOUT
 from .._common.json import decode_object
 from .._common.rate_limits import KeyLimits
 from .._common.scenario_words import ACTION_TYPES, MOST_COPIES, MOST_FAILOVERS, HookWords
@@ -113,9 +114,9 @@ class _Restoring:
             case PayoutRecord():
                 self._add_payout(self._tenants[row.key], row)
             case StoredReply():
-                answer = Answer(row.status, row.headers, row.body)
-                stored = self._tenants[row.owner].replies._stored
-                stored[row.key] = StoredAnswer(row.request, answer, row.until, row.ready_at)
+                tenant, first = self._tenants[row.owner], row.answer
+                answer = tenant.payouts_by_id[first] if isinstance(first, str) else Answer(*first)
+                tenant.replies._stored[row.key] = StoredAnswer(row.request, answer, row.at, row.late)
             case Webhook():
                 self._webhooks[row.id] = row
             case StoredState():
@@ -128,7 +129,7 @@ class _Restoring:
         _check_amount(payout.amount)
         _check_plan(payout.plan)
         _check_hooks(payout.hooks)
-        decode_object(payout.body)
+        _check_body(payout.body)
         tenant.payouts.append(payout)
         tenant.payouts_by_id[payout.id] = self._keep(payout)
         if payout.reference is not None:
@@ -213,6 +214,12 @@ def _fields(stored: msgspec.Struct) -> dict[str, Any]:
 def _check(is_possible: bool) -> None:
     if not is_possible:
         raise Unreadable("a record that the service could not have made")
+
+
+def _check_body(body: bytes) -> None:
+    breaches = Breaches(0.0)
+    check_members(decode_object(body), PAYOUT, "", breaches)
+    _check(not breaches.errors)
 
 
 def _check_amount(amount: Decimal) -> None:

@@ -65,16 +65,17 @@ StoredPayment: Final = _stored(
 
 
 class StoredReply(Stored):
-    """The first answer under an idempotency key of the tenant with the fingerprint `owner`."""
+    """The first answer under an idempotency key of the tenant with the fingerprint `owner`.
+
+    It is the id of a payout, or status, headers and body.
+    """
 
     owner: str
     key: str
     request: bytes
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    until: float
-    ready_at: float
+    answer: str | tuple[int, dict[str, str], bytes]
+    at: float
+    late: float
 
 
 class StoredTenant(Stored):
@@ -195,8 +196,6 @@ def _timer(at: float, serial: int, step: Callable[[float], None]) -> StoredTimer
 
 
 def _reply(owner: str, key: str, reply: StoredAnswer) -> StoredReply:
-    answer = reply.answer
-    headers = dict(answer.headers)
-    return StoredReply(
-        owner, key, reply.request, answer.status, headers, answer.body, reply.until, reply.ready_at
-    )
+    first = reply.answer
+    answer = first.id if isinstance(first, PayoutRecord) else (first.status, dict(first.headers), first.body)
+    return StoredReply(owner, key, reply.request, answer, reply.at, reply.late)

@@ -32,6 +32,22 @@ def test_a_repeat_gets_the_first_answer_byte_for_byte_and_has_no_effect(
     assert len(books.payouts()) + len(books.payments()) == 1
 
 
+@pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])
+@pytest.mark.parametrize(
+    "words", ["complete immediate", "fail:INVALID_RECIPIENT after=1s", "hang", "reads=1"]
+)
+def test_the_first_answer_comes_again_whatever_became_of_the_payout(profile: str, words: str) -> None:
+    with Sandbox(profile=profile, clock=VirtualClock.frozen()) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        body = {"idempotency_key": KEY, "metadata": {"sandbox_scenario": words, "rate": 1.10}}
+        first = api.payout(customer={"email": "payer@shop.test"}, description="Week 47", **body)
+        sandbox.advance(10.0)
+        api.get("/payouts")
+        again = api.payout(customer={"email": "payer@shop.test"}, description="Week 47", **body)
+        assert (again.status, again.answer.body) == (first.status, first.answer.body)
+        assert again.replayed
+
+
 @pytest.mark.fact("idempotency.header-optional")
 def test_without_a_key_every_creation_has_its_own_effect(api: Api) -> None:
     assert api.payout().data["id"] != api.payout().data["id"]

