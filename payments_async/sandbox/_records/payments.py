@@ -70,7 +70,7 @@ def create_payment(
     tenant.payments.append(payment)
     tenant.payments_by_id[payment.id] = payment
     world.add_effect(Change(world.now, "payment", payment.id, None, payment.status))
-    world.at(payment.expires_at, partial(_expire_at, world, payment))
+    world.at(payment.expires_at, _expire_at, payment)
     world.has_receivers |= bool(payment.webhook_url)
     if is_forged(hooks):
         event = "payment.completed"
@@ -137,10 +137,10 @@ def _begin(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
     if timing.kind == "after" and timing.seconds == 0:
         settle_attempt(world, tenant, attempt)
     elif timing.kind == "after":
-        world.at(world.now + timing.seconds, partial(_end, world, tenant, attempt))
+        world.at(world.now + timing.seconds, _end, tenant, attempt)
 
 
-def _end(world: World, tenant: Tenant, attempt: AttemptRecord, _at: float) -> None:
+def _end(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
     if not attempt.is_final and attempt.plan.timing.kind == "after":  # `hold` makes it hang
         settle_attempt(world, tenant, attempt)
 
@@ -201,7 +201,7 @@ def _fail(world: World, attempt: AttemptRecord, code: str) -> None:
     _move_attempt(world, attempt, "failed")
 
 
-def _expire_at(world: World, payment: PaymentRecord, _at: float) -> None:
+def _expire_at(world: World, payment: PaymentRecord) -> None:
     if payment.is_open:
         expire_payment(world, payment)
 

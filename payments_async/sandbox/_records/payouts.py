@@ -96,18 +96,18 @@ def _begin(world: World, payout: PayoutRecord) -> None:
     if timing.kind == "after" and timing.seconds == 0:
         settle_payout(world, payout)
     elif timing.kind == "after":
-        world.at(now + timing.seconds * PROCESSING_SHARE, partial(_process, world, payout))
-        world.at(now + timing.seconds, partial(_end, world, payout))
+        world.at(now + timing.seconds * PROCESSING_SHARE, _process, payout)
+        world.at(now + timing.seconds, _end, payout)
     elif timing.kind == "manual":
-        world.at(now + PROCESSING_AFTER, partial(_process, world, payout))
+        world.at(now + PROCESSING_AFTER, _process, payout)
 
 
-def _process(world: World, payout: PayoutRecord, _at: float) -> None:
+def _process(world: World, payout: PayoutRecord) -> None:
     if payout.status == "pending":
         _move(world, payout, "processing")
 
 
-def _end(world: World, payout: PayoutRecord, _at: float) -> None:
+def _end(world: World, payout: PayoutRecord) -> None:
     if not payout.is_final and payout.plan.timing.kind == "after":  # `hold` makes it hang
         settle_payout(world, payout)
 
@@ -121,7 +121,7 @@ def read_payout(world: World, payout: PayoutRecord) -> None:
     if payout.reads >= timing.reads:
         settle_payout(world, payout)
     else:
-        _process(world, payout, world.now)
+        _process(world, payout)
 
 
 def settle_payout(world: World, payout: PayoutRecord, outcome: ScenarioOutcome | None = None) -> None:

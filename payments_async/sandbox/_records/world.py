@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
@@ -13,7 +14,10 @@ from .._common.rate_limits import KeyLimits, SandboxLimits
 from .._common.values import Effect
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
 
-Step = Callable[[float], None]
+Step = Callable[..., None]
+"""What happens to records at a set time; gets the world and the records."""
+Timer = tuple[float, int, Step, *tuple[Any, ...]]
+"""The time of a step, a number that keeps the order, the step and what it is about."""
 
 
 @attrs.define(eq=False)
@@ -28,7 +32,7 @@ class World:
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
     has_receivers: bool = False
     """True if any record has a `webhook_url`, so that webhooks may fall due as time passes."""
-    _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
+    _timers: list[Timer] = attrs.field(factory=list, repr=False)
     _serial: int = 0
     _effects: list[Effect] = attrs.field(factory=list, repr=False)
 
@@ -50,17 +54,18 @@ class World:
         self._timers.clear()
         self._effects.clear()
 
-    def at(self, moment: float, step: Step) -> None:
+    def at(self, moment: float, step: Step, *about: object) -> None:
         """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""
         self._serial += 1
-        heapq.heappush(self._timers, (moment, self._serial, step))
+        timer: Timer = (moment, self._serial, step, *about)
+        heapq.heappush(self._timers, timer)
 
     def run_due(self, now: float) -> None:
         """Move the time to `now`, running what falls due on the way at its own time."""
         while self._timers and self._timers[0][0] <= now:
-            moment, _, step = heapq.heappop(self._timers)
-            self.now = max(self.now, moment)
-            step(self.now)
+            timer = heapq.heappop(self._timers)
+            self.now = max(self.now, timer[0])
+            timer[2](self, *timer[3:])
         self.now = max(self.now, now)
 
     def add_effect(self, effect: Effect) -> None:

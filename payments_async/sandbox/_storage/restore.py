@@ -10,7 +10,6 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -35,7 +34,7 @@ from .._records.records import (
     RefundRecord,
 )
 from .._records.tenants import Tenant, read_allowlist
-from .._records.world import Step
+from .._records.world import Timer
 from .._webhooks import Webhook
 from .._webhooks.retry_schedule import WebhookQueue
 from .rows import (
@@ -173,20 +172,20 @@ class _Restoring:
             tenant.attempts = dict(sorted(tenant.attempts.items(), key=lambda item: item[1].created_at))
 
     def _set_timers(self) -> None:
-        timers = [(timer.at, timer.serial, self._step(timer)) for timer in self._state.timers]
-        serials = {serial for _, serial, _ in timers}
+        timers = [self._timer(timer) for timer in self._state.timers]
+        serials = {timer[1] for timer in timers}
         if len(serials) < len(timers) or max(serials, default=0) > self._state.serial:
             raise Unreadable("timers with one number")
         heapq.heapify(timers)
         self._world._timers, self._world._serial = timers, self._state.serial
 
-    def _step(self, timer: StoredTimer) -> Step:
+    def _timer(self, timer: StoredTimer) -> Timer:
         function, kind = STEPS[timer.step]
         record = self._records[timer.record]
         _check(isinstance(record, kind))
         if isinstance(record, AttemptRecord):
-            return partial(function, self._world, self._tenants[record.payment.key], record)
-        return partial(function, self._world, record)
+            return timer.at, timer.serial, function, self._tenants[record.payment.key], record
+        return timer.at, timer.serial, function, record
 
     def _queue(self) -> WebhookQueue:
         """Restore the queue of deliveries; tries that were running are due again."""

@@ -11,8 +11,7 @@ back to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, get_type_hints
 
 import attrs
@@ -23,6 +22,7 @@ from .._records import payments, payouts
 from .._records.idempotency import StoredAnswer
 from .._records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
 from .._records.tenants import KeyStatus, Tenant
+from .._records.world import Step, Timer
 from .._webhooks import Webhook
 from .._webhooks.retry_schedule import WebhookQueue
 
@@ -127,7 +127,7 @@ KINDS: Final[Mapping[str, type]] = {
 }
 """The type of the body of each kind of row."""
 
-STEPS: Final[Mapping[str, tuple[Callable[..., None], type]]] = {
+STEPS: Final[Mapping[str, tuple[Step, type]]] = {
     "payment.expire": (payments._expire_at, PaymentRecord),
     "attempt.end": (payments._end, AttemptRecord),
     "payout.process": (payouts._process, PayoutRecord),
@@ -168,7 +168,7 @@ def _state(core: Core, queue: WebhookQueue, api_key: str, now: float) -> StoredS
         has_receivers=world.has_receivers,
         serial=world._serial,
         tenants=[_tenant(key, tenant) for key, tenant in world.tenants.items()],
-        timers=[_timer(at, serial, step) for at, serial, step in world._timers],
+        timers=[_timer(timer) for timer in world._timers],
         queue=queue._queue,
         busy=queue._busy,
         held=queue._held,
@@ -190,9 +190,9 @@ def _tenant(key: str, tenant: Tenant) -> StoredTenant:
     )
 
 
-def _timer(at: float, serial: int, step: Callable[[float], None]) -> StoredTimer:
-    assert isinstance(step, partial)
-    return StoredTimer(at, serial, _STEP_NAMES[step.func], step.args[-1].id)
+def _timer(timer: Timer) -> StoredTimer:
+    at, serial, step, *about = timer
+    return StoredTimer(at, serial, _STEP_NAMES[step], about[-1].id)
 
 
 def _reply(owner: str, key: str, reply: StoredAnswer) -> StoredReply:
