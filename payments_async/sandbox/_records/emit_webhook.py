@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import attrs
+import msgspec
 
 from .._common.json import JsonObject, encode
 from .._common.scenario_words import HookWords, ScenarioOutcome, Timing, UnknownWord, near
@@ -131,7 +132,7 @@ def _claiming(payout: PayoutRecord, status: str, now: float) -> PayoutRecord:
     if payout.status == status:
         return payout
     is_over = status != "pending"
-    return attrs.evolve(
+    return msgspec.structs.replace(
         payout,
         status=status,
         failure=failure_for(_FORGED_CODE) if status == "failed" else None,

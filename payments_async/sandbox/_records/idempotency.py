@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-import attrs
+import msgspec
 
 from .._common.values import Answer, RequestRefused
 from .records import PayoutRecord
@@ -32,8 +32,7 @@ def fingerprint(method: str, path: str, body: bytes) -> bytes:
     return hashlib.blake2b(f"{method} {path}\n".encode() + body, digest_size=16).digest()
 
 
-@attrs.frozen
-class StoredAnswer:
+class StoredAnswer(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A first answer and the request it belongs to."""
 
     request: bytes
