@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
 import attrs
+import msgspec
 
 from ._common.values import Answer, Change, Delivery, LoggedRequest
 from ._traffic import Traffic, outcome_of
@@ -40,8 +41,7 @@ _ID = re.compile(r"/([a-z]{2}_[A-Za-z0-9]+)", re.ASCII)
 """The id of a record in an address."""
 
 
-@attrs.define(eq=False)
-class LoggedExchange:
+class LoggedExchange(msgspec.Struct, eq=False, gc=False):
     """One request to the API and its answer.
 
     Once its bytes were dropped, `body` and `answer` are None, and `log` has no headers.
@@ -50,8 +50,8 @@ class LoggedExchange:
     log: LoggedRequest
     real: float
     """The time in seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
-    body: bytes | None = attrs.field(repr=False)
-    answer: Answer | None = attrs.field(repr=False)
+    body: bytes | None
+    answer: Answer | None
     retry_after: str | None = None
     """The answer's `Retry-After`."""
     caused: int = 0
@@ -91,7 +91,7 @@ class LoggedExchange:
         """Drop all bytes that a line of the log does not need."""
         log, key = self.log, self.log.idempotency_key
         self.body = self.answer = None
-        self.log = attrs.evolve(
+        self.log = msgspec.structs.replace(
             log,
             method=log.method[:_LONGEST],
             path=log.path[:_LONGEST],
@@ -129,8 +129,7 @@ class WebhookTried:
 Item = LoggedExchange | WebhookTried | Change | Delivery
 
 
-@attrs.frozen
-class JournalEntry:
+class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     """One event, with its number (1 is the first)."""
 
     seq: int

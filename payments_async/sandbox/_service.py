@@ -10,6 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 import attrs
+from msgspec.structs import replace
 
 from ._api.core import Core
 from ._common.clock import Clock, real_seconds
@@ -96,12 +97,12 @@ class SandboxService(WebhookControls):
             answer, effects = self._core.handle(request, self.clock.now())
             if not (effects and isinstance(logged := effects[-1], LoggedRequest)):
                 awaits = self._keep(effects)
-                return attrs.evolve(answer, awaits=awaits) if awaits else answer
+                return replace(answer, awaits=awaits) if awaits else answer
             before = self._journal.last
             awaits = self._keep(effects[:-1])
             caused = self._journal.last - before
             exchange = self._journal.add_exchange(logged, began, request.body, answer, caused)
-        return attrs.evolve(answer, awaits=awaits, on_end=partial(self._left, exchange))
+        return replace(answer, awaits=awaits, on_end=partial(self._left, exchange))
 
     def _left(self, exchange: LoggedExchange) -> None:
         """The answer to a request, or its caller, has left."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import attrs
 import pytest
+from msgspec.structs import replace
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
 from payments_async.sandbox._journal import Journal, LoggedExchange
@@ -71,7 +71,7 @@ def test_headers_and_addresses_count_as_bytes_and_are_dropped_with_them() -> Non
     key = "k" * 8_000
     for number in range(3):
         headers = {f"x-{place}": "v" * 1_000 for place in range(30)}
-        log = attrs.evolve(
+        log = replace(
             logged(f"req_{number}"), path="/v1/" + "p" * 8_000, headers=headers, idempotency_key=key
         )
         journal.add_exchange(log, 0.0, b"", Answer(200, {}, b""))

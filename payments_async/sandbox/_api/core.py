@@ -9,6 +9,7 @@ from __future__ import annotations
 from email.utils import formatdate
 
 import attrs
+from msgspec.structs import replace
 
 from .._checkout import ACTIONS, PAGES, answer_payer
 from .._common.clock import Chance
@@ -77,7 +78,7 @@ class Core:
         if profile.request_ids:
             headers["X-Request-Id"] = request_id
         headers["Date"] = formatdate(self.world.now, usegmt=True) if profile.dates else ""
-        answer = attrs.evolve(answer, headers=headers)
+        answer = replace(answer, headers=headers)
         self.world.add_effect(self._log(request_id, request, answer, note))
         return answer, self.world.take_effects()
 
@@ -145,7 +146,7 @@ class Core:
             first = stored.answer
             if not isinstance(first, Answer):
                 first = self._success(created_reply(as_created(first)))
-            return attrs.evolve(first, headers={**first.headers, "X-Idempotent-Replayed": "true"})
+            return replace(first, headers={**first.headers, "X-Idempotent-Replayed": "true"})
         answer, payout = self._run(call, sources)
         # Gap S: 400, 401, 403, 428, 429 and faults never come this far; a repeat after them is a new request
         if answer.status < 400 or profile.keeps_refusals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
-import attrs
+from msgspec.structs import replace
 
 from .._common.json import decode, encode
 from .._common.scenario_words import Fault
@@ -62,10 +62,10 @@ def _other_type(value: object) -> object:
 
 
 _AFTER: Mapping[str, Callable[[Fault, Answer], Answer]] = {
-    "slow": lambda fault, answer: attrs.evolve(answer, fault=Slow(fault.seconds)),
-    "lost_response": lambda _, answer: attrs.evolve(answer, fault=Drop()),
-    "cut_body": lambda _, answer: attrs.evolve(answer, fault=Cut(len(answer.body) // 2)),
-    "bad_json": lambda _, answer: attrs.evolve(answer, body=b"<html>" + answer.body),
-    "wrong_type": lambda _, answer: attrs.evolve(answer, body=encode(_twist(decode(answer.body)))),
-    "empty": lambda _, answer: attrs.evolve(answer, body=b""),
+    "slow": lambda fault, answer: replace(answer, fault=Slow(fault.seconds)),
+    "lost_response": lambda _, answer: replace(answer, fault=Drop()),
+    "cut_body": lambda _, answer: replace(answer, fault=Cut(len(answer.body) // 2)),
+    "bad_json": lambda _, answer: replace(answer, body=b"<html>" + answer.body),
+    "wrong_type": lambda _, answer: replace(answer, body=encode(_twist(decode(answer.body)))),
+    "empty": lambda _, answer: replace(answer, body=b""),
 }

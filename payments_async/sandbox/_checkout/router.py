@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
+from msgspec.structs import replace
 
 from .._common.clock import real_seconds
 from .._common.values import Answer, Request, Stream
@@ -113,7 +114,7 @@ def _serve(view: SessionView, route: _Route) -> Answer:
         answer = pages.message_page(
             view.language, 405, Text("Method not allowed"), Text("This page cannot be opened that way.")
         )
-        return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
+        return replace(answer, headers={**answer.headers, "Allow": allowed})
     if not route.foreign and not view.is_own_form():
         return pages.message_page(
             view.language,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import attrs
+import msgspec
 
-from ..._loopback.values import Reply
 from ..._loopback.values import Request as Request
 from ..._loopback.values import Stream as Stream
 from .masking import shown_address
@@ -50,19 +50,20 @@ class Cut:
 LineFault = Slow | Hang | Drop | Reset | Cut
 
 
-@attrs.frozen
-class Answer(Reply):
+class Answer(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The service's answer. `status` is 0 when a fault kept the request from being carried out at all."""
 
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
     fault: LineFault | None = None
     awaits: tuple[str, ...] = ()
     """Webhooks whose first try comes before this answer leaves, by their ids."""
-    on_end: Callable[[], object] = attrs.field(default=bool, eq=False, repr=False)
+    on_end: Callable[[], object] = bool
     """Called once the answer was handed to the connection, or its caller is gone."""
 
 
-@attrs.frozen
-class Change:
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A record was created (`before` is None) or moved to another status, `at` seconds since 1970.
 
     Of a webhook each try is one, from None or `waiting` to `sending`.
@@ -92,20 +93,18 @@ class Delivery:
     """True if its content is false."""
 
 
-@attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two
-class Notice:
+class Notice(msgspec.Struct, eq=False):
     """A webhook that is not sent, since its record has no `webhook_url`. The inspector shows it."""
 
     at: float
     event: str
     record_id: str
-    payload: Callable[[], dict[str, object]] = attrs.field(repr=False)
+    payload: Callable[[], dict[str, object]]
     """Makes its body, without the event; called when it is read."""
     forged: bool = False
 
 
-@attrs.frozen
-class LoggedRequest:
+class LoggedRequest(msgspec.Struct, frozen=True, gc=False):
     """One line of the request log. `headers` never holds `authorization`."""
 
     at: float
@@ -120,7 +119,11 @@ class LoggedRequest:
     """The fault that was applied, in scenario words; None when the service answered as it should."""
     key: str | None
     """Fingerprint of the API key; None when it was not a known one."""
-    headers: Mapping[str, str] = attrs.field(repr=False)
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "headers")
+        return f"LoggedRequest({', '.join(shown)})"
 
 
 Effect = Change | Delivery | Notice | LoggedRequest

@@ -12,7 +12,7 @@ from decimal import Decimal
 from pprint import pformat
 from urllib.parse import parse_qsl
 
-import attrs
+from msgspec.structs import replace
 
 from .._api.rule_fields import BODIES, QUERIES
 from .._common.json import JsonObject, decode, encode
@@ -66,7 +66,7 @@ def written(
 def _masked(exchange: LoggedExchange) -> LoggedExchange:
     """The same request with account data masked; byte for byte when it has none."""
     path = mask_path(exchange.log.path)
-    return attrs.evolve(exchange, log=attrs.evolve(exchange.log, path=path), body=_masked_body(exchange.body))
+    return replace(exchange, log=replace(exchange.log, path=path), body=_masked_body(exchange.body))
 
 
 def _masked_body(body: bytes | None) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import attrs
+from msgspec.structs import replace
 
 from .._common.values import Request
 from .._journal import LoggedExchange
@@ -44,7 +44,7 @@ def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
     with sandbox.reading():
         # a copy, because the journal may drop bodies at any time
-        return attrs.evolve(sandbox.journal.with_causes(request_id)[0])
+        return replace(sandbox.journal.with_causes(request_id)[0])
 
 
 def one(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -66,7 +66,7 @@ class Server:
                 await self._sender.tried(answer.awaits)
             if answer.fault is not None:
                 return await self._act(line, answer)
-            return await send(line, answer)
+            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
         finally:
             answer.on_end()
 

@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import attrs
+from msgspec.structs import replace
 
 from .._common.rate_limits import SandboxLimits
 from .._common.values import LoggedRequest
@@ -144,7 +144,7 @@ def request(page: PageRequest, request_id: str) -> Context:
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
         kept, entries = page.sandbox.journal.with_causes(request_id)
-        exchange = attrs.evolve(kept)  # a copy, since the journal may drop its bodies
+        exchange = replace(kept)  # a copy, since the journal may drop its bodies
         line = lines(entries, RecordNames(world), world.limits)
         same = _alike(page.sandbox.journal, exchange.log)
     group = cut(reversed(same), _SAME, attrgetter("request_id"), page.before)

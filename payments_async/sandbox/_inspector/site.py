@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import attrs
+from msgspec.structs import replace
 
 from ..._loopback.access import under
 from ..._loopback.page_files import PageFiles, console_headers
@@ -85,10 +86,10 @@ def _page_under_root(sandbox: SandboxControls, request: Request, path: str) -> A
     if not request.root:
         return answer
     if answer.status == 303:
-        return attrs.evolve(
+        return replace(
             answer, headers={**answer.headers, "Location": request.root + answer.headers["Location"]}
         )
-    return attrs.evolve(answer, body=under(request.root, answer.body.decode()).encode())
+    return replace(answer, body=under(request.root, answer.body.decode()).encode())
 
 
 def _plain_page(sandbox: SandboxControls, request: Request, path: str) -> Answer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import re
 
-import attrs
 import pytest
+from msgspec.structs import replace
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._control_api.failure_reasons import reason
@@ -271,10 +271,10 @@ def test_a_429_without_headers_names_all_that_it_may_be() -> None:
     Api(sandbox, sandbox.api_key).get("/payouts/po_1/sync")
     exchange = requested(sandbox)
     assert exchange.answer is not None
-    bare = attrs.evolve(exchange, answer=attrs.evolve(exchange.answer, headers={}), retry_after=None)
+    bare = replace(exchange, answer=replace(exchange.answer, headers={}), retry_after=None)
     assert reason(bare, limits) == "limit of diagnostics: 9 a minute or limit of record po_1: 0 a minute"
-    unlike = attrs.evolve(exchange.answer, headers={"X-RateLimit-Limit": "7"})
-    named = attrs.evolve(exchange, answer=unlike, retry_after="Thu, 01 Jan 2026 00:01:00 GMT")
+    unlike = replace(exchange.answer, headers={"X-RateLimit-Limit": "7"})
+    named = replace(exchange, answer=unlike, retry_after="Thu, 01 Jan 2026 00:01:00 GMT")
     assert str(reason(named, limits)).endswith("; Retry-After Thu, 01 Jan 2026 00:01:00 GMT")
 
 
@@ -306,10 +306,10 @@ def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox
     exchange = requested(sandbox)
     limits = SandboxLimits()
     assert exchange.answer is not None
-    assert reason(attrs.evolve(exchange, answer=None), limits) is None
+    assert reason(replace(exchange, answer=None), limits) is None
     for body, said in ((b"<html>", "the answer is no JSON"), (b"[]", None), (b'{"message": 1}', None)):
-        assert reason(attrs.evolve(exchange, answer=attrs.evolve(exchange.answer, body=body)), limits) == said
-    silent = attrs.evolve(exchange, log=attrs.evolve(exchange.log, status=0), answer=None)
+        assert reason(replace(exchange, answer=replace(exchange.answer, body=body)), limits) == said
+    silent = replace(exchange, log=replace(exchange.log, status=0), answer=None)
     assert reason(silent, limits) == "no answer came; it was not carried out"
 
 
@@ -317,5 +317,5 @@ def test_account_data_in_a_reason_is_masked(api: Api, sandbox: Sandbox) -> None:
     api.payout(amount=0)
     exchange = requested(sandbox)
     assert exchange.answer is not None
-    said = attrs.evolve(exchange.answer, body=b'{"message": "no account for ada@example.test"}')
-    assert "ada@" not in str(reason(attrs.evolve(exchange, answer=said), SandboxLimits()))
+    said = replace(exchange.answer, body=b'{"message": "no account for ada@example.test"}')
+    assert "ada@" not in str(reason(replace(exchange, answer=said), SandboxLimits()))
