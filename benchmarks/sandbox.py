@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from benchmarks import counting
 from benchmarks.figures import Figure
 from benchmarks.peers import Peers
 from benchmarks.suite import alone
@@ -57,17 +58,16 @@ def serving(*command: str) -> Iterator[Server]:
         [sys.executable, *own], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        yield process, json.loads(process.stdout.readline())
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
 
 
-@contextmanager
-def bare() -> Iterator[Server]:
-    """A bare server that answers what the sandbox does."""
-    sandbox = Sandbox()
-    made = _create(sandbox, {**PAYOUT, "reference": "bench-1000"})
-    answer = {"status": made.status, "headers": {**made.headers}, "body": made.body.decode()}
-    with serving("-m", "benchmarks.contenders.bare_server", json.dumps(answer)) as server:
-        yield server
+def answer() -> str:
+    """What the sandbox answers to a creation, for a bare server."""
+    made = _create(Sandbox(), {**PAYOUT, "reference": "bench-1000"})
+    return json.dumps({"status": made.status, "headers": {**made.headers}, "body": made.body.decode()})
 
 
 def cpu_of(pid: int) -> float:
@@ -128,22 +128,33 @@ def served(
 ) -> tuple[list[tuple[float, float]], list[int]]:
     """Of each round the CPU seconds of the sandbox and the bare server, and the sandbox's memory after it."""
     found, memory = [], []
-    with serving() as ours, bare() as theirs:
+    with serving() as ours, serving("-m", "benchmarks.contenders.bare_server", answer()) as theirs:
         for server in (ours, theirs):
             spent(server, 0, WARM, lines)
         for first in range(1_000, 1_000 + rounds * calls, calls):
             found.append((spent(ours, first, calls, lines), spent(theirs, first, calls, lines)))
             memory.append(memory_of(ours[0].pid))
-        for process, _ in (ours, theirs):
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        assert ours[0].stdout is not None
-        payouts, requests, logged = map(int, ours[0].stdout.readline().split())
+        process, _ = ours
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        payouts, requests, logged = map(int, process.stdout.readline().split())
         assert payouts == WARM + rounds * calls, payouts
         assert requests > 0
         assert logged > 0
     return found, memory
+
+
+def counted() -> Iterator[Figure]:
+    """Instructions of a creation over the bare server's, which a busy machine does not change."""
+    if counting.possible():
+        found = counting.counted("benchmarks.contenders.counted_serving", answer())
+        yield Figure.of(
+            [found["sandbox"] / found["bare"]],
+            "instructions of a creation, with the end of an earlier one, over a bare server's",
+            at_most=2.5,
+        )
 
 
 def day() -> tuple[float, int]:
@@ -180,6 +191,7 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
             f"{what}, {LINES} at a time, {len(found) * CALLS:,} kept",
             at_most=2.5,
         ),
+        *counted(),
         Figure.of([seconds * 1e3], days, "ms", at_most=1_000.0),
     ]
     if not quick:

@@ -1,6 +1,6 @@
 """aiohttp's server by hand: reads a creation's JSON and always answers the same. `bare_server ANSWER`.
 
-It serves until a line comes. ANSWER is JSON: the status, headers and body to answer with.
+ANSWER is JSON: the status, headers and body to answer with.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from aiohttp import web
 from benchmarks.wire import KEY
 
 
-async def served(status: int, headers: dict[str, str], body: str) -> None:
-    """Print the address, then answer until a line comes."""
+async def opened(status: int, headers: dict[str, str], body: str) -> dict[str, str]:
+    """Serve on the running loop; gives the address and a key."""
 
     async def create(request: web.Request) -> web.Response:
         await request.json()
@@ -27,9 +27,14 @@ async def served(status: int, headers: dict[str, str], body: str) -> None:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    print(json.dumps({"base_url": f"{site.name}/v1", "api_key": KEY}), flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
+    return {"base_url": f"{site.name}/v1", "api_key": KEY}
+
+
+async def main(answer: str) -> None:
+    """Tell the address, and serve until the process is killed."""
+    print(json.dumps(await opened(**json.loads(answer))), flush=True)
+    await asyncio.get_running_loop().create_future()
 
 
 if __name__ == "__main__":
-    asyncio.run(served(**json.loads(sys.argv[1])))
+    asyncio.run(main(*sys.argv[1:]))
