@@ -55,28 +55,33 @@ def find_sources(call: ServiceCall, rules: Sequence[Rule], *, magic: bool) -> li
     return sources
 
 
+_NUMBERS = (
+    ("instrument", "phone_number"),
+    ("instrument", "account_number"),
+    ("attempt", "phone", "number"),
+    ("restriction", "phone", "number"),
+)
+"""Where the number of a payer or a recipient stands."""
+
+
 def _from_body(call: ServiceCall, *, magic: bool) -> Iterator[ScenarioSource]:
-    words = call.value(f"metadata.{METADATA}")
+    words = _member(call.body, ("metadata", METADATA))
     if words is not None:
         if not isinstance(words, str):
             raise RequestRefused(400, f"metadata.{METADATA} must be a string.")
         yield _read(call, words, "outcome")
-    for number in _numbers(call) if magic else ():
-        scenario = magic_scenario(number)
-        if scenario is not None:
+    for path in _NUMBERS if magic else ():
+        number = _member(call.body, path)
+        if isinstance(number, str) and (scenario := magic_scenario(number)) is not None:
             yield _Text(call, number, scenario)
 
 
-def _numbers(call: ServiceCall) -> Iterator[str]:
-    for path in (
-        "instrument.phone_number",
-        "instrument.account_number",
-        "attempt.phone.number",
-        "restriction.phone.number",
-    ):
-        number = call.value(path)
-        if isinstance(number, str):
-            yield number
+def _member(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
 
 
 def _read(call: ServiceCall, words: str, sense: Sense) -> ScenarioSource:
