@@ -19,6 +19,7 @@ EPOCH = 1_767_225_600.0
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""
+_PAIRS = [second + first for first in _ALPHABET for second in _ALPHABET]
 
 
 def real_secret() -> str:
@@ -140,13 +141,9 @@ class Chance:
         self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:
-        """Make a token of so many digits and small letters."""
+        """Make a token of so many digits and small letters, an even number."""
         number = self._random.getrandbits(length * 5)
-        digits = []
-        for _ in range(length):
-            digits.append(_ALPHABET[number & 31])
-            number >>= 5
-        return "".join(digits)
+        return "".join([_PAIRS[number >> bits & 1023] for bits in range(0, length * 5, 10)])
 
     def id(self, prefix: str) -> str:
         """Make a record identifier such as `po_` and twenty characters."""
