@@ -83,15 +83,10 @@ def amount_form(value: Decimal, code: str) -> JsonObject:
 
 
 @lru_cache(maxsize=512)
-def _country(code: str) -> tuple[str, str]:
-    flag = "".join(chr(_REGIONAL_A + ord(letter) - ord("A")) for letter in code)
-    return _LOCALE.territories.get(code, code), flag
-
-
 def country_form(code: str | None) -> JsonObject | None:
     """The JSON of a country (`docs/interface.md`, Resources and their fields); None for an unknown one."""
     if code is None:
         return None
     code = code.upper()
-    name, flag = _country(code)
-    return {"code": code, "name": name, "flag": flag}
+    flag = "".join(chr(_REGIONAL_A + ord(letter) - ord("A")) for letter in code)
+    return {"code": code, "name": _LOCALE.territories.get(code, code), "flag": flag}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 
 from .._common.iso_codes import amount_form, country_form, currency
 from .._common.json import JsonObject, decode_object, object_or_null
@@ -45,6 +46,8 @@ def method_category(code: str) -> str:
     return next((category for part, category in _CATEGORIES.items() if part in code.lower()), "mobile_money")
 
 
+# The same object each time: forms are shown within others, and nobody changes them
+@lru_cache(maxsize=512)
 def method_form(code: str) -> JsonObject:
     """The JSON of a method. The sandbox has no catalogue: any code is a method."""
     label = code.replace("_", " ").title()
@@ -59,6 +62,7 @@ def method_form(code: str) -> JsonObject:
     }
 
 
+@lru_cache(maxsize=512)
 def rate_form(source: str, target: str) -> JsonObject:
     """The JSON of an exchange rate, as an object. The sandbox converts one to one."""
     return {
