@@ -39,9 +39,9 @@ def narrow(body: Mapping[str, object], profile: Profile, breaches: Breaches) -> 
                 breaches.add(name, "must be an http or https address")
     if profile.fine_amounts == "refuse" and not {"amount", "currency"} & set(breaches.errors):
         amount, code = body["amount"], str(body["currency"])
-        digits = currency(code).digits
-        if isinstance(amount, Decimal) and not is_expressible(amount, digits):
-            breaches.add("amount", f"must not have more than {digits} decimals in {code}")
+        known = currency(code)
+        if isinstance(amount, Decimal) and not is_expressible(amount, known.unit):
+            breaches.add("amount", f"must not have more than {known.digits} decimals in {code}")
 
 
 def is_web_address(text: str) -> bool:

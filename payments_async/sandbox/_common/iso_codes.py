@@ -32,15 +32,12 @@ class Currency:
     digits: int
     """Digits after the decimal point: 0 for XOF, 2 for USD, 3 for KWD."""
 
-    @property
-    def unit(self) -> Decimal:
-        """The smallest amount that can be expressed, in major units."""
-        return Decimal(1).scaleb(-self.digits)
+    unit: Decimal
+    """The smallest amount that can be expressed, in major units."""
 
     def decimals(self, value: Decimal) -> int:
         """Count the decimals that show all of `value`: the currency's own, or more if it has more (gap O)."""
-        exponent = value.as_tuple().exponent
-        return self.digits if is_expressible(value, self.digits) else -int(exponent)
+        return self.digits if is_expressible(value, self.unit) else -int(value.as_tuple().exponent)
 
     def show(self, value: Decimal, digits: int) -> str:
         """Format `value` with the symbol, thousands separators and so many decimals."""
@@ -54,10 +51,9 @@ class Currency:
 @lru_cache(maxsize=512)
 def currency(code: str) -> Currency:
     """Find a currency; an unknown code gets two digits, and itself as symbol."""
-    symbol = get_currency_symbol(code, locale=_LOCALE)
-    return Currency(
-        code, f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol, get_currency_precision(code)
-    )
+    symbol, digits = get_currency_symbol(code, locale=_LOCALE), get_currency_precision(code)
+    spaced = f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol
+    return Currency(code, spaced, digits, Decimal(1).scaleb(-digits))
 
 
 def is_currency(code: str) -> bool:

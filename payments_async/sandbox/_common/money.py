@@ -63,8 +63,6 @@ def share(amount: Decimal, part: Decimal, unit: Decimal) -> Decimal:
     return _EXACT.quantize(_EXACT.multiply(amount, part), unit)
 
 
-def is_expressible(amount: Decimal, digits: int) -> bool:
-    """True if an amount of 1 or more has no more than so many decimals that count: 10.50 has one."""
-    _, figures, exponent = amount.as_tuple()
-    beyond = -digits - int(exponent)
-    return beyond <= 0 or not any(figures[-beyond:])
+def is_expressible(amount: Decimal, unit: Decimal) -> bool:
+    """True if an amount is a number of whole units: 10.50 is one of tenths."""
+    return not _EXACT.remainder(amount, unit)

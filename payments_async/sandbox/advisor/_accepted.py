@@ -78,7 +78,7 @@ def _plain(name: str) -> str:
 def _of_money(amount: object, code: str) -> Iterator[str]:
     if not is_currency(code):
         yield f"{code[:_SHOWN]} is no currency of ISO 4217"
-    elif isinstance(amount, Decimal) and not is_expressible(amount, currency(code).digits):
+    elif isinstance(amount, Decimal) and not is_expressible(amount, currency(code).unit):
         yield f"the amount has more decimals than {code}, which has {currency(code).digits}"
 
 
