@@ -112,7 +112,7 @@ def creating() -> Path:
     def create() -> None:
         made = sandbox.handle("POST", "/v1/payouts", *next(each))
         assert "X-Idempotent-Replayed" not in made.headers
-        sandbox.advance(1.0)
+        sandbox.advance(0.1)
 
     return create
 

@@ -21,7 +21,7 @@ from payments_async._loopback.server import serve
 from payments_async.sandbox import Clock, Sandbox, SandboxLimits, VirtualClock
 
 WARM, COUNTED = 300, 300
-SECONDS = 1.0
+SECONDS = 0.1
 """From one creation to the next at the sandbox: each finds an earlier payout's end due."""
 
 
