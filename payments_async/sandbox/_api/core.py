@@ -6,8 +6,6 @@ itself; `Sandbox` holds a lock around it. The order of decisions is `Core._serve
 
 from __future__ import annotations
 
-from email.utils import formatdate
-
 import attrs
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from .._common.operations import ServiceOperation, find_operation
 from .._common.profiles import Profile
 from .._common.rate_limits import SandboxLimits
 from .._common.scenario_words import Fault
+from .._common.timestamps import http_date
 from .._common.values import Answer, Effect, LoggedRequest, Request, RequestRefused
 from .._records.emit_webhook import as_created
 from .._records.idempotency import idempotency_key
@@ -77,7 +76,7 @@ class Core:
         profile, headers = self.world.profile, {**answer.headers}
         if profile.request_ids:
             headers["X-Request-Id"] = request_id
-        headers["Date"] = formatdate(self.world.now, usegmt=True) if profile.dates else ""
+        headers["Date"] = http_date(int(self.world.now)) if profile.dates else ""
         answer = replace(answer, headers=headers)
         self.world.add_effect(self._log(request_id, request, answer, note))
         return answer, self.world.take_effects()

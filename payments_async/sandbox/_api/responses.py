@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from email.utils import formatdate
 
 from .._common.json import JsonObject, encode
 from .._common.profiles import Profile
+from .._common.timestamps import http_date
 from .._common.values import Answer, RequestRefused
 from .request_schemas import INVALID
 
@@ -40,7 +40,7 @@ def limited(profile: Profile, now: float, limit: int, wait: float) -> RequestRef
     if profile.retry_after == "seconds":
         headers["Retry-After"] = str(seconds)
     elif profile.retry_after == "date":
-        headers["Retry-After"] = formatdate(now + seconds, usegmt=True)
+        headers["Retry-After"] = http_date(int(now) + seconds)
     if profile.rate_headers:
         headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
     return RequestRefused(429, "Too many requests.", headers=headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from email.utils import formatdate
 from functools import lru_cache
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +29,12 @@ def stamp(seconds: float) -> str:
 def stamp_or_null(seconds: float | None) -> str | None:
     """Format a time as `stamp` does; None for an event that has not happened."""
     return None if seconds is None else stamp(seconds)
+
+
+@lru_cache(maxsize=64)
+def http_date(seconds: int) -> str:
+    """Format a time as in an HTTP header, to the second."""
+    return formatdate(seconds, usegmt=True)
 
 
 def read_timestamp(text: str) -> float | None:
