@@ -19,7 +19,7 @@ EPOCH = 1_767_225_600.0
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""
-_PAIRS = [second + first for first in _ALPHABET for second in _ALPHABET]
+_OF_BYTES = _ALPHABET.encode() * 8
 
 
 def real_secret() -> str:
@@ -141,9 +141,8 @@ class Chance:
         self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:
-        """Make a token of so many digits and small letters, an even number."""
-        number = self._random.getrandbits(length * 5)
-        return "".join([_PAIRS[number >> bits & 1023] for bits in range(0, length * 5, 10)])
+        """Make a token of so many digits and small letters."""
+        return self._random.randbytes(length).translate(_OF_BYTES).decode()
 
     def id(self, prefix: str) -> str:
         """Make a record identifier such as `po_` and twenty characters."""
