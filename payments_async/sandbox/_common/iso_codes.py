@@ -56,6 +56,7 @@ def currency(code: str) -> Currency:
     return Currency(code, spaced, digits, Decimal(1).scaleb(-digits))
 
 
+@lru_cache(maxsize=512)
 def is_currency(code: str) -> bool:
     """True if ISO 4217 has, or had, this code."""
     return code in _LOCALE.currencies

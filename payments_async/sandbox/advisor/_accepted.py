@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 from .._api.request_schemas import CHECKOUT, CUSTOMER, INTENT, PAYOUT, is_web_address
@@ -61,7 +62,9 @@ def _doubts(operation: str | None, body: Mapping[str, object]) -> Iterator[str]:
             yield f"{name} is no http or https address"
     yield from _of_money(body["amount"], str(body["currency"]))
     if operation == "payouts.create":
-        yield from _of_method(str(body["method"]), body["instrument"])
+        instrument = body["instrument"]
+        kind = instrument_type(instrument) if isinstance(instrument, dict) else None
+        yield from _of_method(str(body["method"]), kind if isinstance(kind, str) else None)
 
 
 def _misspelt(parent: str, given: object, known: Mapping[str, object]) -> Iterator[str]:
@@ -82,12 +85,12 @@ def _of_money(amount: object, code: str) -> Iterator[str]:
         yield f"the amount has more decimals than {code}, which has {currency(code).digits}"
 
 
-def _of_method(method: str, instrument: object) -> Iterator[str]:
+@lru_cache(maxsize=512)
+def _of_method(method: str, kind: str | None) -> tuple[str, ...]:
     if not _CODE.fullmatch(method):
-        yield "the method has not the form of a method's code"  # it may be an account: it is not shown
-        return
+        return ("the method has not the form of a method's code",)  # it may be an account: it is not shown
     words = set(re.split("[_-]", method))
-    kind = instrument_type(instrument) if isinstance(instrument, dict) else None
     fits = {wanted for wanted, signs in _WORDS.items() if words & signs}
-    if kind is not None and fits and kind not in fits:
-        yield f"the instrument is a {kind}, and the method is {mask(method[:_SHOWN])}"
+    if kind is None or not fits or kind in fits:
+        return ()
+    return (f"the instrument is a {kind}, and the method is {mask(method[:_SHOWN])}",)

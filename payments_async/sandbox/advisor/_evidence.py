@@ -51,7 +51,7 @@ class Finding:
     """Ids of the deliveries that show it."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)  # not frozen, which takes twice the time to make
 class ObservedRequest:
     """One request as the Advisor and the money ledger of tests see it."""
 
@@ -232,6 +232,16 @@ def grouped(items: Iterable[T], by: Callable[[T], G | None]) -> dict[G, list[T]]
     for item in items:
         if (name := by(item)) is not None:
             groups.setdefault(name, []).append(item)
+    return groups
+
+
+def repeated(items: Iterable[T], by: Callable[[T], G | None]) -> dict[G, list[T]]:
+    """The same, but for groups of one: in most journals there are no others."""
+    firsts: dict[G, T] = {}
+    groups: dict[G, list[T]] = {}
+    for item in items:
+        if (name := by(item)) is not None and (first := firsts.setdefault(name, item)) is not item:
+            groups.setdefault(name, [first]).append(item)
     return groups
 
 

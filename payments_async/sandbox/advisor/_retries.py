@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from .._records.idempotency import LIFETIME
 from .._same_payout import UNNAMED, is_unnamed, payment_of
-from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, stretches
+from ._evidence import AdvisorEvidence, Finding, ObservedRequest, ids, repeated, seconds_between, stretches
 
 _EARLY = 0.05
 """Seconds a retry may be early: clocks and lines are not exact."""
@@ -38,7 +38,7 @@ def repeated_without_key(evidence: AdvisorEvidence) -> Iterator[Finding]:
     bare = (
         sent for sent in evidence.requests if sent.creates and sent.log.idempotency_key is None and sent.body
     )
-    for same in grouped(bare, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
+    for same in repeated(bare, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
         # a payout whose reference was taken was refused by luck: the first try may have been the lost one
         open_ones = [sent for sent in same if not sent.was_refused or sent.was_duplicate]
         for tries in stretches(open_ones, _is_retry):
@@ -82,7 +82,7 @@ def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
         for sent in _keyed(evidence)
         if not sent.moved_nothing or (sent.was_duplicate and sent not in taken)
     )
-    for same in grouped(open_ones, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
+    for same in repeated(open_ones, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
         keys = {sent.log.idempotency_key for sent in same}
         # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
         if len(keys) > 1 and (
@@ -111,7 +111,7 @@ def paid_again(evidence: AdvisorEvidence) -> Iterator[Finding]:
         for rule in (repeated_without_key, one_body_under_two_keys)
         for finding in rule(evidence)
     ]
-    for alike in grouped(payouts, lambda sent: (sent.log.key, payment_of(sent.fields))).values():
+    for alike in repeated(payouts, lambda sent: (sent.log.key, payment_of(sent.fields))).values():
         same = _unnamed(evidence, alike)
         if same and not any(set(ids(same)) <= set(requests) for requests in told):
             yield Finding(
@@ -165,7 +165,7 @@ def _keyed(evidence: AdvisorEvidence) -> Iterator[ObservedRequest]:
 
 def _reused(evidence: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
-    for alike in grouped(_keyed(evidence), lambda sent: sent.name).values():
+    for alike in repeated(_keyed(evidence), lambda sent: sent.name).values():
         for first, *later in _within_lifetime(alike):
             if others := [
                 sent for sent in later if (sent.log.path, sent.body) != (first.log.path, first.body)
@@ -186,7 +186,9 @@ def _within_lifetime(alike: Sequence[ObservedRequest]) -> Iterator[list[Observed
 
 def before_retry_after(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A request that came again before the time its 429 asked for."""
-    for same in grouped(evidence.requests, _identity).values():
+    if not any(sent.retry_after for sent in evidence.requests):
+        return
+    for same in repeated(evidence.requests, _identity).values():
         for refused, retry in pairwise(same):
             wait = _asked_wait(refused)
             if wait is not None and seconds_between(refused, retry) < wait - _EARLY:
@@ -207,7 +209,7 @@ def before_retry_after(evidence: AdvisorEvidence) -> Iterator[Finding]:
 def parallel_loops(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Several tries of one transaction at the same moments."""
     creating = (sent for sent in evidence.requests if sent.creates)
-    for name, same in grouped(creating, _transaction).items():
+    for name, same in repeated(creating, _transaction).items():
         pairs = [(one, two) for one, two in pairwise(same) if seconds_between(one, two) <= _TOGETHER]
         if len(pairs) >= _PAIRS:
             shown = dict.fromkeys(request for pair in pairs for request in pair)
