@@ -226,17 +226,16 @@ def observe(exchange: LoggedExchange, seq: int = 0) -> ObservedRequest:
     )
 
 
-def grouped(items: Iterable[T], by: Callable[[T], G | None]) -> dict[G, list[T]]:
-    """Requests or tries by the result of `by`, in order, without those for which it is None."""
+def grouped(items: Iterable[T], by: Callable[[T], G]) -> dict[G, list[T]]:
+    """Requests or tries by the result of `by`, in order."""
     groups: dict[G, list[T]] = {}
     for item in items:
-        if (name := by(item)) is not None:
-            groups.setdefault(name, []).append(item)
+        groups.setdefault(by(item), []).append(item)
     return groups
 
 
 def repeated(items: Iterable[T], by: Callable[[T], G | None]) -> dict[G, list[T]]:
-    """The same, but for groups of one: in most journals there are no others."""
+    """The same of groups of two and more, without the items for which `by` gives None."""
     firsts: dict[G, T] = {}
     groups: dict[G, list[T]] = {}
     for item in items:
