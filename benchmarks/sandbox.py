@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,7 +36,6 @@ FULL = 2
 OPEN_RECORDS, DAY = 1_000, 86_400.0
 PAYOUT = {name: value for name, value in BODY.items() if name not in ("webhook_url", "reference")}
 """Without a receiver: what webhooks cost is another question."""
-_TICK = 1 / os.sysconf("SC_CLK_TCK")
 Server = tuple[subprocess.Popen[str], dict[str, str]]
 """A process, and what it says of itself: its address and a key."""
 
@@ -71,10 +71,9 @@ def answer() -> str:
 
 
 def cpu_of(pid: int) -> float:
-    """User and system seconds of a process so far. Linux only."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * _TICK
+    """Seconds that the threads of a process have run so far, to the nanosecond. Linux only."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def memory_of(pid: int) -> int:
