@@ -12,12 +12,12 @@ import attrs
 
 from ._call_signatures import explains_absent, named_arguments, on_class
 from ._emitter import Event
-from ._http import default_transport
+from ._http import default_transport, shared
 from ._http.types import Transport
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
-from ._request.auth import hidden
+from ._request.auth import SAME_KEY, hidden
 from ._request.idempotency import KeyMaker, UsedKeys
 from ._request.key_state import Keys, store_use
 from ._request.pipeline import Pipeline
@@ -53,6 +53,19 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings.base_url, settings.limits, store_use(settings, runtime))
     return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
+
+
+def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
+    """Make a pipeline for another secret key: it shares connections and clock. Raises ConfigurationError."""
+    runtime = pipeline.runtime
+    return attrs.evolve(
+        pipeline,
+        settings=settings,
+        transport=shared(pipeline.transport),
+        keys=pipeline.keys.of_another(settings, runtime),
+        make_key=KeyMaker(runtime),
+        used_keys=UsedKeys(),
+    )
 
 
 R = TypeVar("R")
@@ -169,9 +182,12 @@ class AsyncPayments:
         )
         runtime = runtime or SYSTEM
         sender = transport or default_transport(runtime, connect_timeout, max_connections, proxy, ssl_context)
-        pipeline = opened(settings, runtime, sender)
+        self._begin(opened(settings, runtime, sender), api_key)
+
+    def _begin(self, pipeline: Pipeline, api_key: object) -> None:
         if not callable(api_key):
-            pipeline.keys.of(settings.key())  # now: a warning about differing limits names the caller
+            key = pipeline.settings.key()
+            pipeline.keys.of(key)  # now: a warning about differing limits names the caller
         self._assemble(pipeline, SharedWaits(pipeline))
 
     def _assemble(self, pipeline: Pipeline, waits: SharedWaits) -> None:
@@ -186,6 +202,7 @@ class AsyncPayments:
     def with_options(
         self,
         *,
+        api_key: str | Callable[[], str] = SAME_KEY,
         timeout: float | None = None,
         deadline: float | None = None,
         max_retries: int | None = None,
@@ -197,9 +214,17 @@ class AsyncPayments:
 
         Closing either client closes the connections of both.
 
+        With `api_key`, make one for another project, such as a merchant of a platform. It shares connections
+        and TLS, and nothing else: limits, retry budget, used idempotency keys and waits are those of the new
+        key. Each is closed for itself, and the connections close with the last one that uses them.
+
+        Args:
+            api_key: the other project's secret key, of the same environment, or a callable that gives it.
+
         Raises:
-            ConfigurationError: an option cannot be used.
+            ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
+        api_key = hidden(api_key)
         given = {
             "timeout": timeout,
             "deadline": deadline,
@@ -207,9 +232,12 @@ class AsyncPayments:
             "on_limit": on_limit,
             "max_retry_after": max_retry_after,
         }
-        settings = altered(self._pipeline.settings, on_event, given)
+        settings = altered(self._pipeline.settings, api_key, on_event, given)
         sibling = object.__new__(type(self))
-        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._internal.waits)
+        if api_key is SAME_KEY:
+            sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._internal.waits)
+        else:
+            sibling._begin(of_another_key(self._pipeline, settings), api_key)
         return sibling
 
     @overload

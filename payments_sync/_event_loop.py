@@ -5,8 +5,9 @@
           ◀────────────────── a plain lock is released ◀──────────────────────────── its result
 
 anyio's portal owns the thread and the loop. Each client has a lease on it from its first call until it is
-closed or collected as garbage. When the last lease ends, the loop ends after the calls under way. A collected
-client's lease ends in a thread of its own: a loop cannot wait for its own end.
+closed or collected as garbage; clients that share connections have one together. When the last lease ends,
+the loop ends after the calls under way. A collected client's lease ends in a thread of its own: a loop cannot
+wait for its own end.
 
 Exit: `atexit` cancels the calls that daemon threads still have under way and closes every client. A hook that
 blocks the loop delays the exit by two seconds at most.
@@ -43,12 +44,12 @@ Close = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LoopThread:
-    """The portal of this process, its queue, and the bridges that have a lease on it."""
+    """The portal of this process, its queue, and the leases on it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.queue: CallQueue | None = None
-        self.bridges: WeakSet[Bridge] = WeakSet()
+        self.leases: WeakSet[_Lease] = WeakSet()
         self._portal: BlockingPortal | None = None
         self._provider = BlockingPortalProvider("asyncio", {"loop_factory": _new_loop})
 
@@ -77,7 +78,7 @@ class LoopThread:
     def end(self) -> None:
         """Cancel all calls and close all clients at the end of the process, unless a hook blocks the loop."""
         with self.lock:
-            queue, bridges = self.queue, list(self.bridges)
+            queue, bridges = self.queue, [bridge for lease in self.leases for bridge in lease.bridges()]
         if queue is None:
             return
         stop = BlockingCall(queue.cancel_others, (), {})
@@ -87,21 +88,57 @@ class LoopThread:
 
 
 class _Lease:
-    """One client's lease on the queue. It also ends, and connections close, when the client is collected."""
+    """The lease on the queue of a client, or of clients that share connections.
 
-    __slots__ = ("_finalizer", "_loop_thread", "queue")
+    A client uses it from its first call until it is closed or collected. When one is closed that no other
+    uses, the lease ends; also, and connections close, when all are collected. A later call begins it anew.
+    """
 
-    def __init__(self, bridge: Bridge, loop_thread: LoopThread, close: Close) -> None:
-        self.queue = loop_thread.lease()
-        self._loop_thread = loop_thread
-        self._finalizer = finalize(bridge, _collected, loop_thread, self.queue, close)
-        self._finalizer.atexit = False  # LoopThread.end closes what is left
-        loop_thread.bridges.add(bridge)
+    __slots__ = ("__weakref__", "_close", "_closing", "_finalizer", "_loop_thread", "queue", "users")
 
-    def end(self) -> None:
-        """End the lease."""
+    def __init__(self, close: Close) -> None:
+        self._close = close
+        self._closing = 0
+        """Number of clients that close at this moment."""
+        self.queue: CallQueue | None = None
+        self.users: WeakSet[Bridge] = WeakSet()
+
+    def join(self, bridge: Bridge) -> CallQueue:
+        """Use the lease, which begins if it has not. Call it under the lock."""
+        if self.queue is None or self.queue.closed:
+            self.queue, self._loop_thread, self._closing = _loop_thread.lease(), _loop_thread, 0
+            self.users.clear()  # a forked child's copies of them
+            self._finalizer = finalize(self, _collected, _loop_thread, self.queue, self._close)
+            self._finalizer.atexit = False  # LoopThread.end closes what is left
+            _loop_thread.leases.add(self)
+        self.users.add(bridge)
+        return self.queue
+
+    def leave(self, bridge: Bridge) -> CallQueue | None:
+        """Stop using the lease. Call it under the lock.
+
+        Returns the queue for the client's last call, to be followed by `end_if_unused`; None if the lease has
+        ended, or is a parent process's.
+        """
+        self.users.discard(bridge)
+        if self.queue is None or self.queue.closed:
+            return None
+        self._closing += 1
+        return self.queue
+
+    def end_if_unused(self) -> None:
+        """End the lease after a client's last call, unless others use it."""
+        with _loop_thread.lock:
+            self._closing -= 1
+            if self._closing or self.users:
+                return
+            self.queue = None
         self._finalizer.detach()
         self._loop_thread.give_back()
+
+    def bridges(self) -> list[Bridge]:
+        """Those that use it, and one more that closes it if all of them were collected."""
+        return [*self.users, Bridge(self._close, self)]
 
 
 class Bridge:
@@ -110,11 +147,16 @@ class Bridge:
     `close` is the client's coroutine function that closes its connections on the running loop.
     """
 
-    __slots__ = ("__weakref__", "_close", "_lease")
+    __slots__ = ("__weakref__", "_close", "_joined", "_lease")
 
-    def __init__(self, close: Close) -> None:
+    def __init__(self, close: Close, lease: _Lease | None = None) -> None:
         self._close = close
-        self._lease: _Lease | None = None
+        self._lease = lease or _Lease(close)
+        self._joined: CallQueue | None = None
+
+    def share(self, close: Close) -> Bridge:
+        """Make a bridge for a client that shares this one's connections."""
+        return Bridge(close, self._lease)
 
     def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a coroutine function on the loop, in the caller's context, and return what it returns.
@@ -154,7 +196,7 @@ class Bridge:
                 queue.post_unwaited(BlockingCall(items.aclose, (), {}))
 
     def close(self) -> None:
-        """Close the client's connections and end its lease; a later call takes a new one.
+        """Close the client, and end its lease if no other uses it; a later call takes a new one.
 
         The last client to close waits for the calls that other threads have under way.
 
@@ -163,13 +205,13 @@ class Bridge:
         """
         self._refuse_own_loop()
         with _loop_thread.lock:
-            lease, self._lease = self._lease, None
-        if lease is None or lease.queue.closed:  # never used, or a parent process's
+            self._joined, queue = None, self._lease.leave(self)
+        if queue is None:
             return
         try:
-            self._run(lease.queue, BlockingCall(self._close, (), {}))
+            self._run(queue, BlockingCall(self._close, (), {}))
         finally:
-            lease.end()
+            self._lease.end_if_unused()
 
     def _refuse_own_loop(self) -> None:
         """Raise ConfigurationError on the bridge's own loop. Warn once on another one."""
@@ -192,13 +234,11 @@ class Bridge:
             raise
 
     def _queue(self) -> CallQueue:
-        lease = self._lease
-        if lease is None or lease.queue.closed:
+        queue = self._joined
+        if queue is None or queue.closed:
             with _loop_thread.lock:
-                lease = self._lease
-                if lease is None or lease.queue.closed:
-                    lease = self._lease = _Lease(self, _loop_thread, self._close)
-        return lease.queue
+                queue = self._joined = self._lease.join(self)
+        return queue
 
 
 def _new_loop() -> AbstractEventLoop:

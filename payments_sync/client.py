@@ -11,7 +11,7 @@ from payments_async._call_signatures import explains_absent, named_arguments, on
 from payments_async._emitter import Event
 from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
-from payments_async._request.auth import hidden
+from payments_async._request.auth import SAME_KEY, hidden
 from payments_async._runtime import Runtime
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
@@ -145,6 +145,7 @@ class Payments:
     def with_options(
         self,
         *,
+        api_key: str | Callable[[], str] = SAME_KEY,
         timeout: float | None = None,
         deadline: float | None = None,
         max_retries: int | None = None,
@@ -156,10 +157,19 @@ class Payments:
 
         Closing either client closes the connections of both.
 
+        With `api_key`, make one for another project, such as a merchant of a platform. It shares connections
+        and TLS, and nothing else: limits, retry budget, used idempotency keys and waits are those of the new
+        key. Each is closed for itself, and the connections close with the last one that uses them.
+
+        Args:
+            api_key: the other project's secret key, of the same environment, or a callable that gives it.
+
         Raises:
-            ConfigurationError: an option cannot be used.
+            ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
+        api_key = hidden(api_key)
         twin = self._async.with_options(
+            api_key=api_key,
             timeout=timeout,
             deadline=deadline,
             max_retries=max_retries,
@@ -167,8 +177,9 @@ class Payments:
             max_retry_after=max_retry_after,
             on_event=on_event,
         )
+        bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)
         sibling = object.__new__(type(self))
-        sibling._assemble(twin, self._bridge)
+        sibling._assemble(twin, bridge)
         return sibling
 
     @overload

@@ -1,4 +1,4 @@
-"""Sending requests: the aiohttp transport, its connections and its failures. Makes the default one."""
+"""Sending requests: the aiohttp transport, its connections and its failures. Makes and shares transports."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def default_transport(
     except (TypeError, ValueError):
         pass  # raised again outside the handler: the frames of the first error hold the address
     raise ConfigurationError(PROXY_RULE)
+
+
+def shared(transport: Transport) -> Transport:
+    """Make a transport on another's connections, for another secret key. Raises ConfigurationError."""
+    share = getattr(transport, "share", None)
+    if not callable(share):
+        raise ConfigurationError(
+            "with_options(api_key=...) shares connections, and this client's transport has no method share: "
+            "give it that method, or make a client for the key"
+        )
+    other: Transport = share()
+    return other
 
 
 def _library() -> type[AiohttpTransport]:

@@ -25,32 +25,35 @@ class Deadlines:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._running: dict[asyncio.Task[object], tuple[float, int, Verdict]] = {}
-        """For each attempt's task: its deadline, how often it was cancelled before, and how it ended."""
+        self._running: dict[asyncio.Task[object], tuple[float, int, Verdict, object]] = {}
+        """For each attempt's task: deadline, how often it was cancelled before, how it ended, transport."""
         self._timer: Timer | None = None
         self._due = math.inf
 
-    def start(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Task[object]:
+    def start(
+        self, seconds: float, loop: asyncio.AbstractEventLoop | None = None, transport: object = None
+    ) -> asyncio.Task[object]:
         """Start a deadline for the running task, until `stop`. Finding the loop is a system call."""
         task = asyncio.current_task(loop)
         assert task is not None, "a transport is used from a task"
         at = self._runtime.monotonic() + seconds
-        self._running[task] = (at, task.cancelling(), "undisturbed")
+        self._running[task] = (at, task.cancelling(), "undisturbed", transport)
         if at < self._due:
             self._set_timer(at, max(seconds, 0.0))
         return task
 
     def stop(self, task: asyncio.Task[object]) -> Verdict:
         """End a deadline; call once. Another cancellation wins, also one from before the attempt."""
-        _, cancelling, verdict = self._running.pop(task)
+        _, cancelling, verdict, _ = self._running.pop(task)
         if verdict != "undisturbed" and task.uncancel() <= cancelling:
             return verdict
         return "cancelled" if task.cancelling() else "undisturbed"
 
-    def close(self) -> None:
-        """Drop the timer and end the attempts under way: their answers may never come now."""
-        self._drop_timer()
-        self._expire("closed", math.inf)
+    def close(self, transport: object = None) -> None:
+        """End the attempts under way, of one transport or all: their answers may never come now."""
+        if transport is None:
+            self._drop_timer()
+        self._expire("closed", math.inf, transport)
 
     def _drop_timer(self) -> None:
         if self._timer is not None:
@@ -68,14 +71,16 @@ class Deadlines:
         now = max(self._runtime.monotonic(), self._due)  # a loop may run a timer a clock tick early
         self._timer, self._due = None, math.inf
         self._expire("overdue", now)
-        due = min((at for at, _, verdict in self._running.values() if verdict == "undisturbed"), default=None)
+        due = min(
+            (at for at, _, verdict, _ in self._running.values() if verdict == "undisturbed"), default=None
+        )
         if due is not None:
             due = max(due, now + TICK)
             self._set_timer(due, due - now)
 
-    def _expire(self, verdict: Verdict, until: float) -> None:
-        """Cancel the attempts with deadlines until then, each once."""
-        for task, (at, cancelling, ended) in list(self._running.items()):
-            if ended == "undisturbed" and at <= until:
-                self._running[task] = (at, cancelling, verdict)
+    def _expire(self, verdict: Verdict, until: float, transport: object = None) -> None:
+        """Cancel the attempts with deadlines until then, of one transport or all, each once."""
+        for task, (at, cancelling, ended, sender) in list(self._running.items()):
+            if ended == "undisturbed" and at <= until and transport in (None, sender):
+                self._running[task] = (at, cancelling, verdict, sender)
                 task.cancel()

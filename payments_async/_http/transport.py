@@ -8,6 +8,10 @@ that stays suspended in the loop closes them when the loop shuts its generators 
 so that a forgotten `aclose()` costs no warning. A loop that was closed otherwise is dropped when the next one
 opens.
 
+Sharing: transports made by `share` use the same connections, each from its first request on a loop until it
+is closed or dropped. When one is closed and no other uses them, the connections close; also when all are
+dropped. A connection has no state of a secret key: each request's head has its own, and no cookies are kept.
+
 Fork: the child neither uses nor closes the parent's sockets. Closing them would also remove them from the
 selector, which both processes share.
 
@@ -23,6 +27,7 @@ import contextlib
 import ssl
 from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
 from collections.abc import AsyncGenerator
+from copy import copy
 from typing import Final
 from weakref import WeakSet, finalize
 
@@ -63,7 +68,7 @@ class Slots(asyncio.Semaphore):
 class LoopConnections:
     """The connections of one event loop, their slots, and the deadlines of its attempts."""
 
-    __slots__ = ("closing", "deadlines", "direct", "idle", "keeper", "session", "slots")
+    __slots__ = ("closing", "deadlines", "direct", "idle", "keeper", "session", "slots", "users")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
@@ -74,6 +79,7 @@ class LoopConnections:
         self.deadlines = Deadlines(runtime)
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
+        self.users: WeakSet[AiohttpTransport] = WeakSet()
 
     async def _keep(self) -> AsyncGenerator[None, None]:
         """Wait, suspended, until the ending loop closes its generators; then close the connections."""
@@ -93,7 +99,7 @@ class LoopConnections:
         await self.session.close()
 
     def close_soon(self) -> None:
-        """Close on the running loop, after its transport was dropped.
+        """Close on the running loop, after all transports were dropped.
 
         `_keep` cannot do it: the loop may be closing that generator at this moment.
         """
@@ -105,8 +111,18 @@ _OPEN: Final[set[LoopConnections]] = set()
 a cycle, its session would be finalized, with a warning, before it could be closed."""
 
 
+class SharedConnections:
+    """The connections of each event loop, for all transports that share them."""
+
+    __slots__ = ("__weakref__", "loops")
+
+    def __init__(self) -> None:
+        self.loops: dict[AbstractEventLoop, LoopConnections] = {}
+        finalize(self, _close_dropped, self.loops).atexit = False
+
+
 def _close_dropped(loops: dict[AbstractEventLoop, LoopConnections]) -> None:
-    """Close the connections of a dropped transport, each on its own loop, unless that loop has ended."""
+    """Close the connections of dropped transports, each on its own loop, unless that loop has ended."""
     for loop, opened in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(opened.close_soon)
@@ -147,9 +163,17 @@ class AiohttpTransport:
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._runtime = runtime
         self._max_body = max_body
+        self._shared = SharedConnections()
         self._loops: dict[AbstractEventLoop, LoopConnections] = {}
+        """The connections that this transport uses."""
         _TRANSPORTS.add(self)
-        finalize(self, _close_dropped, self._loops).atexit = False
+
+    def share(self) -> AiohttpTransport:
+        """Make a transport that uses the same connections and is closed for itself."""
+        other = copy(self)
+        other._loops = {}
+        _TRANSPORTS.add(other)
+        return other
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Send a request. Redirects are not followed, informational answers are skipped.
@@ -172,7 +196,7 @@ class AiohttpTransport:
         connection: Connection | None = None
         outcome: HTTPResponse | RawAnswer | BaseException
         late: FailureKind = "pool"  # waiting for a slot comes first
-        task = opened.deadlines.start(request.timeout, loop)
+        task = opened.deadlines.start(request.timeout, loop, self)
         try:
             if not slots.take():
                 await slots.acquire()
@@ -207,27 +231,47 @@ class AiohttpTransport:
             del outcome  # an exception in its own traceback's frame would keep both alive
 
     async def aclose(self) -> None:
-        """Close every connection of the running loop; attempts under way fail, later ones reopen."""
+        """Close every connection of the running loop, unless another transport uses them.
+
+        Attempts under way fail, later ones reopen.
+        """
         loop = _get_running_loop()  # None under trio: nothing is open there
-        if loop is not None and (opened := self._loops.pop(loop, None)) is not None:
+        if loop is None or (opened := self._shared.loops.get(loop)) is None:
+            return
+        self._loops.pop(loop, None)
+        opened.users.discard(self)
+        if opened.users:
+            opened.deadlines.close(self)
+        else:
+            del self._shared.loops[loop]
             await opened.keeper.aclose()
 
     async def _open(self, loop: AbstractEventLoop) -> LoopConnections:
+        shared = self._shared.loops.get(loop)
+        opened = self._loops[loop] = shared or self._connections(loop)
+        opened.users.add(self)
+        if shared is None:
+            await anext(opened.keeper)
+        await self._drop_closed()
+        return opened
+
+    def _connections(self, loop: AbstractEventLoop) -> LoopConnections:
         connector = TCPConnector(
             limit=0, ssl=self._ssl, resolver=ThreadedResolver(), keepalive_timeout=LONGEST - REST
         )
         session = self._sessions.session(connector, self._timeout)
-        opened = self._loops[loop] = LoopConnections(session, self._max_connections, self._runtime)
+        opened = self._shared.loops[loop] = LoopConnections(session, self._max_connections, self._runtime)
         if self._is_direct and is_stock(session):
             opened.direct = DirectSender(session, opened.idle)
-        await anext(opened.keeper)
-        await self._drop_closed()
         return opened
 
     async def _drop_closed(self) -> None:
         """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
-        for loop in list(self._loops):  # a copy: other threads open theirs
-            if loop.is_closed() and (opened := self._loops.pop(loop, None)) is not None:
+        for loop in [*self._loops, *self._shared.loops]:  # a copy: other threads open theirs
+            if not loop.is_closed():
+                continue
+            self._loops.pop(loop, None)
+            if (opened := self._shared.loops.pop(loop, None)) is not None:
                 _OPEN.discard(opened)
                 await opened.session.close()
                 opened.idle.give_back()
@@ -238,12 +282,13 @@ class AiohttpTransport:
         Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
         `_OPEN` for as long as the child lives, so that the child does not finalize the parent's objects.
         """
-        for opened in list(self._loops.values()):
+        for opened in list(self._shared.loops.values()):
             connector = opened.session.connector
             opened.session.detach()
             if connector is not None:
                 connector._closed = True  # otherwise its finalizer closes the connections
             opened.idle.give_back()  # to a closed pool: nothing happens to them
+        self._shared.loops.clear()
         self._loops.clear()
 
 

@@ -153,7 +153,11 @@ def withheld() -> TransportError:
 
 
 class Transport(Protocol):
-    """Sends requests. Usable from any event loop; each loop has its own connections."""
+    """Sends requests. Usable from any event loop; each loop has its own connections.
+
+    With a method `share`, too, `with_options(api_key=...)` can be used: it returns a transport on the same
+    connections that is closed for itself.
+    """
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Send a request; any status is an answer. Raises `TransportError` when none came."""

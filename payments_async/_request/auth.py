@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from .._http.addresses import is_address, is_host
@@ -22,6 +22,8 @@ NO_KEY = (
     "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
     "(sk_live_… or sk_sandbox_…)"
 )
+SAME_KEY: Final[Any] = attrs.NOTHING
+"""Keeps a client's key. None does not: a missing key must not make the client's own account pay."""
 NO_BASE_URL = "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
 
 _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
@@ -78,7 +80,10 @@ def read_key(text: object, environment: str | None = None) -> SecretKey:
             f"with nothing around it; got {_described(text)}"
         )
     if environment is not None and environment != found:
-        raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
+        raise ConfigurationError(
+            f"the client is for environment={environment!r} and the key is a {found} key: "
+            f"pass a {environment} key, or make a client for the {found} environment"
+        )
     fingerprint = hashlib.sha256(str(text).encode()).hexdigest()[:16]
     mask_key(fingerprint, Secret(str(text)))
     return SecretKey(found, fingerprint, Secret(f"Bearer {text}"))

@@ -83,6 +83,10 @@ class Keys:
         """The state of a key."""
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 
+    def of_another(self, settings: Settings, runtime: Runtime) -> Keys:
+        """The states of the keys of another client on the same clock."""
+        return Keys(self._limiters, settings.base_url, settings.limits, store_use(settings, runtime))
+
     def use_store(self, store: StoreUse | None) -> None:
         """Share the limits through a store from now on, unless the client has one."""
         if self._store is None:

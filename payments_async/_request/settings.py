@@ -35,6 +35,10 @@ class Settings(ValueMixin):
 
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
+    environment: auth.Environment | None
+    """That of all its keys, if it was given."""
+    verified: bool
+    """True if the service's certificate is verified, or need not be."""
     emitter: Emitter = attrs.field(repr=False)
     user_agent: str
     limits: RateLimits | None
@@ -64,7 +68,7 @@ def settle(
     *,
     api_key: str | Callable[[], str] | None,
     base_url: str | None,
-    environment: str | None,
+    environment: auth.Environment | None,
     limits: RateLimits | None,
     limit_store: str | None,
     insecure_database: bool,
@@ -91,6 +95,8 @@ def settle(
     return Settings(
         base_url=address,
         key=source,
+        environment=environment,
+        verified=verified,
         emitter=emitter(on_event),
         user_agent=user_agent(app_info),
         limits=shared,
@@ -139,13 +145,27 @@ def verifies(ssl_context: ssl.SSLContext | None) -> bool:
 
 
 def altered(
-    settings: Settings, on_event: Callable[[Any], object] | None, numbers: Mapping[str, Any]
+    settings: Settings, api_key: Any, on_event: Callable[[Any], object] | None, numbers: Mapping[str, Any]
 ) -> Settings:
-    """Make the settings of `with_options`: None keeps an option. Raises ConfigurationError."""
+    """Make the settings of `with_options`: None keeps an option, but `api_key`. Raises ConfigurationError."""
     changed = check_numbers({name: value for name, value in numbers.items() if value is not None})
+    if api_key is not auth.SAME_KEY:
+        changed.update(_another_key(settings, api_key))
     if on_event is not None:
         changed["emitter"] = emitter(on_event)
     return attrs.evolve(settings, **changed)
+
+
+def _another_key(settings: Settings, api_key: str | Callable[[], str] | None) -> dict[str, Any]:
+    """The key source of another project, in the client's environment. Raises ConfigurationError."""
+    if api_key is None or api_key == "":
+        raise ConfigurationError(
+            "with_options(api_key=...) got no key: pass the other project's secret key, or leave api_key out "
+            "to keep the client's own"
+        )
+    environment = settings.environment or (auth.last_key(settings.key) or settings.key()).environment
+    source = auth.key_source(api_key, environment, settings.base_url, verified=settings.verified)
+    return {"key": source, "environment": environment}
 
 
 def emitter(on_event: Callable[[Any], object] | None) -> Emitter:

@@ -53,5 +53,9 @@ class InProcessTransport:
     def _fail(self, kind: FailureKind, detail: str) -> NoReturn:
         raise TransportError(kind, detail)
 
+    def share(self) -> InProcessTransport:
+        """The transport of a client of another secret key: this one."""
+        return self
+
     async def aclose(self) -> None:
         """Do nothing: there are no connections."""

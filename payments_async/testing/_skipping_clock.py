@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from .._http import default_transport
+from .._http import default_transport, shared
 from .._http.types import HTTPRequest, HTTPResponse, Transport
 from .._runtime import SYSTEM, Timer
 from ..sandbox import Sandbox
@@ -174,6 +174,9 @@ class _Counting:
             return await self._transport.send(request)
         finally:
             self._runtime.ended()
+
+    def share(self) -> _Counting:
+        return _Counting(self._runtime, shared(self._transport))
 
     async def aclose(self) -> None:
         await self._transport.aclose()

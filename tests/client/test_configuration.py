@@ -48,10 +48,10 @@ BAD: list[Any] = [
             *(b"sk_live_abc", 7, "sk_live_" + "a" * 201),
         )
     ),
-    ({"environment": "live"}, "environment='live' was asked for and the key is a sandbox key"),
+    ({"environment": "live"}, "environment='live' and the key is a sandbox key: pass a live key"),
     (
         {"api_key": "sk_live_abc", "base_url": "https://pay.test/v1", "environment": "sandbox"},
-        "environment='sandbox' was asked for and the key is a live key",
+        "environment='sandbox' and the key is a live key: pass a sandbox key",
     ),
     ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
     ({"base_url": None}, "no base URL"),

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from payments_async._http import shared
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -154,6 +155,9 @@ class _Counting:
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         with self._runtime.standing():
             return await self._transport.send(request)
+
+    def share(self) -> _Counting:
+        return _Counting(self._runtime, shared(self._transport))
 
     async def aclose(self) -> None:
         await self._transport.aclose()

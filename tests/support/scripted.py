@@ -65,6 +65,9 @@ class ScriptedTransport:
         request.sent = True
         return step if isinstance(step, HTTPResponse) else step(request)
 
+    def share(self) -> ScriptedTransport:
+        return self
+
     async def aclose(self) -> None:
         self.closed = True
 

@@ -45,6 +45,23 @@ def test_a_forgotten_client_gives_its_connections_and_thread_back(sandbox: Sandb
     assert not thread.is_alive()
 
 
+def test_a_client_of_another_key_holds_the_thread_until_it_is_closed(
+    sandbox: Sandbox, client: Payments
+) -> None:
+    merchant = client.with_options(api_key=sandbox.new_key())
+    assert type(merchant) is Payments
+    merchant.close()
+    assert loop_threads() == []
+    for each in (client, merchant):
+        each.payouts.list()
+    (thread,) = loop_threads()
+    client.close()
+    client.close()
+    assert loop_threads() == [thread]
+    merchant.close()
+    assert loop_threads() == []
+
+
 def test_options_of_a_sibling_hold_on_the_same_connections(sandbox: Sandbox, client: Payments) -> None:
     heard: list[Event] = []
     sibling = client.with_options(on_event=heard.append, max_retries=0)
@@ -135,6 +152,26 @@ print(next(items).reference)
 
 def test_a_module_level_client_needs_no_with_and_the_process_ends_clean() -> None:
     assert run(MODULE_LEVEL) == "r-2\n"
+
+
+DROPPED = """
+import gc
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.sync.scenes import loop_threads
+
+sandbox = Sandbox()
+sandbox.start()
+client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+for _ in range(3):
+    client.with_options(api_key=sandbox.new_key()).payouts.list()
+    gc.collect()
+    print(len(loop_threads()))
+"""
+
+
+def test_the_process_ends_clean_after_clients_of_other_keys_that_were_dropped() -> None:
+    assert run(DROPPED) == "1\n1\n1\n"
 
 
 HUNG_AT_EXIT = """

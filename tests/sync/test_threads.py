@@ -66,6 +66,27 @@ def test_first_calls_of_many_threads_take_one_lease(sandbox: Sandbox) -> None:
     assert loop_threads() == []
 
 
+def test_threads_make_use_and_close_clients_of_other_keys_at_once(sandbox: Sandbox) -> None:
+    client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+    keys = [sandbox.new_key() for _ in range(16)]
+    made = [client.with_options(api_key=key) for key in keys]  # here, and closed elsewhere
+    client.payouts.list()
+    together = threading.Barrier(16)
+
+    def pay(number: int) -> None:
+        together.wait(300)
+        for each in (made[number], client.with_options(api_key=keys[number])) * 2:
+            each.payouts.create(**payout(None))
+            each.close()
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(pay, range(16)))
+        assert len(loop_threads()) == 1
+        pool.submit(client.close).result()
+    assert loop_threads() == []
+    assert [len(sandbox._core.world.tenants[key].payouts) for key in keys] == [4] * 16
+
+
 class Reluctant:
     """A transport that answers only some time after it was closed."""
 

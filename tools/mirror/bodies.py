@@ -78,9 +78,11 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
     elif method.name == "aclose":
         yield "self._bridge.close()"
     elif isinstance(method, ast.FunctionDef) and method.returns and ast.unparse(method.returns) == "Self":
+        yield "api_key = hidden(api_key)"
         yield _call(f"twin = {twin}", given)
+        yield "bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)"
         yield "sibling = object.__new__(type(self))"
-        yield "sibling._assemble(twin, self._bridge)"
+        yield "sibling._assemble(twin, bridge)"
         yield "return sibling"
 
 

@@ -1,0 +1,317 @@
+"""`with_options(api_key=...)`: clients of many keys on the same connections, and nothing else in common."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import APIConnectionError, RateLimits
+from payments_async.errors import (
+    ConfigurationError,
+    InvalidRequest,
+    LimitReached,
+    OutcomeUnknown,
+    RateLimitedError,
+)
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox._http import server as _server
+from payments_async.testing import SkippingRuntime
+from tests.conftest import BASE_URL, KEY
+from tests.support.creations import PAYOUT, create
+from tests.support.jumping import JumpingRuntime
+from tests.support.motion import jumping, listed, payout_answer, play, refusal
+from tests.support.patience import until
+from tests.support.rawserver import RawServer, Step
+from tests.support.receivers import Handler, bring, make_receiver
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, SilentTransport, lost
+from tests.support.surfaces import Connect, make_client
+
+OTHER, LIVE = "sk_sandbox_CANARY0123456789other", "sk_live_CANARY0123456789live"
+Lines = list[tuple[Any, dict[str, str]]]
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """The connection and the headers of each request to a sandbox."""
+    seen: Lines = []
+    send = _server.send
+
+    async def note(line: Any, answer: Any) -> Any:
+        seen.append((line.protocol, {name.lower(): value for name, value in line.headers.items()}))
+        return await send(line, answer)
+
+    monkeypatch.setattr(_server, "send", note)
+    return seen
+
+
+def connections(lines: Lines) -> int:
+    return len({id(protocol) for protocol, _ in lines})
+
+
+async def ended(lines: Lines) -> None:
+    """Wait until the service has seen all connections end."""
+    await until(lambda: all(protocol.transport is None for protocol, _ in lines))
+
+
+def authorizations(lines: Lines) -> list[str]:
+    return [headers["authorization"] for _, headers in lines]
+
+
+async def test_keys_take_turns_on_one_connection_and_each_request_has_its_own(
+    connect: Connect, sandbox: Sandbox, lines: Lines
+) -> None:
+    keys = [sandbox.api_key, *(sandbox.new_key() for _ in range(3))]
+    client = connect(sandbox, max_connections=1)
+    merchant = client.with_options(api_key=keys[1])
+    rotating = client.with_options(api_key=lambda: keys[2])
+    derived = merchant.with_options(api_key=keys[3]).with_options(timeout=9.0)
+    clients = [client, merchant, rotating, derived]
+    for number in range(3):
+        for each in clients:
+            await create(each, "payouts", reference=f"turn-{number}")
+    await asyncio.gather(*(create(each, "payouts", reference=f"{i}") for i in range(5) for each in clients))
+
+    assert connections(lines) == 1
+    assert authorizations(lines)[:12] == [f"Bearer {key}" for key in keys] * 3
+    assert sorted(authorizations(lines)[12:]) == sorted(f"Bearer {key}" for key in keys * 5)
+    assert not [headers for _, headers in lines if "cookie" in headers]
+    for key in keys:
+        assert len(sandbox._core.world.tenants[key].payouts) == 8
+
+
+async def test_each_key_has_limits_of_its_own_that_its_clients_share(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    client = jumping(connect, sandbox, limits=RateLimits(reads=1), on_limit="raise")
+    merchant, again = (client.with_options(api_key=key) for key in [sandbox.new_key()] * 2)
+    await client.payouts.list()
+    await merchant.payouts.list()
+    for spent in (client, merchant, again):
+        with pytest.raises(LimitReached):
+            await spent.payouts.list()
+    assert merchant.limits_snapshot() == again.limits_snapshot()
+
+
+async def test_a_wait_that_the_service_asks_of_one_key_is_no_wait_of_another(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "100"}), EMPTY_PAGE, max_retries=0, on_limit="raise")
+    merchant = played.client.with_options(api_key=OTHER)
+    with pytest.raises(RateLimitedError):
+        await merchant.payouts.list()
+    await played.client.payouts.list()
+    with pytest.raises(LimitReached):
+        await merchant.payouts.list()
+    assert len(played.transport.requests) == 2
+
+
+async def test_the_retries_of_one_key_leave_the_budget_of_another(connect: Connect) -> None:
+    played = play(connect, lost("timeout"), max_retries=60)
+    for client in (played.client, played.client.with_options(api_key=OTHER)):
+        with pytest.raises(APIConnectionError) as caught:
+            await client.payouts.list()
+        assert len(caught.value.attempts) == 51
+
+
+async def test_the_same_idempotency_key_is_another_one_under_another_key(connect: Connect) -> None:
+    played = play(connect, payout_answer(reference=None, amount={"value": 50, "currency": "XOF"}))
+    merchant = played.client.with_options(api_key=OTHER)
+    first = [create(each, "payouts", idempotency_key="shared-key-1") for each in (played.client, merchant)]
+    await asyncio.gather(*first)
+    assert len(played.transport.requests) == 2
+    other = played.client.with_options(api_key="sk_sandbox_third")
+    await other.payouts.create(
+        **{**PAYOUT, "amount": 50, "method": "moov_bj"}, idempotency_key="shared-key-1"
+    )
+    with pytest.raises(InvalidRequest, match="another body"):
+        await create(merchant, "payouts", idempotency_key="shared-key-1", method="moov_bj")
+
+
+async def test_waits_of_two_keys_read_their_own_lists(connect: Connect) -> None:
+    final = {"id": "po_1", "status": "completed", "completed_at": "2026-01-01T00:00:00Z"}
+    played = play(connect, listed(final))
+    merchant = played.client.with_options(api_key=OTHER)
+    await asyncio.gather(*(each.payouts.wait("po_1") for each in (played.client, merchant)))
+    keys = {str(request.headers["Authorization"]) for request in played.transport.requests}
+    assert keys == {f"Bearer {KEY}", f"Bearer {OTHER}"}
+
+
+async def test_a_request_that_was_prepared_for_one_key_is_not_sent_with_another(connect: Connect) -> None:
+    played = play(connect, payout_answer())
+    prepared = played.client.payouts.prepare(**PAYOUT)
+    with pytest.raises(ConfigurationError, match="another secret key"):
+        await played.client.with_options(api_key=OTHER).send(prepared)
+    assert not played.transport.requests
+
+
+LIVE_CLIENT = {"api_key": LIVE, "base_url": "https://p.test/v1"}
+CARELESS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+CARELESS.check_hostname, CARELESS.verify_mode = False, ssl.CERT_NONE
+REFUSED: list[tuple[dict[str, Any], Any, str]] = [
+    ({}, LIVE, "environment='sandbox' and the key is a live key: pass a sandbox key"),
+    ({"environment": "sandbox"}, LIVE, "environment='sandbox' and the key is a live key"),
+    ({"base_url": "https://p.test/v1"}, LIVE, "make a client for the live environment"),
+    ({"api_key": lambda: KEY}, LIVE, "environment='sandbox' and the key is a live key"),
+    (LIVE_CLIENT, KEY, "environment='live' and the key is a sandbox key: pass a live key"),
+    ({**LIVE_CLIENT, "environment": "live"}, KEY, "make a client for the sandbox environment"),
+    ({}, None, "leave api_key out"),
+    ({}, "", "leave api_key out"),
+    ({}, "CANARY0123456789", "the API key is malformed"),
+    ({}, OTHER.encode(), "the API key is malformed"),
+    ({}, 7, "the API key is malformed"),
+]
+
+
+@pytest.mark.parametrize(("options", "key", "told"), REFUSED)
+def test_a_key_that_cannot_be_used_is_refused(
+    surface: str, options: dict[str, Any], key: Any, told: str
+) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
+    given = {"api_key": KEY, "base_url": BASE_URL, "transport": transport, **options}
+    client = make_client(surface, **given)
+    with pytest.raises(ConfigurationError) as caught:
+        client.with_options(api_key=key)
+    assert told in str(caught.value)
+    assert "CANARY" not in f"{caught.value!r} {vars(caught.value)}"
+    assert (caught.value.effect, transport.requests) == ("none", [])
+
+
+async def test_a_function_that_gives_a_key_of_the_other_environment_is_refused_before_anything_is_sent(
+    connect: Connect,
+) -> None:
+    played = play(connect, EMPTY_PAGE)
+    keys = iter([OTHER, LIVE])
+    merchant = played.client.with_options(api_key=lambda: next(keys))
+    await merchant.payouts.list()
+    with pytest.raises(ConfigurationError, match="the key is a live key"):
+        await merchant.payouts.list()
+    assert len(played.transport.requests) == 1
+
+
+async def test_a_function_of_a_client_is_asked_for_its_environment_once(connect: Connect) -> None:
+    asked: list[str] = []
+
+    def give() -> str:
+        asked.append(KEY)
+        return KEY
+
+    client = play(connect, EMPTY_PAGE, api_key=give).client
+    for _ in range(3):
+        client.with_options(api_key=OTHER).with_options(api_key=OTHER)
+    known = play(connect, EMPTY_PAGE, api_key=give, environment="sandbox").client
+    known.with_options(api_key=OTHER)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("insecure", [True, False])
+def test_a_certificate_that_is_not_verified_is_the_clients_own_decision(surface: str, insecure: bool) -> None:
+    options = {**LIVE_CLIENT, "ssl_context": CARELESS, "insecure": True}
+    client = make_client(surface, **options)
+    assert repr(client.with_options(api_key=f"{LIVE}2")) == repr(client)
+    unknown = make_client(surface, **{**options, "api_key": lambda: LIVE, "insecure": insecure})
+    if insecure:
+        unknown.with_options(api_key=f"{LIVE}2")
+    else:
+        with pytest.raises(ConfigurationError, match="verifies no certificate"):
+            unknown.with_options(api_key=f"{LIVE}2")
+
+
+@pytest.mark.parametrize("wrap", [lambda it: it, JumpingRuntime().wrap, SkippingRuntime(Sandbox()).wrap])
+def test_a_transport_that_cannot_be_shared_is_refused(surface: str, wrap: Callable[[Any], Any]) -> None:
+    client = make_client(surface, KEY, base_url=BASE_URL, transport=wrap(SilentTransport()))
+    with pytest.raises(ConfigurationError, match="no method share: give it that method"):
+        client.with_options(api_key=OTHER)
+    assert repr(client.with_options(timeout=1.0)) == repr(client)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+async def test_connections_close_with_the_last_client_that_uses_them(
+    order: tuple[int, ...], connect: Connect, sandbox: Sandbox, lines: Lines
+) -> None:
+    client = connect(sandbox)
+    merchant = client.with_options(api_key=sandbox.new_key())
+    clients = [client, merchant, merchant.with_options(api_key=sandbox.new_key())]
+    for _ in range(2):
+        lines.clear()
+        for each in clients:
+            await each.payouts.list()
+        for number, index in enumerate(order):
+            await clients[index].aclose()
+            for left in order[number + 1 :]:
+                await clients[left].payouts.list()
+        assert connections(lines) == 1
+        await ended(lines)
+
+
+async def test_closing_one_ends_its_own_calls_alone(connect: Connect, server: RawServer) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    client = connect(base_url=server.url("/v1"))
+    merchant = client.with_options(api_key=OTHER)
+    calls = []
+    for each in (client, merchant):
+        calls.append(asyncio.ensure_future(create(each, "payouts")))
+        assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
+    for each, call, others in ((client, calls[0], calls[1:]), (merchant, calls[1], [])):
+        await each.aclose()
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call
+        assert [(tried.reason, tried.verdict) for tried in caught.value.attempts] == [("closed", "in_doubt")]
+        await merchant.request("GET", "/other")
+        assert not [other for other in others if other.done()]
+    assert len(server.requests) == 4
+    await merchant.aclose()
+
+
+async def test_clients_that_are_made_for_one_call_and_dropped_use_one_connection(
+    connect: Connect, sandbox: Sandbox, lines: Lines
+) -> None:
+    client = connect(sandbox)
+    for _ in range(5):
+        await client.with_options(api_key=sandbox.new_key()).payouts.list()
+        gc.collect()
+    assert (len(lines), connections(lines)) == (5, 1)
+    await client.aclose()  # though it made no call itself
+    await ended(lines)
+
+
+async def test_a_client_that_is_left_of_several_keeps_the_connections(
+    surface: str, sandbox: Sandbox, lines: Lines
+) -> None:
+    client = make_client(surface, sandbox.api_key, base_url=sandbox.base_url)
+    merchant = client.with_options(api_key=sandbox.new_key())
+    await client.payouts.list()
+    await merchant.payouts.list()
+    del client
+    gc.collect()
+    await merchant.payouts.list()
+    assert connections(lines) == 1
+    await merchant.aclose()
+    await ended(lines)
+
+
+async def test_a_client_derived_of_a_closed_one_opens_connections(
+    connect: Connect, sandbox: Sandbox, lines: Lines
+) -> None:
+    client = connect(sandbox)
+    await client.payouts.list()
+    await client.aclose()
+    async with client.with_options(api_key=sandbox.new_key()) as merchant:
+        await merchant.payouts.list()
+    assert connections(lines) == 2
+    await ended(lines)
+
+
+async def test_a_receiver_looks_up_with_the_key_of_its_client(
+    connect: Connect, sandbox: Sandbox, lines: Lines
+) -> None:
+    key, handler = sandbox.new_key(), Handler()
+    merchant = connect(sandbox).with_options(api_key=key)
+    receiver = make_receiver(merchant, on_payout=handler)
+    await create(merchant, "payouts", reference="r-1", webhook_url=receiver.url_for_payout("r-1"))
+    sandbox.advance(60)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert handler.ends == [("r-1", True)]
+    assert set(authorizations(lines)) == {f"Bearer {key}"}
