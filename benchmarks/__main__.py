@@ -20,7 +20,10 @@ from benchmarks.machine import load, machine, told
 from benchmarks.peers import MISSING, Peers
 from benchmarks.results import Reached
 
-SUITES = ("call_cost", "blocking", "decode", "limiter", "start", "memory", "growth", "bulk", "sandbox")
+SUITES = (
+    *("call_cost", "blocking", "decode", "limiter", "start", "memory", "keys", "growth"),
+    *("bulk", "sandbox"),
+)
 PROFILES = results.HERE / "profiles"
 
 
