@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -137,6 +138,12 @@ async def test_waits_of_two_keys_read_their_own_lists(connect: Connect) -> None:
     await asyncio.gather(*(each.payouts.wait("po_1") for each in (played.client, merchant)))
     keys = {str(request.headers["Authorization"]) for request in played.transport.requests}
     assert keys == {f"Bearer {KEY}", f"Bearer {OTHER}"}
+
+
+def test_it_has_no_pickle_as_any_client(surface: str) -> None:
+    merchant = make_client(surface, KEY, base_url=BASE_URL).with_options(api_key=OTHER)
+    with pytest.raises(TypeError, match="has no pickle"):
+        pickle.dumps(getattr(merchant, "_blocking", merchant))
 
 
 async def test_a_request_that_was_prepared_for_one_key_is_not_sent_with_another(connect: Connect) -> None:

@@ -351,8 +351,9 @@ async def test_nothing_of_a_client_shows_its_key(connect: Connect) -> None:
         client = connect(transport=ScriptedTransport(answer(200, {"data": [RECORD]})), api_key=key)
         await client.payouts.list()
         prepared = client.payouts.prepare(**ARGUMENTS)
-        sibling = client.with_options(timeout=1.0)
-        for value in (client, sibling, client.payouts, prepared, client.limits_snapshot()):
+        sibling, merchant = client.with_options(timeout=1.0), client.with_options(api_key=key)
+        await merchant.payouts.list()
+        for value in (client, sibling, merchant, client.payouts, prepared, client.limits_snapshot()):
             assert NEEDLE not in shown_by(value)
         assert NEEDLE not in pickled(prepared) + prepared.to_json()
         assert CANARY_ACCOUNT not in shown_by(client) + repr(prepared) + repr([prepared])

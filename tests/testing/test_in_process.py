@@ -69,3 +69,13 @@ async def test_an_answer_past_the_timeout_leaves_a_write_in_doubt(
     with pytest.raises(OutcomeUnknown) as caught:
         await client_of(connect, world, max_retries=0).payouts.create(**PAYOUT)
     assert isinstance(caught.value.__cause__, APITimeoutError)
+
+
+async def test_clients_of_other_keys_are_tenants_of_their_own(
+    connect: Callable[..., Any], world: tuple[Sandbox, JumpingRuntime]
+) -> None:
+    client = client_of(connect, world)
+    merchant = client.with_options(api_key=world[0].new_key())
+    await merchant.payouts.create(**PAYOUT, reference="r-1")
+    assert await client.payouts.find("r-1") is None
+    assert (await merchant.payouts.find("r-1")).reference == "r-1"

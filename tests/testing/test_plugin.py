@@ -83,6 +83,22 @@ def test_awaited(sandbox, payments_client):
     pytester.runpytest_inprocess(*OWN).assert_outcomes(passed=2)
 
 
+def test_clients_of_other_keys_share_the_clock_of_the_test(run: Run) -> None:
+    run(
+        """
+def test_blocking(sandbox, sync_payments_client):
+    merchant = sync_payments_client.with_options(api_key=sandbox.new_key())
+    assert merchant.payouts.wait(merchant.payouts.create(**PAYOUT, reference="a")).is_successful
+    assert len(sandbox.books.payouts()) == 1
+
+async def test_awaited(sandbox, payments_client):
+    merchant = payments_client.with_options(api_key=sandbox.new_key())
+    assert (await merchant.payouts.wait(await merchant.payouts.create(**PAYOUT, reference="a"))).is_successful
+""",
+        mode="auto",
+    ).assert_outcomes(passed=2)
+
+
 def test_each_test_has_a_tenant_of_its_own_on_one_service(run: Run) -> None:
     run(
         """

@@ -84,6 +84,8 @@ async def asynchronous() -> None:
         assert_type(await client.send(stored), Any)
         assert_type(await client.send(PreparedRequest[Checkout].from_json("{}")), Checkout)
         assert_type(client.with_options(timeout=5), AsyncPayments)
+        assert_type(client.with_options(api_key=lambda: "sk_sandbox_y"), AsyncPayments)
+        client.with_options(api_key=None)  # type: ignore[arg-type] # a missing key keeps no other
         assert_type(client.limits_snapshot()["write"], LimitSnapshot)
         await client.payouts.create(currency="XOF")  # type: ignore[call-arg] # amount and others are required
         await client.payouts.create(amount=1.5, currency="X", method="m", instrument={})  # type: ignore[arg-type] # a float is no money
@@ -104,6 +106,7 @@ def blocking() -> None:
         assert_type(client.checkouts.retrieve("cs_1"), Checkout)
         assert_type(client.request("GET", "/payouts/po_1", result=Payout), Payout)
         assert_type(client.with_options(max_retries=0), Payments)
+        assert_type(client.with_options(api_key="sk_sandbox_y"), Payments)
         prepared = client.checkouts.prepare(amount=5, currency="XOF")
         assert_type(client.send(prepared), Checkout)
         assert_type(client.resolve(prepared), Checkout)
