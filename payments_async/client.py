@@ -216,7 +216,7 @@ class AsyncPayments:
 
         With `api_key`, make one for another project, such as a merchant of a platform. It shares connections
         and TLS, and nothing else: limits, retry budget, used idempotency keys and waits are those of the new
-        key. Each is closed for itself, and the connections close with the last one that uses them.
+        key. Each is closed for itself; the connections close with the last that is open.
 
         Args:
             api_key: the other project's secret key, of the same environment, or a callable that gives it.

@@ -90,55 +90,61 @@ class LoopThread:
 class _Lease:
     """The lease on the queue of a client, or of clients that share connections.
 
-    A client uses it from its first call until it is closed or collected. When one is closed that no other
-    uses, the lease ends; also, and connections close, when all are collected. A later call begins it anew.
+    It begins with the first call. When a client is closed and no other is open, it ends; also, and
+    connections close, when all are collected. A client is open until it is closed, and again with its next
+    call.
     """
 
-    __slots__ = ("__weakref__", "_close", "_closing", "_finalizer", "_loop_thread", "queue", "users")
+    __slots__ = ("__weakref__", "_close", "_closing", "_finalizer", "_loop_thread", "opened", "queue")
 
     def __init__(self, close: Close) -> None:
         self._close = close
         self._closing = 0
         """Number of clients that close at this moment."""
         self.queue: CallQueue | None = None
-        self.users: WeakSet[Bridge] = WeakSet()
+        self.opened: WeakSet[Bridge] = WeakSet()
 
     def join(self, bridge: Bridge) -> CallQueue:
-        """Use the lease, which begins if it has not. Call it under the lock."""
+        """Begin the lease, unless it has begun. Call it under the lock."""
         if self.queue is None or self.queue.closed:
             self.queue, self._loop_thread, self._closing = _loop_thread.lease(), _loop_thread, 0
-            self.users.clear()  # a forked child's copies of them
             self._finalizer = finalize(self, _collected, _loop_thread, self.queue, self._close)
             self._finalizer.atexit = False  # LoopThread.end closes what is left
             _loop_thread.leases.add(self)
-        self.users.add(bridge)
+        self.opened.add(bridge)
         return self.queue
 
     def leave(self, bridge: Bridge) -> CallQueue | None:
-        """Stop using the lease. Call it under the lock.
+        """Begin to close a client. Call it under the lock.
 
-        Returns the queue for the client's last call, to be followed by `end_if_unused`; None if the lease has
-        ended, or is a parent process's.
+        Returns the queue for the client's last call, to be followed by `end_if_unused`; None if there is no
+        lease, or it is a parent process's.
         """
-        self.users.discard(bridge)
+        self.opened.discard(bridge)
         if self.queue is None or self.queue.closed:
             return None
         self._closing += 1
         return self.queue
 
     def end_if_unused(self) -> None:
-        """End the lease after a client's last call, unless others use it."""
+        """End the lease after a client's last call, unless others are open."""
         with _loop_thread.lock:
             self._closing -= 1
-            if self._closing or self.users:
+            if self._closing or self.opened:
                 return
             self.queue = None
         self._finalizer.detach()
         self._loop_thread.give_back()
 
     def bridges(self) -> list[Bridge]:
-        """Those that use it, and one more that closes it if all of them were collected."""
-        return [*self.users, Bridge(self._close, self)]
+        """Those that are open, and one more that ends the lease if all of them were collected."""
+        return [*self.opened, self.bridge(self._close)]
+
+    def bridge(self, close: Close) -> Bridge:
+        """Make a bridge on this lease."""
+        other = Bridge(close)
+        other._lease = self
+        return other
 
 
 class Bridge:
@@ -149,14 +155,18 @@ class Bridge:
 
     __slots__ = ("__weakref__", "_close", "_joined", "_lease")
 
-    def __init__(self, close: Close, lease: _Lease | None = None) -> None:
+    def __init__(self, close: Close) -> None:
         self._close = close
-        self._lease = lease or _Lease(close)
         self._joined: CallQueue | None = None
+        self._lease = _Lease(close)
+        self._lease.opened.add(self)
 
     def share(self, close: Close) -> Bridge:
         """Make a bridge for a client that shares this one's connections."""
-        return Bridge(close, self._lease)
+        other = self._lease.bridge(close)
+        with _loop_thread.lock:
+            self._lease.opened.add(other)
+        return other
 
     def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a coroutine function on the loop, in the caller's context, and return what it returns.
@@ -196,7 +206,7 @@ class Bridge:
                 queue.post_unwaited(BlockingCall(items.aclose, (), {}))
 
     def close(self) -> None:
-        """Close the client, and end its lease if no other uses it; a later call takes a new one.
+        """Close the client, and end its lease if no other on it is open; a later call takes a new one.
 
         The last client to close waits for the calls that other threads have under way.
 

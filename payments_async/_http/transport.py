@@ -8,9 +8,9 @@ that stays suspended in the loop closes them when the loop shuts its generators 
 so that a forgotten `aclose()` costs no warning. A loop that was closed otherwise is dropped when the next one
 opens.
 
-Sharing: transports made by `share` use the same connections, each from its first request on a loop until it
-is closed or dropped. When one is closed and no other uses them, the connections close; also when all are
-dropped. A connection has no state of a secret key: each request's head has its own, and no cookies are kept.
+Sharing: transports made by `share` use the same connections. When one is closed and no other is open, the
+connections close; also when all are dropped. One is open until it is closed, and again with its next request.
+A connection has no state of a secret key: each request's head has its own, and no cookies are kept.
 
 Fork: the child neither uses nor closes the parent's sockets. Closing them would also remove them from the
 selector, which both processes share.
@@ -80,6 +80,7 @@ class LoopConnections:
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
         self.users: WeakSet[AiohttpTransport] = WeakSet()
+        """Those that sent requests since they were last closed on this loop."""
 
     async def _keep(self) -> AsyncGenerator[None, None]:
         """Wait, suspended, until the ending loop closes its generators; then close the connections."""
@@ -114,10 +115,12 @@ a cycle, its session would be finalized, with a warning, before it could be clos
 class SharedConnections:
     """The connections of each event loop, for all transports that share them."""
 
-    __slots__ = ("__weakref__", "loops")
+    __slots__ = ("__weakref__", "loops", "unclosed")
 
     def __init__(self) -> None:
         self.loops: dict[AbstractEventLoop, LoopConnections] = {}
+        self.unclosed: WeakSet[AiohttpTransport] = WeakSet()
+        """Those that were never closed."""
         finalize(self, _close_dropped, self.loops).atexit = False
 
 
@@ -164,16 +167,19 @@ class AiohttpTransport:
         self._runtime = runtime
         self._max_body = max_body
         self._shared = SharedConnections()
-        self._loops: dict[AbstractEventLoop, LoopConnections] = {}
-        """The connections that this transport uses."""
-        _TRANSPORTS.add(self)
+        self._begin()
 
     def share(self) -> AiohttpTransport:
         """Make a transport that uses the same connections and is closed for itself."""
         other = copy(self)
-        other._loops = {}
-        _TRANSPORTS.add(other)
+        other._begin()
         return other
+
+    def _begin(self) -> None:
+        self._loops: dict[AbstractEventLoop, LoopConnections] = {}
+        """The connections that this transport uses."""
+        self._shared.unclosed.add(self)
+        _TRANSPORTS.add(self)
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Send a request. Redirects are not followed, informational answers are skipped.
@@ -231,16 +237,17 @@ class AiohttpTransport:
             del outcome  # an exception in its own traceback's frame would keep both alive
 
     async def aclose(self) -> None:
-        """Close every connection of the running loop, unless another transport uses them.
+        """Close every connection of the running loop, unless another transport that shares them is open.
 
         Attempts under way fail, later ones reopen.
         """
+        self._shared.unclosed.discard(self)
         loop = _get_running_loop()  # None under trio: nothing is open there
         if loop is None or (opened := self._shared.loops.get(loop)) is None:
             return
         self._loops.pop(loop, None)
         opened.users.discard(self)
-        if opened.users:
+        if opened.users or self._shared.unclosed:
             opened.deadlines.close(self)
         else:
             del self._shared.loops[loop]

@@ -272,12 +272,17 @@ async def test_closing_one_ends_its_own_calls_alone(connect: Connect, server: Ra
     await merchant.aclose()
 
 
-async def test_clients_that_are_made_for_one_call_and_dropped_use_one_connection(
-    connect: Connect, sandbox: Sandbox, lines: Lines
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "dropped"])
+async def test_clients_that_are_made_for_one_call_use_one_connection(
+    is_closed: bool, connect: Connect, sandbox: Sandbox, lines: Lines
 ) -> None:
     client = connect(sandbox)
     for _ in range(5):
-        await client.with_options(api_key=sandbox.new_key()).payouts.list()
+        merchant = client.with_options(api_key=sandbox.new_key())
+        await merchant.payouts.list()
+        if is_closed:
+            await merchant.aclose()
+        del merchant
         gc.collect()
     assert (len(lines), connections(lines)) == (5, 1)
     await client.aclose()  # though it made no call itself
