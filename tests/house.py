@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 72_450,
-    "test lines": 95_000,
+    "shipped lines": 72_650,
+    "test lines": 95_050,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
@@ -42,7 +42,7 @@ BUDGETS: Final[Mapping[str, int]] = {
     "circles of folders": 0,
     "percent of test files with private imports": 62,
     "create over a socket: files": 26,
-    "create over a socket: moves between folders": 17,
+    "create over a socket: moves between folders": 18,
     "webhook delivery with its look-up: files": 27,
     "webhook delivery with its look-up: moves between folders": 18,
     "row run on SQLite: files": 80,
@@ -56,6 +56,7 @@ The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
     "shipped lines": "from 67,100: steps, engines, the life of a batch, unknown fields, calls, many keys",
     "test lines": "from 90,600: engines' conformance suite; the life of a batch; one key a call, many keys",
+    "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
     "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+import attrs
+
 from .._http.addresses import is_address, is_host
 from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError

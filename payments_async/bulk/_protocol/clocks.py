@@ -16,7 +16,6 @@ from ..._request.key_age import at_least, passed, went_back
 INTENT_LIFETIME: Final = 300.0
 """Seconds after its intent in which a row's requests leave; later ones need a new intent."""
 _DAY: Final = 86_400.0
-_range: Final = maker(ElapsedRange)
 
 
 @attrs.frozen
@@ -26,6 +25,9 @@ class ElapsedRange:
     at_least: float
     at_most: float
     """Infinite when a clock went back."""
+
+
+_range: Final = maker(ElapsedRange)
 
 
 def age(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> ElapsedRange:
