@@ -74,6 +74,33 @@ def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tup
     return parameters, lines
 
 
+class _Made(property):
+    """A slot's property, with the slot."""
+
+    slot: Any
+
+
+def made_when_asked(cls: Any, name: str, make: Callable[[Any], Any]) -> Callable[[Any, Any], None]:
+    """Lets a slot hold what its value is made of, until somebody asks for it. Returns what fills the slot.
+
+    A property takes the slot's name; the writable subclass has the slot itself. `make` returns what is made
+    already unchanged.
+    """
+    slot = vars(cls)[name]
+    get, fill = slot.__get__, slot.__set__
+
+    def value(owner: Any) -> Any:
+        held = get(owner)
+        if (made := make(held)) is not held:
+            fill(owner, made)
+        return made
+
+    kept = _Made(value, fill)
+    kept.slot = slot
+    setattr(cls, name, kept)
+    return fill  # type: ignore[no-any-return] # a slot's own
+
+
 def _writable(cls: Any) -> Any:
     """Makes a subclass with the same slots, assigned directly. Its objects can change to the frozen class.
 
@@ -82,7 +109,9 @@ def _writable(cls: Any) -> Any:
     constructor takes and sets nothing. Both classes have the same layout, so Python lets an object change
     class.
     """
+    pairs = [pair for base in cls.__mro__ for pair in vars(base).items()]
     body = {
+        **{name: kept.slot for name, kept in pairs if type(kept) is _Made},
         "__slots__": (),
         "__init__": object.__init__,
         "__setattr__": object.__setattr__,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from .._attrs import named, writable
+from .._attrs import made_when_asked, named, writable
 from ..models import ExchangeRate, Record
 from .hooks import NUMBERS, Hook, fields_of, is_record, number, shown_in_all
 
@@ -215,25 +215,16 @@ def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
 
 @cache
 def _defer_nested(cls: Any) -> None:
-    """Let the slots of nested records hold WireStructs, of which a record is made when it is asked for.
-
-    A property takes the slot's name. The writable subclass has the slot itself.
-    """
+    """Let the slots of nested records hold WireStructs, of which a record is made when it is asked for."""
     for name in [name for name, hint in _fields(cls).items() if is_record(hint) and name != _AT_ONCE]:
         owner = next(base for base in cls.__mro__ if name in vars(base))
-        found = vars(owner)[name]
-        if not isinstance(found, property):
-            setattr(owner, name, property(_getter(found), found.__set__))
-        setattr(writable(cls), name, vars(owner)[name].fset.__self__)
+        if not isinstance(vars(owner)[name], property):
+            made_when_asked(owner, name, _record_of)
+        setattr(writable(cls), name, vars(owner)[name].slot)
 
 
-def _getter(slot: Any) -> Callable[[Any], Any]:
-    get, put, struct_type = slot.__get__, slot.__set__, type(WireStruct)
+def _record_of(held: Any) -> Any:
+    return held.to_record() if type(type(held)) is _STRUCT_TYPE else held
 
-    def nested(record: Any) -> Any:
-        value = get(record)
-        if type(type(value)) is struct_type:
-            put(record, value := value.to_record())
-        return value
 
-    return nested
+_STRUCT_TYPE: Final = type(WireStruct)

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import attrs
 
 from .. import _assumptions, models
-from .._attrs import maker
 from ..errors import (
     APIConnectionError,
     APIStatusError,
@@ -25,8 +24,9 @@ from ..errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from ..models import Attempt, Record, ResponseInfo
-from ..models._response import Verdict
+from ..models import Attempt, Record
+from ..models._record import attach
+from ..models._response import Verdict, answer_of, attempts_of
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from .auth import SecretKey
@@ -47,10 +47,6 @@ _STEPS: Mapping[str, str] = {
     "unexpected": "correct what raised it: a program that replaces a part of aiohttp, or this package",
 }
 """Advice for each kind of failure."""
-
-
-_attempt = maker(Attempt)
-_info = maker(ResponseInfo)
 
 
 class AttemptResult:
@@ -92,10 +88,10 @@ class Call:
     """One call: what it sends, the caller's options, and its attempts so far."""
 
     __slots__ = (
-        *("_first", "_prepared", "attempts", "body", "clock", "deadline", "doubtful", "ends", "headers"),
+        *("_first", "_prepared", "body", "clock", "deadline", "doubtful", "ends", "headers"),
         *("idempotency_key", "key", "max_retries", "may_send", "number", "operation", "path"),
         *("priority", "record", "request", "resumed", "retries", "sent_before", "started", "store_outage"),
-        *("store_waited", "timeout"),
+        *("store_waited", "timeout", "tries"),
     )
 
     def __init__(
@@ -135,7 +131,8 @@ class Call:
         self.clock: Callable[[], Timestamps] | None = None
         self.number = 0
         """The call's number in its events; 0 while nothing takes them."""
-        self.attempts: list[Attempt] = []
+        self.tries: list[tuple[Any, ...]] = []
+        """The attempts so far: for each, the values of an `Attempt`."""
         self.retries = 0
         self.doubtful: int = 0
         self._first: AttemptResult | None = None
@@ -164,6 +161,11 @@ class Call:
             """The call's deadline on the monotonic clock."""
 
     @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The attempts so far."""
+        return attempts_of(self.tries)
+
+    @property
     def prepared(self) -> PreparedRequest | None:
         """The request of a write, which another process could send; made when asked for."""
         if isinstance(self._prepared, tuple):
@@ -188,16 +190,15 @@ class Call:
 
     def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
         """Note the end of an attempt."""
-        attempts, verdict, waited = self.attempts, result.verdict, sent_at - self.resumed
-        number, took = len(attempts) + 1, ended - sent_at
-        attempts.append(_attempt(number, verdict, result.reason, result.status, waited, took))
+        tries, verdict, waited = self.tries, result.verdict, sent_at - self.resumed
+        tries.append((len(tries) + 1, verdict, result.reason, result.status, waited, ended - sent_at))
         self.resumed = ended
         if verdict == "in_doubt":
             self.doubtful += 1
 
     def date(self, result: AttemptResult) -> None:
         """Note an answer for its date, if it is the one to the request's first attempt."""
-        if len(self.attempts) == 1 and not self.sent_before:
+        if len(self.tries) == 1 and not self.sent_before:
             self._first = result
 
     @property
@@ -215,19 +216,17 @@ class Call:
     def delivery(self, result: AttemptResult) -> Any:
         """The last attempt's record, with its answer attached."""
         assert result.status is not None
-        attempts, value = tuple(self.attempts), result.value
-        info = _info(
-            result.status, result.headers, attempts, self.idempotency_key, result.message, result.body
-        )
+        value, key = result.value, self.idempotency_key
+        facts = (result.status, result.headers, self.tries, key, result.message, result.body)
         if isinstance(value, Record):
-            object.__setattr__(value, "_response", info)
+            attach(value, facts)
         elif isinstance(value, models.Page):
-            object.__setattr__(value, "response", info)
+            object.__setattr__(value, "response", answer_of(facts))
         return value
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
         """Make the error of the whole call from the last attempt's."""
-        last = self.attempts[-1].verdict if self.attempts else "not_sent"
+        last = self.tries[-1][1] if self.tries else "not_sent"
         alone = last == "in_doubt" and self.doubtful == 1
         if not self.unknown or last == "executed" or (alone and _says_so(error)):
             if isinstance(error, APIConnectionError):
@@ -290,7 +289,7 @@ class Call:
         if isinstance(error, DuplicateReference | ResponseMismatch) and self.operation.creates:
             error.prepared = self.prepared
         error.operation = self.operation.name
-        error.attempts = tuple(self.attempts)
+        error.attempts = self.attempts
         error.idempotency_key = self.idempotency_key
         return error
 

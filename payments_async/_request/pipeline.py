@@ -70,7 +70,7 @@ class Pipeline:
         key, operation = call.key, call.operation
         try:
             while True:
-                if key is None or call.attempts:
+                if key is None or call.tries:
                     key = self._key(call, key)
                 state = self.keys.of(key)
                 started = runtime.monotonic()

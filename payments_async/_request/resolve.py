@@ -192,7 +192,7 @@ class OutcomeResolver:
             return cause
         call = prepare.writing(prepared, {}, operation=operations.by_name(prepared.operation))
         call.begin(0.0, None, self._pipeline.moment)
-        call.attempts += cause.attempts if cause is not None else ()
+        call.tries += map(attrs.astuple, cause.attempts if cause is not None else ())
         return call.outcome_unknown(cause)
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from .._attrs import ValueMixin
-from ._response import ResponseInfo
+from .._attrs import ValueMixin, made_when_asked
+from ._response import ResponseInfo, answer_of
 
 _WIDTH: Final = 160
 """Characters of a repr at most: two lines of 80."""
@@ -77,6 +77,10 @@ class Record(ValueMixin):
         The value of an exchange rate in its object form is text, as on the wire (Resources, Exchange rate).
         """
         return json_text(self)
+
+
+attach: Final = made_when_asked(Record, "_response", answer_of)
+"""Attach to a record what `answer_of` makes its response of."""
 
 
 def _fields(record: Record) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from itertools import starmap
+from typing import Any, Literal
 
 import attrs
 
-from .._attrs import ValueMixin
+from .._attrs import ValueMixin, maker
 from ._masking import body_without_keys, clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
@@ -92,6 +93,22 @@ class ResponseInfo:
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def answer_of(facts: Any) -> Any:
+    """Make a ResponseInfo of its parameters, in which each attempt is the parameters of one."""
+    if type(facts) is not tuple:
+        return facts
+    status, headers, attempts, *rest = facts
+    return ResponseInfo(status, headers, attempts_of(attempts), *rest)
+
+
+def attempts_of(tries: Iterable[tuple[Any, ...]]) -> tuple[Attempt, ...]:
+    """Make the attempts of their parameters."""
+    return tuple(starmap(_attempt, tries))
+
+
+_attempt = maker(Attempt)
 
 
 def is_replayed(headers: Mapping[str, str]) -> bool:

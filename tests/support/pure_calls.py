@@ -35,7 +35,7 @@ def read(operation: Operation[Any] = operations.PAYOUTS_SYNC, **ids: str) -> Cal
 def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Call:
     """The same call, begun anew."""
     fresh = copy(call)
-    fresh.attempts = []
+    fresh.tries = []
     fresh.begin(now, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
     return fresh
 
