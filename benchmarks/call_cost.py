@@ -26,17 +26,23 @@ OURS, BEFORE, UVLOOP, PLAIN, BARE = (
     "payments-sdk, fallback",
     "aiohttp by hand",
 )
+CALL, CALL_BARE = "payments-sdk, the call", "aiohttp by hand, the call"
+CALL_UVLOOP, CALL_BARE_UVLOOP = "payments-sdk, the call, uvloop", "aiohttp by hand, the call, uvloop"
 STRIPE, OPENAI = "stripe on aiohttp", "openai on aiohttp"
-CALLS = dict.fromkeys((OURS, BEFORE, UVLOOP, PLAIN, BARE), 4_000)
+CALLS = dict.fromkeys(
+    (OURS, BEFORE, UVLOOP, PLAIN, BARE, CALL, CALL_BARE, CALL_UVLOOP, CALL_BARE_UVLOOP), 4_000
+)
 """Calls of one round; a peer's, which take longer, are fewer."""
 PEER_CALLS = 1_000
-WAYS = {
-    OURS: ("arguments made for each call", 0.58),
-    BEFORE: ("arguments made before", None),
-    UVLOOP: ("ours on uvloop", 0.58),
-    PLAIN: ("on aiohttp's public parts only", 0.95),
+WAYS: dict[str, tuple[str, str, float | None]] = {
+    OURS: (BARE, "arguments made for each call", 0.58),
+    BEFORE: (BARE, "arguments made before", None),
+    UVLOOP: (BARE, "ours on uvloop", 0.58),
+    PLAIN: (BARE, "on aiohttp's public parts only", 0.95),
+    CALL: (CALL_BARE, "the call", None),
+    CALL_UVLOOP: (CALL_BARE_UVLOOP, "the call, both on uvloop", None),
 }
-"""How each of ours is described, and its target (P1)."""
+"""Against which of aiohttp's each of ours is measured, how it is described, and its target (P1)."""
 ROUNDS = 7
 CONTENDERS = "benchmarks.contenders"
 Rounds = list[dict[str, float]]
@@ -48,6 +54,7 @@ def contenders(peers: Peers) -> Iterator[dict[str, Worker]]:
     """A process for each, started and waiting."""
     with ExitStack() as stack:
         url = stack.enter_context(answering(PAYOUT_ANSWER))
+        call = stack.enter_context(answering(PAYOUT_ANSWER, headers=HEADERS))
         chat = stack.enter_context(answering(COMPLETION_ANSWER, "200 OK"))
         ours: dict[str, tuple[str, ...]] = {
             OURS: ("sdk_calls", url),
@@ -55,6 +62,10 @@ def contenders(peers: Peers) -> Iterator[dict[str, Worker]]:
             UVLOOP: ("sdk_calls", url, "each", "uvloop"),
             PLAIN: ("sdk_calls", url, "each", "asyncio", "session"),
             BARE: ("aiohttp_calls", url),
+            CALL: ("sdk_calls", call, "call"),
+            CALL_BARE: ("aiohttp_calls", call, "asyncio", "call"),
+            CALL_UVLOOP: ("sdk_calls", call, "call", "uvloop"),
+            CALL_BARE_UVLOOP: ("aiohttp_calls", call, "uvloop", "call"),
         }
         theirs: dict[str, tuple[str, ...]] = {
             STRIPE: ("stripe_calls", url),
@@ -92,10 +103,10 @@ def over(found: Rounds, ours: str, theirs: str) -> list[float]:
 
 def judged(found: Rounds, in_flight: int) -> Iterator[Figure]:
     """P1 and P2 of one number in flight."""
-    for name, (way, goal) in WAYS.items():
+    for name, (hand, way, goal) in WAYS.items():
         what = f"CPU of payouts.create over aiohttp by hand, {in_flight} in flight, {way}"
         target = "P1" if goal else None
-        yield Figure.of(over(found, name, BARE), what, target=target, at_most=goal)
+        yield Figure.of(over(found, name, hand), what, target=target, at_most=goal)
     for name, most in ((STRIPE, 0.30), (OPENAI, 0.20)):
         if name in found[0]:
             what = f"CPU of payouts.create over {name}, {in_flight} in flight"
@@ -116,6 +127,7 @@ COUNTED: dict[str, tuple[str, str, Any]] = {
     "before": ("each", "arguments made before", None),
     "call": ("call", "the call, arguments made for each call", {1: 0.53, 64: 0.50}),
     "call_before": ("call", "the call, arguments made before", {64: 0.45}),
+    "call_uvloop": ("call_uvloop", "the call, both on uvloop", 0.51),
     "refused": ("refused", "the call, refused with a 422", 1.1),
 }
 """What is counted in instructions: against which of aiohttp's, how it is described, and its target."""

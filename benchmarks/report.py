@@ -26,23 +26,23 @@ PART = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 HIGHLIGHTS = (
     (
         "call_cost",
-        "CPU of payouts.create over aiohttp by hand, 64 in flight, arguments made for each call",
-        "CPU of `payouts.create`, arguments built for each call (plain aiohttp = 1)",
+        "CPU of payouts.create over aiohttp by hand, 64 in flight, the call",
+        "CPU of `payouts.create` with a customer and metadata, all built for each call (plain aiohttp = 1)",
     ),
     (
         "call_cost",
-        "CPU of payouts.create over aiohttp by hand, 64 in flight, arguments made before",
-        "… arguments built beforehand",
+        "CPU of payouts.create over aiohttp by hand, 64 in flight, the call, both on uvloop",
+        "… on uvloop, both",
     ),
     (
         "call_cost",
-        "instructions of payouts.create over aiohttp by hand, 64 in flight, arguments made for",
-        "… instructions executed, arguments built for each call",
+        "instructions of payouts.create over aiohttp by hand, 64 in flight, the call, arguments made for",
+        "… instructions executed",
     ),
     (
         "call_cost",
-        "instructions of payouts.create over aiohttp by hand, 64 in flight, arguments made before",
-        "… instructions executed, arguments built beforehand",
+        "instructions of payouts.create over aiohttp by hand, 64 in flight, the call, refused",
+        "… instructions of a refusal, a 422",
     ),
     (
         "call_cost",

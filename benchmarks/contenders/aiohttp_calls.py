@@ -43,15 +43,15 @@ async def opened(base_url: str, made: str = "each") -> AsyncIterator[Call]:
         yield refused if made == "refused" else call
 
 
-async def calls(base_url: str, times: int, in_flight: int) -> dict[str, Any]:
+async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[str, Any]:
     """One round."""
-    async with opened(base_url) as call:
+    async with opened(base_url, made) as call:
         return await spent(call, times, in_flight)
 
 
-def main(base_url: str, loop: str = "asyncio") -> None:
+def main(base_url: str, loop: str = "asyncio", made: str = "each") -> None:
     """Serve rounds."""
-    serve(lambda times, in_flight: on_loop(loop, calls(base_url, times, in_flight)))
+    serve(lambda times, in_flight: on_loop(loop, calls(base_url, made, times, in_flight)))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+
+import uvloop
 
 from benchmarks.contenders import aiohttp_calls, sdk_calls
 from benchmarks.contenders.rounds import Call
@@ -33,10 +36,16 @@ async def together(call: Call, each: int, in_flight: int) -> None:
     await asyncio.gather(*(work() for _ in range(in_flight)))
 
 
-def count(counter: Counter, name: str, opening: AbstractAsyncContextManager[Call], in_flight: int) -> None:
+def count(
+    counter: Counter,
+    name: str,
+    opening: AbstractAsyncContextManager[Call],
+    in_flight: int,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> None:
     """Have one contender counted, for `benchmarks.counting.counts`."""
     each = max(COUNTED, LEAST // in_flight)
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         call = runner.run(opening.__aenter__())
         runner.run(together(call, max(WARM, 60 // in_flight), in_flight))
         gc.collect()
@@ -57,6 +66,8 @@ def main(base_url: str, call_url: str, refused_url: str) -> None:
             count(counter, made.replace(" ", "_"), sdk_calls.opened(url, made), in_flight)
         for made in ("each", "call", "refused"):
             count(counter, f"{made}_aiohttp", aiohttp_calls.opened(urls[made], made), in_flight)
+        for name, module in (("call_uvloop", sdk_calls), ("call_uvloop_aiohttp", aiohttp_calls)):
+            count(counter, name, module.opened(call_url, "call"), in_flight, uvloop.new_event_loop)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from payments_async.errors import (
     RateLimitedError,
 )
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._http import server as _server
+from payments_async.sandbox._http.server import Server
 from payments_async.testing import SkippingRuntime
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create
@@ -36,17 +36,17 @@ OTHER, LIVE = "sk_sandbox_CANARY0123456789other", "sk_live_CANARY0123456789live"
 Lines = list[tuple[Any, dict[str, str]]]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)  # before a sandbox is served
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """The connection and the headers of each request to a sandbox."""
     seen: Lines = []
-    send = _server.send
+    handle = Server._handle
 
-    async def note(line: Any, answer: Any) -> Any:
+    async def note(server: Server, line: Any, request: Any) -> Any:
         seen.append((line.protocol, {name.lower(): value for name, value in line.headers.items()}))
-        return await send(line, answer)
+        return await handle(server, line, request)
 
-    monkeypatch.setattr(_server, "send", note)
+    monkeypatch.setattr(Server, "_handle", note)
     return seen
 
 

@@ -143,7 +143,7 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
     await batch.load(items(4))
     await batch.run(wait_final=60.0)
     tenant = service._core.world.tenants[service.api_key]
-    places = {payout.description: payout for payout in tenant.payouts}
+    places = {json.loads(payout.body)["description"]: payout for payout in tenant.payouts}
     places["row 1"].currency = "XAF"
     places["row 2"].amount = Decimal("77")
     tenant.payouts.remove(places["row 3"])
