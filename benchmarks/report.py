@@ -53,7 +53,7 @@ HIGHLIGHTS = (
     (
         "blocking",
         "a second over requests.Session, 1 thread,",
-        "blocking calls a second, one thread (the library `requests` = 1; more is better)",
+        "blocking calls a second, one thread, uvloop (the library `requests` = 1; more is better)",
     ),
     ("blocking", "a second over requests.Session, 32 threads,", "… 32 threads"),
     (

@@ -18,7 +18,7 @@ from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
 from ._request.auth import SAME_KEY, hidden
-from ._request.idempotency import KeyMaker, UsedKeys
+from ._request.idempotency import KeyMaker
 from ._request.key_state import Keys, store_use
 from ._request.pipeline import Pipeline
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
@@ -52,7 +52,7 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings.base_url, settings.limits, store_use(settings, runtime))
-    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
+    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), session)
 
 
 def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
@@ -64,7 +64,6 @@ def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
         transport=shared(pipeline.transport),
         keys=pipeline.keys.of_another(settings, runtime),
         make_key=KeyMaker(runtime),
-        used_keys=UsedKeys(),
     )
 
 
@@ -212,11 +211,12 @@ class AsyncPayments:
     ) -> Self:
         """Make a client with other options on the same connections, limits and waits. None keeps an option.
 
-        Closing either client closes the connections of both.
+        Closing either closes both.
 
         With `api_key`, make one for another project, such as a merchant of a platform. It shares connections
-        and TLS, and nothing else: limits, retry budget, used idempotency keys and waits are those of the new
-        key. Each is closed for itself; the connections close with the last that is open.
+        and TLS, and nothing else: limits, retry budget and used idempotency keys are those of the new key.
+        Each is closed for itself; the connections close with the last that is open. A callable that has given
+        this client no key yet is asked for one, whose environment the new key must have.
 
         Args:
             api_key: the other project's secret key, of the same environment, or a callable that gives it.
@@ -419,9 +419,9 @@ class AsyncPayments:
         return self._pipeline.limits_snapshot()
 
     async def aclose(self) -> None:
-        """Close the connections. Attempts under way fail and are not retried.
+        """Close the connections, unless an open client of another key shares them.
 
-        The client opens new connections if it is used again.
+        Attempts under way fail and are not retried. The client opens new connections if it is used again.
         """
         self._pipeline.keys.close()
         await self._pipeline.transport.aclose()

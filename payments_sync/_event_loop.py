@@ -47,7 +47,8 @@ class LoopThread:
     """The portal of this process, its queue, and the leases on it."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        """Re-entrant: the garbage collector may have a client closed while its own thread holds the lock."""
         self.queue: CallQueue | None = None
         self.leases: WeakSet[_Lease] = WeakSet()
         self._portal: BlockingPortal | None = None
@@ -132,9 +133,9 @@ class _Lease:
             self._closing -= 1
             if self._closing or self.opened:
                 return
-            self.queue = None
-        self._finalizer.detach()
-        self._loop_thread.give_back()
+            self.queue, loop_thread = None, self._loop_thread
+            self._finalizer.detach()  # now: the next call makes a new one
+        loop_thread.give_back()
 
     def bridges(self) -> list[Bridge]:
         """Those that are open, and one more that ends the lease if all of them were collected."""

@@ -155,11 +155,12 @@ class Payments:
     ) -> Self:
         """Make a client with other options on the same connections, limits and waits. None keeps an option.
 
-        Closing either client closes the connections of both.
+        Closing either closes both.
 
         With `api_key`, make one for another project, such as a merchant of a platform. It shares connections
-        and TLS, and nothing else: limits, retry budget, used idempotency keys and waits are those of the new
-        key. Each is closed for itself; the connections close with the last that is open.
+        and TLS, and nothing else: limits, retry budget and used idempotency keys are those of the new key.
+        Each is closed for itself; the connections close with the last that is open. A callable that has given
+        this client no key yet is asked for one, whose environment the new key must have.
 
         Args:
             api_key: the other project's secret key, of the same environment, or a callable that gives it.
@@ -359,9 +360,9 @@ class Payments:
         return self._async.limits_snapshot()
 
     def close(self) -> None:
-        """Close the connections. Attempts under way fail and are not retried.
+        """Close the connections, unless an open client of another key shares them.
 
-        The client opens new connections if it is used again.
+        Attempts under way fail and are not retried. The client opens new connections if it is used again.
         """
         self._bridge.close()
 

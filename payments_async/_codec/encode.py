@@ -64,7 +64,7 @@ def checked_body(request: params.Params) -> bytes | None:
     try:
         body = (_FILLED.get(cls) or _compiled(cls))(request)
         return None if body is None else _write(body)
-    except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
+    except (ValueError, TypeError, RuntimeError, OverflowError):  # a lone surrogate is a ValueError
         return None
 
 
@@ -87,7 +87,7 @@ def _filling(cls: Any, name: str, scope: dict[str, Any], *, is_required: bool = 
     It may refuse a good request, and must never pass one that has a fault or a doubt.
     """
     fields = RULES[cls]
-    needed = REQUIRED.get(cls) or (next(iter(fields)) if is_required else "")
+    needed = REQUIRED.get(cls) or frozenset([next(iter(fields))] if is_required else [])
     scope[f"{name}_class"] = cls
     scope[f"{name}_body"] = msgspec.defstruct(
         f"{cls.__name__}Body", [(field, Any, None) for field in fields], bases=(RequestBody,)

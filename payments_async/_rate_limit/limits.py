@@ -79,7 +79,7 @@ class RateLimits(ValueMixin):
         wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
         return min(limit, wished)
 
-    def share(self, fraction: Fraction | float) -> RateLimits:
+    def share(self, fraction: Rational | float) -> RateLimits:
         """Multiply every limit by a fraction, rounded down, at least 1: for processes that share a key.
 
         `fraction` lies in (0, 1], else `ConfigurationError`; `RateLimits().share(1 / 8)` suits eight workers.

@@ -70,11 +70,11 @@ def last_key(source: KeySource) -> SecretKey | None:
     return source.last if isinstance(source, RotatingKey) else source()
 
 
-def read_key(text: object, environment: str | None = None) -> SecretKey:
+def read_key(text: object, environment: str | None = None, *, missing: str = NO_KEY) -> SecretKey:
     """Read a key. Raises ConfigurationError; no message holds any part of the key."""
     text = hidden(text)
     if not text:
-        raise ConfigurationError(NO_KEY)
+        raise ConfigurationError(missing)
     found = _environment_of(text)
     if found is None:
         raise ConfigurationError(
@@ -129,7 +129,10 @@ def key_source(
     if not callable(api_key):
         fixed = paired(read_key(api_key, environment), base_url, verified=verified)
         return lambda: fixed
-    return RotatingKey(lambda: paired(read_key(api_key(), environment), base_url, verified=verified))
+    missing = "no API key: the function given as api_key returned none"
+    return RotatingKey(
+        lambda: paired(read_key(api_key(), environment, missing=missing), base_url, verified=verified)
+    )
 
 
 def check_base_url(text: object) -> str:

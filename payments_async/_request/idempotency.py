@@ -81,15 +81,18 @@ class KeyUse:
 
 
 class UsedKeys:
-    """Remembers the first body of each key that callers gave, to refuse another body (gap R)."""
+    """Remembers the first body of each key that callers gave, to refuse another body (gap R).
 
-    def __init__(self, size: int = 10_000) -> None:
+    The keys are those of all clients of a process, each with its address and secret key.
+    """
+
+    def __init__(self, size: int = 50_000) -> None:
         self._size = size
-        self._seen: OrderedDict[str, KeyUse] = OrderedDict()
+        self._seen: OrderedDict[Hashable, KeyUse] = OrderedDict()
         self.url_makers: WeakSet[URLMaker] = WeakSet()
         """Those whose URLs for the same record are no difference."""
 
-    def first_use(self, key: str, body: bytes, now: float) -> KeyUse:
+    def first_use(self, key: Hashable, body: bytes, now: float) -> KeyUse:
         """The key's first use: this one where it is new, or free for another body after a day."""
         use = self._seen.get(key)
         if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..params import PreparedRequest
 from .call import Call
-from .idempotency import difference
+from .idempotency import UsedKeys, difference
 from .service_time import UnsentKeys
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
@@ -68,12 +68,13 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """The requests under way on one clock, and the times of those left in doubt."""
+    """The requests under way on one clock, the times of those left in doubt, and the keys of callers."""
 
     def __init__(self) -> None:
         self._requests: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self.unsent: UnsentKeys = UnsentKeys()
+        self.used: UsedKeys = UsedKeys()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
 
@@ -82,7 +83,7 @@ class PendingRequests:
 
         Raises InvalidRequest where another body or path is under way with the key.
         """
-        identity = _identity(call)
+        identity = identity_of(call)
         own = PendingRequest(call, identity)
         with _lock:
             known = self._requests.setdefault(identity, own)
@@ -122,7 +123,7 @@ class PendingRequests:
 
     def since_doubt(self, call: Call, now: float) -> float | None:
         """Least seconds since the same request was left in doubt here; None when it was not."""
-        at = self._doubts.get(_identity(call), self._forgotten)
+        at = self._doubts.get(identity_of(call), self._forgotten)
         return None if at is None else now - at
 
     def forget_parents(self) -> None:
@@ -241,7 +242,8 @@ def _prepared(call: Call) -> PreparedRequest:
     return call.prepared
 
 
-def _identity(call: Call) -> Identity:
+def identity_of(call: Call) -> Identity:
+    """A write's identity at the service."""
     prepared = _prepared(call)
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key
 

@@ -30,11 +30,11 @@ from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import KeyMaker, UsedKeys
+from .idempotency import KeyMaker
 from .key_age import Timestamps
 from .key_state import Keys, KeyState
 from .outcome import read_answer, read_failure
-from .pending import PendingRequest, PendingRequests, join
+from .pending import PendingRequest, PendingRequests, identity_of, join
 from .pending import of as pending_of
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
@@ -51,7 +51,6 @@ class Pipeline:
     runtime: Runtime = attrs.field(repr=False)
     keys: Keys = attrs.field(repr=False)
     make_key: KeyMaker = attrs.field(repr=False)
-    used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`Timestamps`)."""
     pending: PendingRequests = attrs.field(init=False, repr=False)
@@ -211,8 +210,9 @@ class Pipeline:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
         now, prepared = self.runtime.monotonic(), call.prepared
         assert prepared is not None
-        use = self.used_keys.first_use(prepared.idempotency_key, prepared.body, now)
-        if differs := self.used_keys.conflict(use, prepared.body):
+        used = self.pending.used
+        use = used.first_use(identity_of(call), prepared.body, now)
+        if differs := used.conflict(use, prepared.body):
             problem = (
                 f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
             )

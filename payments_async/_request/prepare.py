@@ -88,8 +88,8 @@ SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
 READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
 WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
 PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
-_WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
-"""Options that become part of a write's request."""
+_WRITTEN = ("extra_body", "extra_query", "extra_headers")
+"""Options that become part of a write's request, besides its key."""
 _NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
 
 
@@ -151,21 +151,22 @@ def prepare(
 
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
-    body, checked, errors = None, None, {}
-    if isinstance(request, Params) and (body := encode.checked_body(request)) is None:
-        checked, errors = request, tables.check(request, now=now)
-    if options:
-        errors |= _write_problems(options)
+    errors = _write_problems(options) if options else {}
+    own_key = "" if errors else options.get("idempotency_key") or make_key()
+    # From here on locals have account data, and nothing is raised while they have: tracebacks print them.
+    body = encode.checked_body(request) if isinstance(request, Params) and not errors else None
+    if body is None and isinstance(request, Params):
+        errors = {**tables.check(request, now=now), **errors}
+        for doubt in () if errors else tables.doubts(request):
+            warn_caller(f"{operation.name}: {doubt}")
     if errors:
         raise InvalidRequest(errors, operation=operation.name)
-    for doubt in () if checked is None else tables.doubts(checked):
-        warn_caller(f"{operation.name}: {doubt}")
-    own_key, extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
-    path = path or operation.path
+    extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
+    headers, path = dict(headers) if headers else {}, path or operation.path
     path = operations.path_with(path, query) if query else path
     if body is None or extra:
+        body = None
         body = _bytes(operation, request, extra)
-    own_key, headers = own_key or make_key(), dict(headers) if headers else {}
     made = (operation.name, path, body, own_key, now, base_url, key.environment, key.fingerprint)
     made_from = (*made, _reference(operation, request, extra), headers)
     compared = request if isinstance(request, Params) and not extra else None

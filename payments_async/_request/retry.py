@@ -77,7 +77,7 @@ def refuse_long_wait(
 
 def _refuse_outage(limiter: RateLimiter, call: Call, settings: Settings, now: float, *, asked: bool) -> None:
     """Raise when the limiter's store is refused, or a call may not or should not wait for it any longer."""
-    outage, call, name = limiter.outage, call, call.operation.name
+    outage, name = limiter.outage, call.operation.name
     if outage is None:
         return
     if outage.is_refusal:
@@ -113,7 +113,6 @@ def before_retry(
     runtime: Runtime,
 ) -> float:
     """Seconds until the next attempt; raises the call's error when there is none."""
-    call = call
     allowed = settings.max_retries if call.max_retries is None else call.max_retries
     if not result.again or _is_unwanted_wait(error, settings):
         raise call.conclusion(error)

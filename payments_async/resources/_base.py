@@ -138,7 +138,7 @@ class ResourceClient:
 
     def add_url_maker(self, maker: URLMaker) -> None:
         """Take two URLs of this maker for the same record as one, under a key of the caller's own."""
-        self.pipeline.used_keys.url_makers.add(maker)
+        self.pipeline.pending.used.url_makers.add(maker)
 
     def fail_closed(self) -> None:
         """End this client's calls when the limit store cannot be reached for long: for a bulk run."""

@@ -61,6 +61,9 @@ class LoggedExchange(msgspec.Struct, eq=False, gc=False):
     records: tuple[str, ...] = ()
     """Ids of the records in its address, and of those it created."""
 
+    def __repr__(self) -> str:  # no account data
+        return f"LoggedExchange(log={self.log!r}, real={self.real!r}, records={self.records!r})"
+
     @property
     def names(self) -> Sequence[str]:
         """What it is about: records, and its idempotency key."""

@@ -117,6 +117,16 @@ async def test_the_retries_of_one_key_leave_the_budget_of_another(connect: Conne
         assert len(caught.value.attempts) == 51
 
 
+async def test_clients_of_one_key_know_each_others_idempotency_keys(connect: Connect) -> None:
+    """Also one that was made for a single call."""
+    played = play(connect, payout_answer(reference=None, amount={"value": 50, "currency": "XOF"}))
+    first, second = (played.client.with_options(api_key=OTHER) for _ in range(2))
+    await create(first, "payouts", idempotency_key="shared-key-1")
+    with pytest.raises(InvalidRequest, match="was used with another body"):
+        await create(second, "payouts", idempotency_key="shared-key-1", method="moov_bj")
+    assert len(played.transport.requests) == 1
+
+
 async def test_the_same_idempotency_key_is_another_one_under_another_key(connect: Connect) -> None:
     played = play(connect, payout_answer(reference=None, amount={"value": 50, "currency": "XOF"}))
     merchant = played.client.with_options(api_key=OTHER)

@@ -141,13 +141,14 @@ async def test_an_operation_about_a_record_goes_to_its_path(
 async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     connect: Connect, watched: WatchedSandbox, resource: str, line: str, message: str
 ) -> None:
-    record = await create(connect(watched), resource, idempotency_key="order-7:first")
+    key = f"order-7:{resource}"
+    record = await create(connect(watched), resource, idempotency_key=key)
 
     assert watched.line == line
     assert watched.body["amount"] == 50
     assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
     assert watched.headers["content-type"] == "application/json"
-    assert watched.headers["x-idempotency-key"] == "order-7:first"
+    assert watched.headers["x-idempotency-key"] == key
     assert record.response.status == 201
     assert record.response.message.startswith(message)
 

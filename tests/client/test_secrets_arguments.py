@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async.errors import ConfigurationError
-from payments_async.params import PreparedRequest
+from payments_async.params import CustomerInput, Instrument, PreparedRequest
 from payments_async.webhooks import WebhookReceiver
 from payments_sync.webhooks import WebhookReceiver as BlockingReceiver
 from tests.conftest import BASE_URL, KEY
@@ -30,6 +30,7 @@ PAYOUT = {
     "metadata": {"account": CANARY_ACCOUNT},
     "reference": "inv-7",
 }
+USUAL = {**PAYOUT, "instrument": Instrument(**BANK, country="NG"), "customer": CustomerInput(**CUSTOMER)}
 PAYMENT = {
     "amount": 5,
     "currency": "XOF",
@@ -49,6 +50,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "a float": lambda client: client.payouts.create(**{**PAYOUT, "amount": 1.5}),
     "a key": lambda client: client.payouts.create(**PAYOUT, **MORE, idempotency_key="short"),
+    "a key of a usual payout": lambda client: client.payouts.create(**USUAL, idempotency_key="short"),
+    "a timeout of a usual payout": lambda client: client.payouts.create(**USUAL, timeout=-1),
     "a key of a payment": lambda client: client.checkouts.create(**PAYMENT, **MORE, idempotency_key="short"),
     "a name": lambda client: client.payouts.create(**PAYOUT, refrence="r"),
     "a name with options": lambda client: client.payment_intents.create(**PAYMENT, **MORE, bogus=1),

@@ -62,6 +62,9 @@ class Answer(msgspec.Struct, frozen=True, eq=False, gc=False):
     on_end: Callable[[], object] = bool
     """Called once the answer was handed to the connection, or its caller is gone."""
 
+    def __repr__(self) -> str:  # no account data
+        return f"Answer(status={self.status!r}, fault={self.fault!r})"
+
 
 class Change(msgspec.Struct, frozen=True, gc=False):
     """A record was created (`before` is None) or moved to another status, `at` seconds since 1970.
