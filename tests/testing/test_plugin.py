@@ -263,14 +263,15 @@ def test_a_double_payment_fails_the_test_and_shows_its_requests(run: Run) -> Non
 def test_every_broken_rule_is_named_with_what_to_do_instead(run: Run) -> None:
     result = run(
         """
+import attrs
+
 def test_careless(sandbox, sync_payments_client):
     for _ in range(2):
         sync_payments_client.payouts.create(**PAYOUT)
-    for reference in "ab":  # a client refuses to use a key for two: another process would not know
-        with Payments() as client, pytest.raises(PaymentsError) if reference == "b" else nullcontext():
-            client.payouts.create(
-                **{**PAYOUT, "amount": 3}, reference=reference, idempotency_key="one-for-both"
-            )
+    for reference in "ab":  # `create` refuses to use a key for two: another process would not know
+        prepared = sync_payments_client.payouts.prepare(**{**PAYOUT, "amount": 3}, reference=reference)
+        with pytest.raises(PaymentsError) if reference == "b" else nullcontext():
+            sync_payments_client.send(attrs.evolve(prepared, idempotency_key="one-for-both"))
 """
     )
     result.assert_outcomes(passed=1, errors=1)
