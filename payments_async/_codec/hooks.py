@@ -188,7 +188,7 @@ def shown_in_all(cls: Any) -> frozenset[str]:
 def fields_of(cls: Any) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
     hints: dict[str, Any] = {field.name: field.type for field in attrs.fields(cls)}
-    if any(isinstance(hint, str) for hint in hints.values()):  # of a user's own class
+    if str in map(type, hints.values()):  # of a user's own class
         hints = typing.get_type_hints(cls)
     return {name: without_none(hint) for name, hint in hints.items() if not name.startswith("_")}
 

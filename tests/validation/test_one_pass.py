@@ -195,6 +195,10 @@ def test_a_payout_in_order_never_meets_the_tables(fields: dict[str, Any]) -> Non
     assert checked_body(PayoutRequest(**{**flat, "amount": None})) is None
 
 
+def test_what_is_no_whole_request_is_left_to_the_tables() -> None:
+    assert checked_body(Instrument("t")) is None
+
+
 class Redacted(dict[str, Any]):
     """A dict whose items are not what it holds."""
 

@@ -429,7 +429,7 @@ class Database(LedgerDatabase):
             return
         self._watched = connection.fileno()
         asyncio.get_running_loop().add_reader(self._watched, self._heard)
-        if connection.pgconn.notifies() is not None:  # it came in one piece with the last answer
+        if connection.pgconn.notifies() is not None:  # pragma: no cover  # it came with the last answer
             self._heard()
 
     def _unwatch(self) -> None:
