@@ -187,10 +187,11 @@ def shown_in_all(cls: Any) -> frozenset[str]:
 @cache
 def fields_of(cls: Any) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
-    hints: dict[str, Any] = {field.name: field.type for field in attrs.fields(cls)}
+    hints: dict[str, Any] = {f.name: f.type for f in attrs.fields(cls) if not f.name.startswith("_")}
     if str in map(type, hints.values()):  # of a user's own class
-        hints = typing.get_type_hints(cls)
-    return {name: without_none(hint) for name, hint in hints.items() if not name.startswith("_")}
+        meant = typing.get_type_hints(cls)
+        hints = {name: meant[name] for name in hints}
+    return {name: without_none(hint) for name, hint in hints.items()}
 
 
 def is_record(hint: Any) -> bool:
