@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 72_650,
+    "shipped lines": 72_680,
     "test lines": 95_050,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
