@@ -100,8 +100,7 @@ class Pipeline:
                     break
                 refuse_connection(request, result.error)
                 call.date(result)
-                delay = before_retry(state.budget, call, result, result.error, settings, runtime)
-                if delay:
+                if delay := before_retry(state.budget, call, result, result.error, settings, runtime):
                     await self._sleep(call, delay)
         except BaseException as error:
             if is_outermost:
