@@ -1,18 +1,19 @@
 """The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest entries, in the order of their numbers, with an index by record. Requests without success
-(refused, failed, faulted, unanswered) move from it to a ring of their own, since thousands of payouts would
-push them out. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent, they
-are dropped, oldest first; the entry stays. Not safe for threads by itself: the sandbox's lock is held around
-every call.
+A ring of the latest requests, and one of the changes, deliveries and tries, since a payout has several of
+them for one request. Requests without success (refused, failed, faulted, unanswered) move on to a ring of
+their own, since thousands of payouts would push them out. Bodies, headers and long addresses of requests have
+a budget in bytes. When it is spent, they are dropped, oldest first; the entry stays. Not safe for threads by
+itself: the sandbox's lock is held around every call.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice, takewhile
+from operator import attrgetter
 
 import attrs
 import msgspec
@@ -23,7 +24,7 @@ from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
 ENTRIES = 50_000
-"""How many of the latest entries are kept, and of requests without success before them."""
+"""How many of the latest requests are kept, of other entries, and of older requests without success."""
 
 _UNREAD = 15_000
 """How many entries the Advisor reads at once, at most: it keeps the service waiting."""
@@ -117,6 +118,12 @@ class WebhookTried:
     forged: bool = False
     only_listened: bool = False
     """True if the receiver declared that it only listens."""
+    number: int = 1
+    """Which of the webhook's tries it is."""
+    first_at: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
+    """The time of the webhook's first try."""
+    recorded_at: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
+    """The time when its result came."""
 
     @property
     def accepted(self) -> bool:
@@ -139,65 +146,92 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     item: Item
 
 
-class JournalIndex:
-    """The numbers of entries by record, webhook or idempotency key. Bounded by the entries that are kept.
+_SEQ = attrgetter("seq")
 
-    A name leads to its latest entry, and each entry to the one before it of each of its names. So an entry
+
+class JournalRing:
+    """The latest `size` events of some kinds, with an index by record, webhook or idempotency key.
+
+    A name leads to its latest event, and each event to the one before it of each of its names. So an event
     costs a few numbers, which the garbage collector does not visit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.items: deque[Item] = deque()
+        self.numbers: deque[int] = deque()
+        self.gone = 0
+        """How many events had to make room."""
+        self.gone_to = 0
+        """The number up to which events are gone."""
         self._latest: dict[str, int] = {}
+        """The place of the latest event of each name; the first event that came has place 1."""
         self._earlier: deque[tuple[int, ...]] = deque()
-        """For each entry that is kept and each of its names, the number of the entry before; 0 for none."""
+        """For each event and each of its names, the place of the event before; 0 for none."""
 
-    def __len__(self) -> int:
-        return len(self._latest)
-
-    def add(self, number: int, names: Sequence[str]) -> None:
-        """Add the newest entry under its names, which differ."""
-        latest = self._latest
+    def add(self, number: int, item: Item, names: Sequence[str]) -> Item | None:
+        """Add the newest event under its names, which differ. Returns the oldest if it had to make room."""
+        items, latest = self.items, self._latest
+        oldest = self._drop() if len(items) == self.size else None
+        items.append(item)
+        self.numbers.append(number)
         self._earlier.append(tuple([latest.get(name, 0) for name in names]))
+        place = self.gone + len(items)
         for name in names:
-            latest[name] = number
+            latest[name] = place
+        return oldest
 
-    def drop(self, number: int, names: Sequence[str]) -> None:
-        """Drop the oldest entry, which was added under these names."""
+    @property
+    def entries(self) -> Iterator[JournalEntry]:
+        """All of them, oldest first."""
+        return map(JournalEntry, self.numbers, self.items)
+
+    def about(self, name: str) -> Iterator[JournalEntry]:
+        """Those of this name, newest first."""
+        place = self._latest.get(name, 0)
+        while place > self.gone:
+            index = place - self.gone - 1
+            yield JournalEntry(self.numbers[index], self.items[index])
+            place = self._earlier[index][_names(self.items[index]).index(name)]
+
+    def since(self, number: int) -> Iterator[JournalEntry]:
+        """Those from this number on, newest first."""
+        newest = map(JournalEntry, reversed(self.numbers), reversed(self.items))
+        return takewhile(lambda entry: entry.seq >= number, newest)
+
+    def clear(self, last: int) -> None:
+        """Drop all of them; the number of the newest was `last`."""
+        for held in (self.items, self.numbers, self._latest, self._earlier):
+            held.clear()
+        self.gone, self.gone_to = 0, last
+
+    def _drop(self) -> Item:
+        oldest = self.items.popleft()
+        self.gone_to = self.numbers.popleft()
         self._earlier.popleft()
-        for name in names:
-            if self._latest[name] == number:
+        self.gone += 1
+        for name in _names(oldest):
+            if self._latest[name] == self.gone:
                 del self._latest[name]
-
-    def latest(self, name: str) -> int:
-        """The number of the latest entry of this name; 0 for none."""
-        return self._latest.get(name, 0)
-
-    def earlier(self, index: int, names: Sequence[str], name: str) -> int:
-        """The number of the entry of this name before the one at this index among those kept; 0 for none."""
-        return self._earlier[index][names.index(name)]
-
-    def clear(self) -> None:
-        """Drop every entry."""
-        self._latest.clear()
-        self._earlier.clear()
+        return oldest
 
 
 class Journal:
-    """The latest `entries` events, and as many earlier requests without success.
+    """The latest `entries` requests, as many other events, and as many earlier requests without success.
 
     Requests and answers keep up to `body_bytes` of bytes.
     """
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
-        self._ring: deque[Item] = deque(maxlen=entries)
-        self._without_success: deque[tuple[int, LoggedExchange]] = deque(maxlen=entries)
-        """Requests that have left the ring, with their numbers."""
+        self._requests, self._others = self._rings = JournalRing(entries), JournalRing(entries)
+        self._without_success: deque[JournalEntry] = deque(maxlen=entries)
+        """Those that have left the ring of requests."""
+        self._without_success_gone = 0
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._bytes = 0
         """The bytes kept of all requests so far."""
-        self._index = JournalIndex()
         self._read_to = self._read_bytes = 0
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0
@@ -210,19 +244,19 @@ class Journal:
     @property
     def first(self) -> int:
         """The number of the entry from which on all are kept."""
-        return self.last - len(self._ring) + 1
+        return max(ring.gone_to for ring in self._rings) + 1
 
     def add(self, item: Item) -> None:
         """Add an event."""
-        if len(self._ring) == self._entries:
-            oldest = self._ring[0]
-            self._index.drop(self.first, _names(oldest))
-            if isinstance(oldest, LoggedExchange) and not oldest.is_success:
-                self._without_success.append((self.first, oldest))
-        self._ring.append(item)
         self.last += 1
-        self._index.add(self.last, _names(item))
         self.changes += 1
+        if not isinstance(item, LoggedExchange):
+            self._others.add(self.last, item, _names(item))
+        elif oldest := self._requests.add(self.last, item, item.names):
+            assert isinstance(oldest, LoggedExchange)  # as all in this ring
+            if not oldest.is_success:
+                self._without_success_gone += len(self._without_success) == self._entries
+                self._without_success.append(JournalEntry(self._requests.gone_to, oldest))
         if self._wakers:
             self.wake()
 
@@ -248,7 +282,7 @@ class Journal:
 
     def add_try(self, item: WebhookTried) -> None:
         """Add the try of a webhook."""
-        self.traffic.add_try(item.at, accepted=item.accepted)
+        self.traffic.add_try(item.first_at, is_first=item.number == 1, accepted=item.accepted)
         self.add(item)
 
     def end(self, exchange: LoggedExchange, seconds: float) -> None:
@@ -270,67 +304,71 @@ class Journal:
 
     def since(self, seq: int, limit: int | None = None) -> list[JournalEntry]:
         """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
-        start = max(seq - self.first + 1, 0)
-        if limit is not None:
-            start = max(start, len(self._ring) - limit)
-        wanted = len(self._ring) - start
-        if wanted <= 0:
-            return []
-        newest = islice(reversed(self._ring), wanted)
-        items = list(newest)
-        items.reverse()
-        return [JournalEntry(self.last - wanted + 1 + offset, item) for offset, item in enumerate(items)]
+        start = max(seq + 1, self.first)
+        entries = sorted(chain(*(islice(ring.since(start), limit) for ring in self._rings)), key=_SEQ)
+        return entries if limit is None else entries[max(0, len(entries) - limit) :]
 
     def about(self, *names: str) -> list[JournalEntry]:
         """The entries about any of these records, webhooks and idempotency keys, oldest first."""
-        first, ring = self.first, self._ring
-        entries: dict[int, Item] = {}
         wanted = frozenset(names)
-        for name in wanted:
-            seq = self._index.latest(name)
-            while seq >= first:
-                item = entries[seq] = ring[seq - first]
-                seq = self._index.earlier(seq - first, _names(item), name)
-        older = [JournalEntry(*one) for one in self._without_success if not wanted.isdisjoint(one[1].names)]
-        return [*older, *(JournalEntry(seq, entries[seq]) for seq in sorted(entries))]
+        entries = [entry for entry in self._without_success if not wanted.isdisjoint(_names(entry.item))]
+        for ring in self._rings:
+            entries += {one.seq: one for name in wanted for one in ring.about(name)}.values()
+        return sorted(entries, key=_SEQ)
 
     @property
     def oldest(self) -> Item | None:
         """The oldest entry from which on all are kept."""
-        return self._ring[0] if self._ring else None
+        oldest = [entry for ring in self._rings for entry in islice(ring.entries, 1)]
+        return min((one for one in oldest if one.seq >= self.first), key=_SEQ).item if oldest else None
+
+    @property
+    def reaches(self) -> Mapping[str, tuple[Item, int]]:
+        """The oldest entry that is kept of each kind of which some are gone, and how many they are."""
+        aside, gone = self._without_success, self._without_success_gone
+        kinds = {
+            "requests": (self._requests.items, self._requests.gone - len(aside) - gone),
+            "requests without success": ([entry.item for entry in islice(aside, 1)], gone),
+            "changes and webhooks": (self._others.items, self._others.gone),
+        }
+        return {kind: (items[0], gone) for kind, (items, gone) in kinds.items() if gone}
+
+    def kept(self) -> list[JournalEntry]:
+        """All entries, oldest first: from the number `first` on without a gap."""
+        return sorted(chain(self._without_success, *(ring.entries for ring in self._rings)), key=_SEQ)
 
     def items(self) -> list[Item]:
-        """All entries, oldest first: requests without success, then from the number `first` on all others."""
-        return [*(exchange for _, exchange in self._without_success), *self._ring]
+        """All entries, oldest first."""
+        return [entry.item for entry in self.kept()]
 
     def numbers(self) -> list[int]:
         """The numbers of `items`."""
-        return [*(number for number, _ in self._without_success), *range(self.first, self.last + 1)]
-
-    def newest(self) -> Iterator[tuple[int, Item]]:
-        """All entries with their numbers, newest first; read while the journal stays as it is."""
-        ring = zip(range(self.last, 0, -1), reversed(self._ring), strict=False)
-        return chain(ring, reversed(self._without_success))
+        return [entry.seq for entry in self.kept()]
 
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""
-        return (item for _, item in self.newest() if isinstance(item, LoggedExchange))
+        return (entry.item for entry in self._newest() if isinstance(entry.item, LoggedExchange))
 
     def with_causes(self, request_id: str) -> tuple[LoggedExchange, list[JournalEntry]]:
         """The request of this id, and the entries that it caused with its own; `LookupError`."""
-        newest = self.newest()
-        for number, item in newest:
+        for entry in self._newest():
+            item = entry.item
             if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-                first = number - item.caused  # what it caused may be gone: others stand in its places
-                caused = [JournalEntry(*entry) for entry in islice(newest, item.caused) if entry[0] >= first]
-                return item, [*reversed(caused), JournalEntry(number, item)]
+                first = entry.seq - item.caused
+                caused = [one for one in self._others.since(first) if one.seq < entry.seq]
+                return item, [*reversed(caused), entry]
         raise LookupError(f"no request {request_id!r} in the journal")
+
+    def _newest(self) -> Iterator[JournalEntry]:
+        """The requests, newest first."""
+        return chain(self._requests.since(0), reversed(self._without_success))
 
     def clear(self) -> None:
         """Drop every entry; the numbers continue."""
-        self._ring.clear()
+        for ring in self._rings:
+            ring.clear(self.last)
         self._without_success.clear()
-        self._index.clear()
+        self._without_success_gone = 0
         self._bodies.clear()
         self._room = self._budget
         self.traffic.clear()
@@ -339,7 +377,7 @@ class Journal:
 
     def _created(self, at: float, caused: int) -> list[str]:
         """Ids of the records that were made at this moment among the latest `caused` entries."""
-        latest = islice(reversed(self._ring), caused)
+        latest = islice(reversed(self._others.items), caused)
         return [one.id for one in latest if isinstance(one, Change) and one.before is None and one.at == at]
 
     def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:
@@ -365,7 +403,7 @@ def _names(item: Item) -> Sequence[str]:
 
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:
-    """Make the entry of one try; a refused address was never contacted."""
+    """Make the entry of one try, whose result comes now; a refused address was never contacted."""
     status, error, at = (
         (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
     )
@@ -378,4 +416,7 @@ def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Webhook
         error,
         forged=webhook.origin == "forged",
         only_listened=isinstance(result, WebhookTry) and result.only_listened,
+        number=max(1, len(webhook.tries)),
+        first_at=webhook.tries[0].at if webhook.tries else at,
+        recorded_at=now,
     )

@@ -24,6 +24,7 @@ STEP: Final = 30.0
 """Seconds that are counted together."""
 _KEPT: Final = 5_000
 """Durations that are kept: those of the latest requests."""
+_NOTES: Final = 100
 
 
 @attrs.define(eq=False)
@@ -32,9 +33,10 @@ class TrafficStep:
 
     at: float
     requests: dict[Outcome, int] = attrs.field(factory=dict)
+    deliveries: int = 0
+    """Webhooks whose first try was in it."""
     delivered: int = 0
-    undelivered: int = 0
-    """Tries of webhooks that were not accepted."""
+    """Those among them that were accepted, then or later."""
 
     @property
     def total(self) -> int:
@@ -48,6 +50,8 @@ class Traffic:
     def __init__(self) -> None:
         self._steps: dict[int, TrafficStep] = {}
         self._took: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+        self.notes: deque[tuple[float, object]] = deque(maxlen=_NOTES)
+        """What was done, with its time: a text, a rule that was set, or how many seconds were skipped."""
 
     def add_request(self, at: float, outcome: Outcome) -> None:
         """Count a request."""
@@ -58,13 +62,23 @@ class Traffic:
         """Note how long the answer to a request took that arrived `at`."""
         self._took.append((at, seconds))
 
-    def add_try(self, at: float, *, accepted: bool) -> None:
-        """Count a try of a webhook."""
-        step = self._step(at)
-        if accepted:
-            step.delivered += 1
-        else:
-            step.undelivered += 1
+    def add_try(self, first_at: float, *, is_first: bool, accepted: bool) -> None:
+        """Count a webhook's try at the time of its first one, while that is remembered."""
+        step = self._step(first_at) if is_first else self._steps.get(int(first_at // STEP))
+        if step is not None:
+            step.deliveries += is_first
+            step.delivered += accepted
+
+    def note(self, at: float, done: object) -> None:
+        """Note what was done to the sandbox."""
+        self.notes.append((at, done))
+
+    def count(self, since: float, until: float) -> int | None:
+        """The requests of a time; None unless it is of whole steps, all of them remembered."""
+        newest = max(self._steps, default=0)
+        if since // STEP <= newest - SECONDS / STEP or since % STEP or until % STEP:
+            return None
+        return sum(step.total for step in self._steps.values() if since <= step.at < until)
 
     def steps(self, now: float) -> list[TrafficStep]:
         """The steps until now, oldest first; those in which nothing happened, too."""
@@ -80,6 +94,7 @@ class Traffic:
         """Forget everything."""
         self._steps.clear()
         self._took.clear()
+        self.notes.clear()
 
     def _step(self, at: float) -> TrafficStep:
         number = int(at // STEP)

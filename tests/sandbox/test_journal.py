@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
+import attrs
 import pytest
 from msgspec.structs import replace
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
-from payments_async.sandbox._journal import Journal, LoggedExchange
+from payments_async.sandbox._journal import Journal, LoggedExchange, tried
+from payments_async.sandbox._webhooks import Webhook, WebhookTry
+from payments_async.sandbox._webhooks.address_guard import NotSent
 from tests.sandbox.raw_requests import PAYOUT, Api
 
 
@@ -123,9 +127,96 @@ def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbo
     found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
     assert f"/_sandbox/requests/{first}" in found
     assert "The log reaches back to" in found
-    assert "requests without success to" in found
+    assert "; 3 earlier requests are gone, each a success. All requests without success are here." in found
     journal.clear()
     assert sandbox.requests == []
+
+
+def test_changes_of_payouts_push_no_request_out(sandbox: Sandbox, api: Api) -> None:
+    """A payout wrote a request and three changes into one ring: it reached back a quarter as far."""
+    sandbox._journal = Journal(entries=12)
+    for number in range(12):
+        api.payout(reference=f"r-{number}")
+        sandbox.advance(10)
+    assert len(sandbox.requests) == 12
+    shown = sandbox.handle("GET", "/_sandbox/").body.decode()
+    assert "Changes and webhooks reach back to" in shown
+    assert "; 24 earlier are gone. All requests without success, and with it, are here." in shown
+    entries = sandbox.entries()
+    assert [one.seq for one in entries] == list(range(sandbox.journal.first, sandbox.journal.last + 1))
+    assert sandbox.journal.oldest is entries[0].item
+    assert [one.seq for one in sandbox.entries(limit=3)] == [46, 47, 48]
+    payout = sandbox.books.payouts()[0].id
+    assert [type(one.item).__name__ for one in sandbox.journal.about(payout)] == ["LoggedExchange"]
+    first = sandbox.requests[0].request_id
+    assert [one.seq for one in sandbox.journal.with_causes(first)[1]] == [2], "what it caused is gone"
+
+
+def test_every_count_agrees_with_every_other_and_with_the_books(sandbox: Sandbox, api: Api) -> None:
+    """After 60,000 payouts a search for `status:422` found none of 700 refusals."""
+    sandbox._journal = Journal(entries=50)
+    for number in range(120):
+        api.payout(reference=f"r-{number}", amount=0 if number % 10 == 0 else 5)
+    sandbox.advance(10)
+    text = " ".join(re.sub(r"<[^>]+>", " ", sandbox.handle("GET", "/_sandbox/").body.decode()).split())
+    assert len(sandbox.books.payouts(status="completed")) == len(sandbox.books.payouts()) == 108
+    for said in (
+        "Payouts, since the start 108 ",
+        " 108 answered 12 refused ",
+        "All Requests 57 Records 50 Webhooks 0 Failed 12 ",
+        f"; {120 - 57} earlier requests are gone, each a success.",
+        f"; {3 * 108 - 50} earlier are gone. All requests without success are here.",
+    ):
+        assert said in text
+    for find in ("status:422", "422", "is:failed"):
+        found = sandbox.handle("GET", f"/_sandbox/?find={find}").body.decode()
+        assert found.count("<li class=") == 12 + 1, find
+        assert 'Requests <span class="count">12</span>' in found or find == "is:failed"
+    empty = sandbox.handle("GET", "/_sandbox/?find=nothing").body.decode()
+    assert "Nothing matches." in empty
+    assert "63 earlier requests are gone" in empty
+    asked = sandbox.requests[0].request_id
+    api.payout(amount=0, idempotency_key="key-of-two")
+    api.payout(amount=0, idempotency_key="key-of-two")
+    page = sandbox.handle("GET", f"/_sandbox/requests/{sandbox.requests[-1].request_id}").body.decode()
+    assert f"{122 - len(sandbox.requests)} earlier requests are gone" in page
+    assert asked == sandbox.requests[0].request_id
+
+
+def test_of_requests_without_success_too_it_is_said_how_many_are_gone(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(entries=3)
+    assert "The log is complete" not in sandbox.handle("GET", "/_sandbox/").body.decode()
+    for number in range(5):
+        api.get(f"/payouts/po_{number}")
+    assert (
+        "The log is complete since <time>2026-01-01 00:00:00</time>."
+        in sandbox.handle("GET", "/_sandbox/").body.decode()
+    )
+    for number in range(5):
+        api.get(f"/payouts/po_{number}")
+    shown = sandbox.handle("GET", "/_sandbox/").body.decode()
+    assert (
+        "Requests without success reach back to <time>2026-01-01 00:00:00</time>; 4 earlier are gone."
+        in shown
+    )
+    assert "are here" not in shown
+    sandbox.reset()
+    api = Api(sandbox, sandbox.api_key)
+    api.get("/payouts")
+    assert "The log is complete since" in sandbox.handle("GET", "/_sandbox/").body.decode()
+
+
+def test_a_webhook_stands_at_the_time_it_was_recorded(sandbox: Sandbox) -> None:
+    hook = Webhook("wh_1", 0.0, "payout.created", "po_1", "", b"", tries=(WebhookTry(1.0, 2.5, 204),))
+    made = tried(hook, hook.tries[0], 3.5)
+    assert (made.at, made.recorded_at, made.first_at, made.number) == (1.0, 3.5, 1.0, 1)
+    again = attrs.evolve(hook, tries=(*hook.tries, WebhookTry(9.0, 0.1)))
+    assert tried(again, again.tries[1], 9.5).number == 2
+    refused = tried(attrs.evolve(hook, tries=()), NotSent("no"), 4.0)
+    assert (refused.at, refused.recorded_at, refused.first_at, refused.number) == (4.0, 4.0, 4.0, 1)
+    sandbox.journal.add_try(made)
+    shown = sandbox.handle("GET", "/_sandbox/?find=is:webhook").body.decode()
+    assert "<time>00:00:03.500</time>" in shown
 
 
 def test_a_lost_answer_and_its_retry_stay_together(sandbox: Sandbox, api: Api) -> None:

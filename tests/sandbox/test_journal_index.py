@@ -59,8 +59,8 @@ def test_the_index_forgets_what_the_journal_drops() -> None:
             kept = journal.since(0)
             scanned = [one.seq for one in kept if isinstance(one.item, Change) and one.item.id == wanted]
             assert seqs(journal, wanted) == scanned
-        assert len(journal._index) <= 50
-        assert len(journal._index._earlier) <= 50
+        assert len(journal._others._latest) <= 50
+        assert len(journal._others._earlier) <= 50
 
 
 def test_a_long_key_is_found_by_its_beginning_after_its_bytes_are_dropped(sandbox: Sandbox, api: Api) -> None:

@@ -143,18 +143,21 @@ class KeyLimits:
         """Count one request; or count nothing and give the full window with the longest wait."""
         scopes = self._limits.scopes(limit_class, record_id)
         if full := self._full(scopes, now):
+            self._count(f"429 {limit_class}", now)
             return max(full, key=lambda excess: excess.wait)
         for scope, _ in scopes:
             self._windows.count(scope, now)
-        minute = self._minute(int(now // WINDOW))
-        minute[limit_class] = minute.get(limit_class, 0) + 1
+        self._count(limit_class, now)
         return None
 
-    def minutes(self, limit_class: str, now: float) -> list[int]:
-        """The admitted requests of each of the last `MINUTES` clock minutes, the present one last."""
+    def minutes(self, limit_class: str, now: float) -> tuple[list[int], list[int]]:
+        """The admitted and the refused requests of each of the last `MINUTES` minutes, oldest first."""
         last = int(now // WINDOW)
-        numbers = range(last - MINUTES + 1, last + 1)
-        return [self._minutes.get(number, {}).get(limit_class, 0) for number in numbers]
+        minutes = [self._minutes.get(number, {}) for number in range(last - MINUTES + 1, last + 1)]
+        admitted, refused = (
+            [one.get(name, 0) for one in minutes] for name in (limit_class, f"429 {limit_class}")
+        )
+        return admitted, refused
 
     def gauges(self, now: float) -> list[Gauge]:
         """The usage of each window: the classes that have a limit, then the records in use."""
@@ -172,13 +175,15 @@ class KeyLimits:
         records = [scope for scope in used if scope.startswith("record ")] if per_record is not None else []
         return gauges + [Gauge(scope, used[scope], per_record or 0) for scope in records]
 
-    def _minute(self, number: int) -> dict[str, int]:
-        """The counts of a minute by class; forgets those that are too old."""
-        if number not in self._minutes:
+    def _count(self, name: str, now: float) -> None:
+        """Count one request in its minute; forgets those that are too old."""
+        number = int(now // WINDOW)
+        minute = self._minutes.get(number)
+        if minute is None:
             oldest = number - MINUTES
             self._minutes = {one: counts for one, counts in self._minutes.items() if one > oldest}
-            self._minutes[number] = {}
-        return self._minutes[number]
+            minute = self._minutes[number] = {}
+        minute[name] = minute.get(name, 0) + 1
 
     def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
         waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]

@@ -67,15 +67,17 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(wanted)
+    said = f"clock runs at ×{wanted:g}" if wanted else "clock stopped"
+    sandbox.journal.traffic.note(sandbox.clock.now(), said)
     sandbox.journal.wake()
     return clock_view(sandbox)
 
 
 @attrs.frozen
 class KeyGauge:
-    """A window of a key: `used` of `limit` requests, and the requests of each of the last minutes.
+    """A window of a key: `used` of `limit` requests, and the admitted and refused ones of the last minutes.
 
-    The window of a single record has no `minutes`: they are counted by class.
+    The window of a single record has no minutes: they are counted by class.
     """
 
     key: str
@@ -83,6 +85,7 @@ class KeyGauge:
     used: int
     limit: int
     minutes: list[int] | None
+    refused: list[int] | None
 
 
 def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
@@ -94,7 +97,11 @@ def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
                 one.scope,
                 one.used,
                 one.limit,
-                None if one.scope.startswith("record ") else tenant.limits.minutes(one.scope, world.now),
+                *(
+                    (None, None)
+                    if one.scope.startswith("record ")
+                    else tenant.limits.minutes(one.scope, world.now)
+                ),
             )
             for tenant in world.tenants.values()
             for one in tenant.limits.gauges(world.now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 import attrs
 
@@ -64,8 +65,10 @@ def caused_by(entries: Sequence[JournalEntry], index: int) -> list[JournalEntry]
 
 
 def moment_of(item: Item) -> float:
-    """The sandbox's time of an entry."""
-    return item.log.at if isinstance(item, LoggedExchange) else item.at
+    """The sandbox's time at which an entry was recorded."""
+    if isinstance(item, LoggedExchange):
+        return item.log.at
+    return item.recorded_at if isinstance(item, WebhookTried) else item.at
 
 
 def _add(activity: LogActivity, item: Item) -> None:
@@ -95,9 +98,9 @@ def _try(
 ) -> LogActivity:
     webhook = webhooks.get(tried.webhook_id)
     if webhook is None:
-        webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.at, tried.record_id)
+        webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.recorded_at, tried.record_id)
         made.append(webhook)
-    webhook.seq, webhook.at = seq, tried.at
+    webhook.seq, webhook.at = seq, tried.recorded_at
     webhook.tries.append(tried)
     return webhook
 
@@ -114,32 +117,51 @@ class LogPage:
 
 
 class LogMatches:
-    """The entries of the journal at these indices; `numbers` are those of all items."""
+    """The entries of the journal, all at first, that a search looks through."""
 
-    def __init__(
-        self, items: Sequence[Item], numbers: Sequence[int], root: Root, indices: Sequence[int]
-    ) -> None:
-        self._items, self._numbers, self._root, self._indices = items, numbers, root, indices
+    def __init__(self, entries: Sequence[JournalEntry], root: Root) -> None:
+        self._items = [entry.item for entry in entries]
+        self._numbers = [entry.seq for entry in entries]
+        self._root = root
+        self._indices: Sequence[int] = range(len(entries))
 
     @property
     def end(self) -> int:
         """The number after the newest item's."""
         return self._numbers[-1] + 1 if self._numbers else 0
 
+    @property
+    def found(self) -> list[Item]:
+        """The entries."""
+        return [self._items[index] for index in self._indices]
+
     def of(self, fits: Callable[[Item], bool] | None) -> LogMatches:
         """Those among them that fit this, too."""
         if fits is None:
             return self
-        items = self._items
-        return LogMatches(items, self._numbers, self._root, [n for n in self._indices if fits(items[n])])
+        return self._at([index for index in self._indices if fits(self._items[index])])
+
+    def by_kind(
+        self, kinds_of: Callable[[Item], Iterable[str]], kinds: Iterable[str]
+    ) -> dict[str, LogMatches]:
+        """Those of each kind; an entry may be of several."""
+        indices: dict[str, list[int]] = {kind: [] for kind in kinds}
+        for index in self._indices:
+            for kind in kinds_of(self._items[index]):
+                indices[kind].append(index)
+        return {kind: self._at(of_kind) for kind, of_kind in indices.items()}
 
     def count(self) -> int:
         """How many lines they are."""
+        if all(isinstance(item, LoggedExchange) for item in self.found):
+            return len(self._indices)
         walk, caused, lines = _Walk(self._root), set[int](), 0
         for index in reversed(self._indices):
+            item = self._items[index]
             if index not in caused:
-                lines += walk.lines(self._items[index])
-            caused.update(self._caused(index))
+                lines += walk.lines(item)
+            if isinstance(item, LoggedExchange) and item.caused:
+                caused.update(self._caused(index))
         return lines + walk.end()
 
     def page(self, before: int, lines: int) -> LogPage:
@@ -163,20 +185,26 @@ class LogMatches:
             end -= 1
         return self._cut(chosen, end, on_newer_pages)
 
+    def _at(self, indices: Sequence[int]) -> LogMatches:
+        matches = copy(self)
+        matches._indices = indices
+        return matches
+
     def _caused(self, index: int) -> Iterable[int]:
         """The indices of what the request at this index caused; none for anything else."""
-        item = self._items[index]
+        item, numbers = self._items[index], self._numbers
         if not isinstance(item, LoggedExchange) or not item.caused:
             return ()
-        right_before = range(max(0, index - item.caused), index)
-        return (one for one in right_before if _was_caused(self._items[one], item))
+        first = bisect_left(numbers, numbers[index] - item.caused, max(0, index - item.caused), index)
+        return (one for one in range(first, index) if _was_caused(self._items[one], item))
 
     def _cut(self, chosen: set[int], end: int, on_newer_pages: frozenset[str]) -> LogPage:
         items = self._items
         here = {_webhook(items[index]) for index in chosen} - {None}
-        below = [index for index in self._indices[:end] if index not in chosen]
-        chosen.update(index for index in below if _webhook(items[index]) in here)
-        older = [index for index in below if _webhook(items[index]) not in here | on_newer_pages]
+        tried = [index for index in self._indices[:end] if isinstance(items[index], WebhookTried)]
+        chosen.update(index for index in tried if _webhook(items[index]) in here)
+        shown = chosen.union(index for index in tried if _webhook(items[index]) in on_newer_pages)
+        older = [index for index in self._indices[:end] if index not in shown]
         entries = [JournalEntry(self._numbers[index], items[index]) for index in sorted(chosen)]
         return LogPage(entries, self._numbers[older[-1]] + 1 if older else 0, len(older))
 

@@ -1,4 +1,8 @@
-"""Charts as inline SVG: the coordinates that the templates write. Pure."""
+"""Charts as inline SVG: coordinates and words that the templates write. Pure.
+
+Lengths across are percentages and lengths upwards are pixels, so that a chart is as wide as its place and its
+words keep their form.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,32 @@ from typing import Final
 import attrs
 
 from .._common.timestamps import stamp
-from .._traffic import STEP, Outcome, TrafficStep
+from .._traffic import Outcome
 
-WIDTH: Final = 900
-HEIGHT: Final = 100
-_GAP: Final = 4
-_LEAST_HEIGHT: Final = 5.0
-"""Of a bar, so that one request in a minute can be seen below a high limit."""
+TOP: Final = 16
+"""Above the bars, for the words of one of them."""
+HEIGHT: Final = 96
 _TONES: Final[Mapping[Outcome, tuple[str, str]]] = {
     "ok": ("ok", "answered"),
     "refused": ("wait", "refused"),
     "failed": ("bad", "failed"),
-    "unanswered": ("none", "without an answer"),
+    "unanswered": ("doubt", "without an answer"),
 }
 """The colour of each outcome and its word, from the bottom of a bar to its top."""
+_TIMES: Final = 300.0
+"""Seconds between two times below a chart."""
+_NEAR: Final = 4
+"""A limit is drawn when it is at most this many times the peak; else it would flatten the chart."""
+_WORDS: Final = 3
+"""Notes of one bar that are written out."""
+
+
+@attrs.frozen
+class Mark:
+    """A place on an axis, or a note, with its words."""
+
+    at: float
+    words: str
 
 
 @attrs.frozen
@@ -31,85 +47,113 @@ class Bar:
     x: float
     since: str
     until: str
-    label: str
+    words: str
 
 
 @attrs.frozen
-class BarChart:
-    """Stacked bars, each colour as the data of one SVG path."""
+class Chart:
+    """Stacked bars over time, each colour as the data of one SVG path, one unit wide for each bar."""
 
     peak: int
     """The value of the highest bar."""
+    peak_at: str
+    columns: int
     wide: float
-    """The width of a bar with the gap after it."""
+    """The width of a bar."""
     paths: Mapping[str, str]
     bars: Sequence[Bar]
     legend: Sequence[tuple[str, str, int]]
     """Colour, word and sum of each outcome that there was."""
+    marks: Sequence[Mark]
+    """Values, by their heights."""
+    times: Sequence[Mark]
+    notes: Sequence[Mark]
+    limit_at: float | None
+    """The height of the limit's line."""
     since: str
     until: str
 
 
-def request_chart(steps: Sequence[TrafficStep]) -> BarChart:
-    """Stacked bars of requests by their outcome."""
-    peak, wide = max(step.total for step in steps), WIDTH / len(steps)
-    paths: dict[str, list[str]] = {}
-    bars = []
-    for column, step in enumerate(steps):
-        x, low = column * wide, float(HEIGHT)
-        for outcome, (tone, _) in _TONES.items():
-            if count := step.requests.get(outcome, 0):
-                high = low - count / peak * HEIGHT
-                paths.setdefault(tone, []).append(f"M{x:g} {low:.4g}V{high:.4g}h{wide - _GAP:g}V{low:.4g}")
-                low = high
-        if step.total:
-            bars.append(Bar(x, _seconds(step.at), _seconds(step.at + STEP), _label(step)))
-    sums = {outcome: sum(step.requests.get(outcome, 0) for step in steps) for outcome in _TONES}
-    return BarChart(
+def chart(
+    steps: Sequence[tuple[float, Mapping[Outcome, int]]],
+    step: float,
+    limit: int | None = None,
+    notes: Sequence[tuple[float, str]] = (),
+) -> Chart:
+    """A chart of requests by their outcome, `step` seconds a bar, with a limit and notes of what was done."""
+    totals = [sum(counts.values()) for _, counts in steps]
+    peak, since, wide = max(totals), steps[0][0], 100 / len(steps)
+    top = _round(max(peak, limit if limit is not None and limit <= peak * _NEAR else 0, 1))
+    until = since + step * len(steps)
+    first = -(-since // _TIMES)
+    times = [number * _TIMES for number in range(int(first), int(until // _TIMES) + 1)]
+    sums = {outcome: sum(counts.get(outcome, 0) for _, counts in steps) for outcome in _TONES}
+    return Chart(
         peak=peak,
+        peak_at=stamp(steps[totals.index(peak)][0])[11:19],
+        columns=len(steps),
         wide=wide,
-        paths={tone: "".join(parts) for tone, parts in paths.items()},
-        bars=bars,
+        paths=_paths([counts for _, counts in steps], top),
+        bars=[
+            Bar(column * wide, _seconds(at), _seconds(at + step), _label(at, counts))
+            for column, (at, counts) in enumerate(steps)
+            if totals[column]
+        ],
         legend=[(*_TONES[outcome], count) for outcome, count in sums.items() if count],
-        since=_seconds(steps[0].at),
-        until=_seconds(steps[-1].at + STEP),
+        marks=[Mark(_y(value, top), f"{value:,}") for value in sorted({0, top // 2, top})],
+        times=[Mark((at - since) / (until - since) * 100, stamp(at)[11:16]) for at in times],
+        notes=_notes(notes, steps, step),
+        limit_at=None if limit is None or limit > top else _y(limit, top),
+        since=_seconds(since),
+        until=_seconds(until),
     )
 
 
-@attrs.frozen
-class LimitChart:
-    """Requests of each minute against a limit."""
-
-    path: str
-    limit_at: float
-    """The height of the limit's line."""
-    label: str
-
-
-def limit_chart(counts: Sequence[int], limit: int) -> LimitChart:
-    """Bars of the requests of each minute, the newest last, below the line of the limit."""
-    top, wide = max(limit, *counts, 1) * 1.1, WIDTH / len(counts)
-    bars = (
-        f"M{at * wide:g} {HEIGHT}v-{max(count / top * HEIGHT, _LEAST_HEIGHT):.4g}h{wide - _GAP:g}V{HEIGHT}"
-        for at, count in enumerate(counts)
-        if count
-    )
-    label = f"the last {len(counts)} minutes: {max(counts):,} at most, limit {limit:,}"
-    return LimitChart("".join(bars), round(HEIGHT - limit / top * HEIGHT, 1), label)
+def _paths(counts: Sequence[Mapping[Outcome, int]], top: int) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    for column, of_step in enumerate(counts):
+        low = float(HEIGHT)
+        for outcome, (tone, _) in _TONES.items():
+            if count := of_step.get(outcome, 0):
+                high = low - count / top * HEIGHT
+                bar = f"M{column + 0.1:g} {low:.4g}V{high:.4g}h.8V{low:.4g}z"
+                paths[tone] = paths.get(tone, "") + bar
+                low = high
+    return paths
 
 
-def sparkline(values: Sequence[float], width: int = 100, height: int = 24) -> str:
-    """The data of a path through the values, the first at the left edge and the last at the right."""
-    top = max(values) or 1.0
-    across = width / max(1, len(values) - 1)
-    points = (f"{n * across:.4g} {height - value / top * height:.4g}" for n, value in enumerate(values))
-    return "M" + "L".join(points)
+def _notes(
+    notes: Sequence[tuple[float, str]], steps: Sequence[tuple[float, object]], step: float
+) -> list[Mark]:
+    """The notes of each bar together."""
+    by_column: dict[int, list[str]] = {}
+    for at, words in notes:
+        if (column := int((at - steps[0][0]) // step)) in range(len(steps)):
+            by_column.setdefault(column, []).append(f"{stamp(at)[11:19]} {words}")
+    return [
+        Mark(
+            (column + 0.5) * 100 / len(steps),
+            "; ".join([*said[:_WORDS], *([f"{len(said) - _WORDS} more"] if len(said) > _WORDS else [])]),
+        )
+        for column, said in by_column.items()
+    ]
 
 
-def _label(step: TrafficStep) -> str:
-    counts = ((word, step.requests.get(outcome, 0)) for outcome, (_, word) in _TONES.items())
-    parts = [f"{count:,} {word}" for word, count in counts if count]
-    return f"{stamp(step.at)[11:19]}: {', '.join(parts)}"
+def _round(value: int) -> int:
+    """The next number that is round, as is its half if it is more than one."""
+    size = int("1".ljust(len(str(value)), "0"))
+    return size * next(digit for digit in (1, 2, 4, 6, 8, 10) if digit * size >= value)
+
+
+def _y(value: int, top: int) -> float:
+    return round(TOP + HEIGHT - value / top * HEIGHT, 1)
+
+
+def _label(at: float, counts: Mapping[Outcome, int]) -> str:
+    parts = [
+        f"{count:,} {word}" for outcome, (_, word) in _TONES.items() if (count := counts.get(outcome, 0))
+    ]
+    return f"{stamp(at)[11:19]}: {', '.join(parts)}"
 
 
 def _seconds(at: float) -> str:

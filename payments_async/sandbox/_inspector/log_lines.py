@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from functools import cached_property
 
 import attrs
 
+from .._common.json import decode_object
 from .._common.masking import mask_path
 from .._common.operations import CONSOLE
 from .._common.rate_limits import SandboxLimits
@@ -19,6 +20,7 @@ from .._records.world import World
 from ..advisor._evidence import observe
 from .activity import LogActivity, activities
 from .filters import got, marks_of, page_of, tone
+from .search import values_of
 
 _FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
@@ -59,6 +61,8 @@ class RecordNames:
 
     def root(self, record_id: str) -> str:
         """The payment of an attempt or a checkout, else the id itself."""
+        if record_id.startswith("po_"):
+            return record_id
         for tenant in self._tenants:
             if (part := tenant.attempts.get(record_id) or tenant.sessions.get(record_id)) is not None:
                 return part.payment.id
@@ -93,10 +97,23 @@ class RecordNames:
             return reference, None
         return reference or self.name(known), self.page(known)
 
-    def amount(self, record_id: str) -> Decimal | None:
-        """A payout's or payment's amount; None for what is gone."""
+    def values(self, record_id: str, field: str) -> Sequence[object]:
+        """What a record has in a field of its creation; nothing for what is gone."""
+        if field == "reference":
+            return (self.name(record_id),)
         record = self._record(record_id)
-        return None if record is None else record.amount
+        if record is None:
+            return ()
+        if field == "customer":
+            sent = record.body if isinstance(record, PaymentRecord) else decode_object(record.body)
+            return record.customer_id, *values_of(sent, field)
+        if field == "method" and isinstance(record, PaymentRecord):
+            return [attempt.method for attempt in record.attempts]
+        return (getattr(record, field),)
+
+    def was_retried(self, exchange: LoggedExchange) -> bool:
+        """True if another request had the same idempotency key."""
+        return self._sent[exchange.log.key, exchange.log.idempotency_key] > 1
 
     def was_tried(self, record_id: str, event: str) -> bool:
         """True if a webhook of this record and event was tried."""
@@ -113,6 +130,12 @@ class RecordNames:
             if record is not None:
                 return record
         return None
+
+    @cached_property
+    def _sent(self) -> Counter[tuple[str | None, str | None]]:
+        """How many requests have an API key and an idempotency key."""
+        logs = (item.log for item in self._items if isinstance(item, LoggedExchange))
+        return Counter((log.key, log.idempotency_key) for log in logs if log.idempotency_key is not None)
 
     @cached_property
     def _tries(self) -> list[WebhookTried]:

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from .._api.rule import Rule
 from .._common.rate_limits import SandboxLimits
 from .._common.values import LoggedRequest
 from .._control_api.clock import gauges as gauges_of
-from .._control_api.json_views import body_view, exchange_view
-from .._journal import Item, Journal, LoggedExchange
+from .._control_api.json_views import body_view, exchange_view, rule_view
+from .._journal import Journal, JournalEntry, LoggedExchange
+from .._traffic import STEP
 from . import charts
 from .activity import LogMatches, moment_of
-from .filters import got
+from .filters import got, passed
 from .lists import cut
 from .log_lines import RecordNames, lines
 from .page_request import Context, PageRequest
-from .search import KINDS, TERMS, EntryTest, SearchQuery, read_query
+from .search import KINDS, MARKS, TERMS, SearchQuery, kinds_of, read_query
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -37,32 +39,33 @@ _TABS = {"": "All", "request": "Requests", "record": "Records", "webhook": "Webh
 
 
 def overview(page: PageRequest) -> Context:
-    """The figures, the chart and the log."""
+    """The figures and the chart, and the log; of a search its results alone."""
     sandbox = page.sandbox
     find = page.query.get("find", "").strip()
     with sandbox.reading() as world:
-        journal = sandbox.journal
-        items, numbers = journal.items(), journal.numbers()
-        oldest = journal.oldest if journal.first > 1 else None
-        names, limits = RecordNames(world, items), world.limits
+        entries = sandbox.journal.kept()
+        names, limits = RecordNames(world, [entry.item for entry in entries]), world.limits
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
+        reach = reach_of(sandbox.journal)
+    is_search = find or page.before or page.has_span
     return {
-        **_traffic(sandbox),
-        **_log(
-            page, read_query(find), LogMatches(items, numbers, names.root, range(len(items))), names, limits
-        ),
-        "seen": _seen(items),
+        "is_empty": not entries,
+        "log_reach": reach,
+        "figures": None if is_search else {**_traffic(sandbox), "payouts": payouts, "payments": payments},
+        **_log(page, read_query(find), LogMatches(entries, names.root), names, limits),
+        "seen": _seen(entries),
         "terms": TERMS,
         "find": find,
-        "is_empty": not items,
-        "reaches_to": moment_of(oldest) if oldest else None,
-        "without_success_to": moment_of(items[0]) if oldest and items[0] is not oldest else None,
-        "payouts": payouts,
-        "payments": payments,
         "rules": sum(not rule.is_over for rule in sandbox.rules),
         "api_key": sandbox.api_key,
     }
+
+
+def reach_of(journal: Journal) -> Context:
+    """How far back the log reaches, by kind of entry, and how many earlier entries are gone."""
+    gone = {kind: (moment_of(item), count) for kind, (item, count) in journal.reaches.items()}
+    return {"since": journal.oldest and moment_of(journal.oldest), "gone": gone}
 
 
 def _log(
@@ -70,14 +73,14 @@ def _log(
 ) -> Context:
     """The lines that fit a search, newest first, and the tabs. It holds no lock, since it may take long."""
     since, until = page.span
-    is_all = since == -math.inf and until == math.inf
-    in_time = every.of(None if is_all else lambda item: since <= moment_of(item) < until)
+    in_time = every.of((lambda item: since <= moment_of(item) < until) if page.has_span else None)
     base = in_time.of(query.without_kinds.tester(names))
     before = page.before
-    kinds = {kind: base.of(partial(_fits, KINDS[kind], names)) for kind in KINDS}
+    kinds = base.by_kind(partial(kinds_of, facts=names), KINDS)
     hits = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
     shown = hits.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
     wanted = not query.faults
+    made = page.sandbox.journal.traffic.count(since, until)
     return {
         "faults": query.faults,
         "rows": lines(shown.entries, names, limits) if wanted else [],
@@ -97,46 +100,55 @@ def _log(
         "since": page.query.get("from", "") if since > -math.inf else "",
         "until": page.query.get("to", "") if until < math.inf else "",
         "span": (since, until),
+        "made": made,
+        "lost": made and made - sum(isinstance(item, LoggedExchange) for item in in_time.found),
     }
 
 
-def _fits(test: EntryTest, names: RecordNames, item: Item) -> bool:
-    return test(item, names)
-
-
-def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:
+def _seen(entries: Sequence[JournalEntry]) -> Mapping[str, Sequence[str]]:
     """The values of some terms that the journal has now."""
-    logs = {(log.operation, log.status, log.fault) for log in _logs(items)}
+    logs = {(log.operation, log.status, log.fault) for log in _logs(entries)}
     ends = {got(status, fault)[0] for _, status, fault in logs}
     return {
         "status": sorted("none" if end == "no answer" else end for end in ends)[:_SEEN],
         "op": sorted({operation for operation, _, _ in logs if operation}),
         "fault": sorted({fault for _, _, fault in logs if fault})[:_SEEN],
-        "is": tuple(KINDS),
+        "is": (*KINDS, *MARKS),
     }
 
 
-def _logs(items: Sequence[Item]) -> Iterator[LoggedRequest]:
-    return (item.log for item in items if isinstance(item, LoggedExchange))
+def _logs(entries: Sequence[JournalEntry]) -> Iterator[LoggedRequest]:
+    return (entry.item.log for entry in entries if isinstance(entry.item, LoggedExchange))
 
 
 def _traffic(sandbox: SandboxControls) -> Context:
     """The figures and the chart of the last fifteen minutes."""
     with sandbox.reading() as world:
         now, traffic = world.now, sandbox.journal.traffic
-        steps, durations = traffic.steps(now), traffic.durations(now)
+        steps, durations, notes = traffic.steps(now), traffic.durations(now), list(traffic.notes)
     latest = steps[-2:]
-    tries = sum(step.delivered + step.undelivered for step in steps)
+    tried = sum(step.deliveries for step in steps)
     gauges = [gauge for gauge in gauges_of(sandbox) if not gauge.scope.startswith("record ")]
     return {
-        "chart": charts.request_chart(steps),
-        "sparkline": charts.sparkline([step.total for step in steps]),
+        "chart": charts.chart(
+            [(step.at, step.requests) for step in steps],
+            STEP,
+            notes=[(at, _words(note)) for at, note in notes],
+        ),
         "rate": sum(step.total for step in latest) / (now - latest[0].at),
         "fullest": gauges[0] if gauges else None,
         "p95": durations[math.ceil(0.95 * len(durations)) - 1] if durations else None,
-        "tries": tries,
-        "delivered": sum(step.delivered for step in steps) / tries if tries else None,
+        "timed": len(durations),
+        "deliveries": tried,
+        "delivered": sum(step.delivered for step in steps) / tried if tried else None,
     }
+
+
+def _words(note: object) -> str:
+    """What was done: a rule was set, the clock moved by so many seconds, or what the text says."""
+    if isinstance(note, Rule):
+        return f"{note.id} set: {rule_view(note)['words']} on {note.operation}"
+    return f"clock moved ahead by {passed(note)}" if isinstance(note, (float, int)) else str(note)
 
 
 def request(page: PageRequest, request_id: str) -> Context:
@@ -146,7 +158,7 @@ def request(page: PageRequest, request_id: str) -> Context:
         kept, entries = page.sandbox.journal.with_causes(request_id)
         exchange = replace(kept)  # a copy, since the journal may drop its bodies
         line = lines(entries, RecordNames(world), world.limits)
-        same = _alike(page.sandbox.journal, exchange.log)
+        same, reach = _alike(page.sandbox.journal, exchange.log), reach_of(page.sandbox.journal)
     group = cut(reversed(same), _SAME, attrgetter("request_id"), page.before)
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
@@ -156,6 +168,7 @@ def request(page: PageRequest, request_id: str) -> Context:
         "line": line[0],
         "same": group,
         "alike": len(same),
+        "log_reach": reach,
         "reveal": reveal,
         "hides": hides,
     }
@@ -165,5 +178,5 @@ def _alike(journal: Journal, log: LoggedRequest) -> list[LoggedRequest]:
     """The requests with the same idempotency key and API key, oldest first."""
     if log.idempotency_key is None:
         return []
-    logs = _logs([entry.item for entry in journal.about(log.idempotency_key)])
+    logs = _logs(journal.about(log.idempotency_key))
     return [one for one in logs if (one.idempotency_key, one.key) == (log.idempotency_key, log.key)]

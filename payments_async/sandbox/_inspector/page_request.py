@@ -64,6 +64,11 @@ class PageRequest:
         since, until = (read_timestamp(self.query.get(name, "")) for name in ("from", "to"))
         return -math.inf if since is None else since, math.inf if until is None else until
 
+    @property
+    def has_span(self) -> bool:
+        """True if not all times are looked at."""
+        return self.span != (-math.inf, math.inf)
+
     def common(self, name: str, title: str) -> Context:
         """The context of every page."""
         with self.sandbox.reading():

@@ -1,8 +1,9 @@
 """The search language of the log: a text is read into terms, and entries are tested against them. Pure.
 
-    status:5xx op:payouts.create ref:june* amount:>1000 -fault:any "two words"
+    status:422 OR status:5xx op:payouts.create ref:june* amount:>1000 -fault:any "two words"
 
-An entry must fit every term. For a term that cannot be read, a sentence says why.
+An entry must fit every term; of terms with OR between them one is enough. For a term that cannot be read,
+a sentence says why.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
-from typing import Protocol
+from functools import cache
+from typing import Any, Protocol
 
 import attrs
 
@@ -25,7 +26,7 @@ from .._journal import Item, LoggedExchange, WebhookTried
 from .._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from .._records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 from .._traffic import outcome_of
-from .patterns import glob, glob_parts, read_bound, unescaped
+from .patterns import glob, read_bound, unescaped
 
 EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
@@ -37,6 +38,7 @@ LONGEST = 400
 MOST = 12
 """Terms of a search, at most: each is tested with every entry."""
 
+_OR = "OR"
 _TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("(?:\\.|[^"\\])*"?|\S*)', re.IGNORECASE | re.ASCII | re.DOTALL)
 _CLOSED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _STATUS = re.compile(r"[1-5](?:\d\d|xx)", re.ASCII)
@@ -52,8 +54,11 @@ class RecordFacts(Protocol):
     def name(self, record_id: str) -> str:
         """The reference, or the id of what has none."""
 
-    def amount(self, record_id: str) -> Decimal | None:
-        """The amount, None for an unknown record."""
+    def values(self, record_id: str, field: str) -> Sequence[object]:
+        """What a record has in a field of its creation; nothing for an unknown record."""
+
+    def was_retried(self, exchange: LoggedExchange) -> bool:
+        """True if another request had the same idempotency key."""
 
     def was_tried(self, record_id: str, event: str) -> bool:
         """True if a webhook of this record and event was tried."""
@@ -63,6 +68,7 @@ class RecordFacts(Protocol):
 
 
 EntryTest = Callable[[Item, RecordFacts], bool]
+_Fits = Callable[[Item], bool]
 
 
 @attrs.frozen
@@ -97,17 +103,20 @@ class SearchQuery:
         """The query as text, with more terms."""
         return " ".join([*(term.text for term in self.terms), *more])
 
-    def tester(self, facts: RecordFacts) -> Callable[[Item], bool] | None:
+    def tester(self, facts: RecordFacts) -> _Fits | None:
         """Make the test of an entry; None when every entry fits."""
-        tests = [
-            (term.test, term.excludes) for term in sorted(self.terms, key=lambda term: term.name in _COSTLY)
-        ]
-        if not tests:
-            return None
-        if len(tests) == 1:
-            test, excludes = tests[0]
-            return lambda item: test(item, facts) is not excludes
-        return lambda item: all(test(item, facts) is not excludes for test, excludes in tests)
+        fits = None
+        for term in sorted(self.terms, key=lambda term: term.name in _COSTLY, reverse=True):
+            fits = _with(term, facts, fits)
+        return fits
+
+
+def _with(term: SearchTerm, facts: RecordFacts, others: _Fits | None) -> _Fits:
+    """The test of an entry by a term and then by others."""
+    test, excludes = term.test, term.excludes
+    if others is None:
+        return lambda item: test(item, facts) is not excludes
+    return lambda item: test(item, facts) is not excludes and others(item)
 
 
 def read_query(text: str) -> SearchQuery:
@@ -116,22 +125,35 @@ def read_query(text: str) -> SearchQuery:
         return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
     terms: list[SearchTerm] = []
     faults: list[str] = []
-    tokens = [token for token in _TOKEN.finditer(text) if token[0]]
-    # several words look through one entry after the other, a single one as far as it has to
-    texts_of = _texts if len(tokens) == 1 else lru_cache(1)(lambda *of: tuple(_texts(*of)))
-    for token in tokens:
+    either = False
+    for token in (token for token in _TOKEN.finditer(text) if token[0]):
+        if token[0] == _OR and terms and not either:
+            either = True
+            continue
         try:
-            terms.append(_term(token[0], bool(token[1]), (token[2] or "").lower(), token[3], texts_of))
+            term = _term(token[0], bool(token[1]), (token[2] or "").lower(), token[3])
         except UnknownWord as unknown:
             faults.append(f"{token[0]}: {unknown}.")
-    if len(terms) > MOST:
-        faults.append(f"A search has at most {MOST} terms, not {len(terms)}.")
+        else:
+            terms.append(_either(terms.pop(), term) if either else term)
+        either = False
+    if either:
+        faults.append(f"{_OR}: a term must follow; to find this text, put it in quotes.")
+    if (count := sum(term.text.count(f" {_OR} ") + 1 for term in terms)) > MOST:
+        faults.append(f"A search has at most {MOST} terms, not {count}.")
     return SearchQuery(tuple(terms), tuple(faults))
 
 
-def _term(
-    text: str, excludes: bool, name: str, said: str, texts_of: Callable[..., Iterable[str]]
-) -> SearchTerm:
+def _either(one: SearchTerm, other: SearchTerm) -> SearchTerm:
+    """The term that fits what one of two fits."""
+
+    def test(item: Item, facts: RecordFacts) -> bool:
+        return one.test(item, facts) is not one.excludes or other.test(item, facts) is not other.excludes
+
+    return SearchTerm("", "", f"{one.text} {_OR} {other.text}", excludes=False, test=test)
+
+
+def _term(text: str, excludes: bool, name: str, said: str) -> SearchTerm:
     quoted = said.startswith('"')
     if quoted and not _CLOSED.fullmatch(said):
         raise UnknownWord("the quotation mark is not closed")
@@ -144,7 +166,7 @@ def _term(
     if not name and not quoted and _is_status(value):
         name = "status"
     if not name:
-        test = _word(unescaped(value) if quoted else value, texts_of)
+        test = _word(unescaped(value) if quoted else value)
     elif name == "key" and quoted:
         test = _key(value, str)  # the key itself, in which capitals count
     else:
@@ -153,7 +175,7 @@ def _term(
 
 
 def _is_kind(term: SearchTerm) -> bool:
-    return term.name == "is" and not term.excludes
+    return term.name == "is" and term.value in KINDS and not term.excludes
 
 
 def _is_status(value: str) -> bool:
@@ -202,22 +224,45 @@ def _names(value: str, known: Sequence[str], kind: str) -> set[str]:
     return matching
 
 
-def _reference(value: str) -> EntryTest:
-    fits, literal = glob(value), max(glob_parts(value), key=len).lower()
+def _own(field: str, fits: Callable[[Any], bool]) -> EntryTest:
+    """The test of a field of a record's creation: of the record, else of the request that made none."""
+    known: dict[str, bool] = {}  # a record has several entries
+
+    def has(record: str, facts: RecordFacts) -> bool:
+        hit = known.get(record)
+        if hit is None:
+            hit = known[record] = any(map(fits, facts.values(record, field)))
+        return hit
 
     def test(item: Item, facts: RecordFacts) -> bool:
         if not isinstance(item, LoggedExchange):
-            return fits(facts.name(_record(item)))
-        if any(fits(facts.name(record)) for record in item.records):
-            return True
-        body = item.body or b""
-        if literal not in _small(body) and b"\\" not in body:
-            return False  # saves most of the time: reading the JSON takes ten times as long
-        sent = _sent(item, body)
-        name = sent.get("reference") or sent.get("entity_id")
-        return isinstance(name, str) and fits(name)
+            return has(_record(item), facts)
+        if item.records:
+            return any(has(record, facts) for record in item.records)
+        return any(map(fits, values_of(_sent(item), field)))
 
     return test
+
+
+def values_of(sent: Mapping[str, object], field: str) -> Sequence[object]:
+    """What a creation's body has in a field: a text or number, or the members of an object."""
+    value = sent.get(field, sent.get("entity_id") if field == "reference" else None)
+    return tuple(value.values()) if isinstance(value, dict) else (value,)
+
+
+def _text(field: str) -> Callable[[str], EntryTest]:
+    def read(value: str) -> EntryTest:
+        fits = glob(value)
+        return _own(field, lambda text: isinstance(text, str) and fits(text))
+
+    return read
+
+
+def _method(value: str) -> EntryTest:
+    fits, of_record = glob(value), _text("method")(value)
+    return lambda item, facts: (
+        (isinstance(item, LoggedExchange) and fits(item.log.method)) or of_record(item, facts)
+    )
 
 
 def _amount(value: str) -> EntryTest:
@@ -226,24 +271,14 @@ def _amount(value: str) -> EntryTest:
         raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50")
     wanted = Decimal(bound.replace(",", ""))
 
-    def test(item: Item, facts: RecordFacts) -> bool:
-        amounts = _amounts(item, facts)
-        return any(compare(amount, wanted) for amount in amounts if amount is not None)
+    def fits(amount: object) -> bool:
+        try:
+            number = Decimal(str(amount))
+        except InvalidOperation:
+            return False
+        return number.is_finite() and compare(number, wanted)
 
-    return test
-
-
-def _amounts(item: Item, facts: RecordFacts) -> list[Decimal | None]:
-    if not isinstance(item, LoggedExchange):
-        return [facts.amount(_record(item))]
-    if item.records:
-        return [facts.amount(record) for record in item.records]
-    amount = _sent(item, item.body or b"").get("amount")
-    try:
-        sent = Decimal(str(amount))
-    except InvalidOperation:
-        return []
-    return [sent] if sent.is_finite() else []
+    return _own("amount", fits)
 
 
 def _took(value: str) -> EntryTest:
@@ -298,67 +333,67 @@ def _event(value: str) -> EntryTest:
 
 
 def _is(value: str) -> EntryTest:
-    if value.lower() not in KINDS:
-        raise UnknownWord(f"no such kind ({near(value.lower(), tuple(KINDS))})")
-    return KINDS[value.lower()]
+    kind = value.lower()
+    if kind in KINDS:
+        return lambda item, facts: kind in kinds_of(item, facts)
+    if kind == "replayed":
+        return lambda item, _: isinstance(item, LoggedExchange) and item.log.replayed
+    if kind not in MARKS:
+        raise UnknownWord(f"no such kind ({near(kind, (*KINDS, *MARKS))})")
+    return lambda item, facts: isinstance(item, LoggedExchange) and facts.was_retried(item)
 
 
-def _failed(item: Item, facts: RecordFacts) -> bool:
+KINDS = ("request", "record", "webhook", "failed")
+"""The values of `is:` that are tabs."""
+MARKS = ("retried", "replayed")
+"""Its other values: sent again with the same idempotency key, and answered from the first answer."""
+
+
+def kinds_of(item: Item, facts: RecordFacts) -> tuple[str, ...]:
+    """The kinds of an entry."""
     if isinstance(item, LoggedExchange):
-        return outcome_of(item.log.status, item.log.fault) != "ok"
+        log = item.log
+        is_ok = 200 <= log.status < 300 and (log.fault is None or outcome_of(log.status, log.fault) == "ok")
+        return ("request",) if is_ok else ("request", "failed")
     if isinstance(item, Change):
-        return item.after == "failed"
-    return isinstance(item, WebhookTried) and not item.accepted and not facts.was_delivered(item.webhook_id)
+        return ("record", "failed") if item.after == "failed" else ("record",)
+    if isinstance(item, Delivery):  # once it was tried, the try stands for it
+        return () if facts.was_tried(item.record_id, item.event) else ("webhook",)
+    is_failed = not item.accepted and not facts.was_delivered(item.webhook_id)
+    return ("webhook", "failed") if is_failed else ("webhook",)
 
 
-def _is_webhook(item: Item, facts: RecordFacts) -> bool:
-    """True for a try, and for what is due and was not tried: once it was, the try stands for it."""
-    if isinstance(item, Delivery):
-        return not facts.was_tried(item.record_id, item.event)
-    return isinstance(item, WebhookTried)
-
-
-KINDS: Mapping[str, EntryTest] = {
-    "request": lambda item, _: isinstance(item, LoggedExchange),
-    "record": lambda item, _: isinstance(item, Change),
-    "webhook": _is_webhook,
-    "failed": _failed,
-}
-
-
-def _texts(item: Item, facts: RecordFacts) -> Iterator[str]:
-    """What is looked through for a word, in small letters: address, ids, event, the record's name, bodies."""
-    if isinstance(item, LoggedExchange):
-        log, answer = item.log, item.answer
-        said = (log.method, log.path, log.request_id, log.idempotency_key, log.operation, log.fault)
-        yield " ".join(filter(None, said)).lower()
-        yield _small(item.body or b"")
-        yield _small(answer.body if answer else b"")
-    else:
-        record = _record(item)
-        state = item.after if isinstance(item, Change) else item.event
-        own = item.webhook_id if isinstance(item, WebhookTried) else ""
-        yield f"{own} {record} {state} {facts.root(record)} {facts.name(record)}".lower()
-
-
-def _small(body: bytes) -> str:
-    return body.decode("utf-8", "replace").lower()
-
-
-def _word(value: str, texts_of: Callable[..., Iterable[str]]) -> EntryTest:
-    """The test for a text, as it is and as JSON writes it."""
+def _word(value: str) -> EntryTest:
+    """The test for a text, as it is and as JSON writes it: in addresses, ids, events, names and bodies."""
     low = value.lower()
     ways = tuple({low, *(json.dumps(text)[1:-1].lower() for text in (value, low))})
-    is_number = low.isdecimal()
+    is_number, is_ascii = low.isdecimal(), low.isascii()
+    coded, known = tuple(way.encode() for way in ways), dict[str, bool]()
+
+    def is_in(text: str) -> bool:
+        return any(map(text.lower().__contains__, ways))
+
+    def is_in_body(body: bytes) -> bool:
+        if not is_ascii:
+            return is_in(body.decode("utf-8", "replace"))
+        return any(map(body.lower().__contains__, coded))  # a text costs five times as much
+
+    is_in_state = cache(is_in)
 
     def test(item: Item, facts: RecordFacts) -> bool:
-        if is_number and isinstance(item, LoggedExchange) and low == str(_http(item)):
-            return True
-        for text in texts_of(item, facts):  # no generator: it costs a third of a search
-            for one in ways:
-                if one in text:
-                    return True
-        return False
+        if isinstance(item, LoggedExchange):
+            log, answer = item.log, item.answer
+            said = f"{log.method} {log.path} {log.request_id} {log.idempotency_key or ''}"
+            return (
+                is_in(f"{said} {log.operation or ''} {log.fault or ''}")
+                or (answer is not None and (is_in_body(item.body or b"") or is_in_body(answer.body)))
+                or (is_number and low == str(_http(item)))
+            )
+        record, state = (item.id, item.after) if isinstance(item, Change) else (item.record_id, item.event)
+        hit = known.get(record)  # a record has several entries
+        if hit is None:
+            hit = known[record] = is_in(f"{record} {facts.root(record)} {facts.name(record)}")
+        return hit or is_in_state(state) or (isinstance(item, WebhookTried) and is_in(item.webhook_id))
 
     return test
 
@@ -375,16 +410,21 @@ class TermKind:
 TERMS: Mapping[str, TermKind] = {
     "status": TermKind("status:5xx", "HTTP status, or status of a record; none for no answer", _status),
     "op": TermKind("op:payouts.*", "operation of a request", _operation),
-    "ref": TermKind("ref:june*", "reference of a record", _reference),
+    "ref": TermKind("ref:june*", "reference of a record", _text("reference")),
     "amount": TermKind("amount:>1000", "amount of a record", _amount),
+    "currency": TermKind("currency:GHS", "currency of a record", _text("currency")),
+    "customer": TermKind(
+        "customer:ada*", "e-mail address, name or id of a record's customer", _text("customer")
+    ),
+    "method": TermKind("method:mobile*", "method of a record, or HTTP method", _method),
     "took": TermKind("took:>1s", "time until the answer", _took),
     "fault": TermKind("fault:any", "fault that you made the sandbox simulate", _fault),
     "key": TermKind("key:order-7*", "idempotency key, or fingerprint of the API key", _key),
     "id": TermKind("id:po_…", "id of a request, record or webhook", _id),
     "event": TermKind("event:payout.*", "event of a webhook", _event),
-    "is": TermKind("is:failed", "kind of entry: request, record, webhook or failed", _is),
+    "is": TermKind("is:failed", "request, record, webhook, failed, retried or replayed", _is),
 }
-_COSTLY = ("amount", "ref", "")
+_COSTLY = ("amount", "currency", "customer", "method", "ref", "")
 """Terms that take long to test. They come last."""
 
 
@@ -394,12 +434,12 @@ def _record(item: Item) -> str:
     return item.id if isinstance(item, Change) else item.record_id
 
 
-def _sent(item: LoggedExchange, body: bytes) -> Mapping[str, object]:
+def _sent(item: LoggedExchange) -> Mapping[str, object]:
     """The body of a request that creates a record; empty for any other."""
     if not (item.log.operation or "").endswith(".create"):
         return {}
     try:
-        value = decode(body)
+        value = decode(item.body or b"")
     except RequestRefused:
         return {}
     return value if isinstance(value, dict) else {}

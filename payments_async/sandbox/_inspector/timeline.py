@@ -318,12 +318,13 @@ def _state(change: Change, attempt: AttemptRecord | None, *, is_own: bool) -> Ti
 def _tries(about: Iterable[JournalEntry], webhooks: Mapping[str, Webhook]) -> Iterator[_Placed]:
     """The tries of the record's webhooks, of those too that only the journal still knows."""
     numbers: dict[tuple[str, float], int] = {}
+    """By the event and time of a delivery, and the webhook and number of a try."""
     for entry in about:
         item = entry.item
         if isinstance(item, Delivery):
             numbers[item.event, item.at] = entry.seq
         elif isinstance(item, WebhookTried):
-            numbers[item.webhook_id, item.at] = entry.seq
+            numbers[item.webhook_id, item.number] = entry.seq
             if item.webhook_id not in webhooks:
                 yield item.at, entry.seq, _forgotten(item)
     for webhook in webhooks.values():
@@ -335,7 +336,7 @@ def _tries(about: Iterable[JournalEntry], webhooks: Mapping[str, Webhook]) -> It
                 details=[*([f"try {number}"] if number > 1 else []), *([one.error] if one.error else [])],
                 seconds=one.seconds,
             )
-            yield one.at, numbers.get((webhook.id, one.at), _BEFORE), node
+            yield one.at, numbers.get((webhook.id, number), _BEFORE), node
         if not webhook.tries:
             at = webhook.first_at
             yield at, numbers.get((webhook.event, at), _BEFORE), _webhook(webhook, at)

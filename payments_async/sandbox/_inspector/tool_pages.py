@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from .._common.operations import NAMES
+from .._common.rate_limits import MINUTES, WINDOW
 from .._common.scenario_words import WORDS
 from .._control_api.clock import gauges as gauges_of
 from .._control_api.json_views import rule_view
@@ -40,12 +41,22 @@ def clock(page: PageRequest) -> Context:
 
 
 def limits(page: PageRequest) -> Context:
-    """How full each window is."""
-    shown = cut(gauges_of(page.sandbox), _GAUGES, lambda one: f"{one.key} {one.scope}", page.before)
+    """How full each window is, with a chart of the last minutes of each class of requests."""
+    with page.sandbox.reading() as world:
+        gauges, now = gauges_of(page.sandbox), world.now
+    shown = cut(gauges, _GAUGES, lambda one: f"{one.key} {one.scope}", page.before)
+    since = (now // WINDOW - MINUTES + 1) * WINDOW
     drawn = {
-        number: charts.limit_chart(gauge.minutes, gauge.limit)
+        number: charts.chart(
+            [
+                (since + minute * WINDOW, {"ok": ok, "refused": refused})
+                for minute, (ok, refused) in enumerate(zip(gauge.minutes, gauge.refused, strict=True))
+            ],
+            WINDOW,
+            gauge.limit,
+        )
         for number, gauge in enumerate(shown.shown[:_DRAWN])
-        if gauge.minutes and any(gauge.minutes)
+        if gauge.minutes and gauge.refused and any([*gauge.minutes, *gauge.refused])
     }
     return {"gauges": shown.shown, "drawn": drawn, "more": shown.more, "last": shown.last}
 

@@ -6,6 +6,7 @@ import asyncio
 import html
 import json
 import re
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._inspector import charts
 from payments_async.sandbox._inspector.filters import lasted
+from payments_async.sandbox._journal import Journal, WebhookTried
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import PAYOUT, Api
@@ -21,7 +23,7 @@ from tests.support.patience import until
 
 def bars(sandbox: Sandbox) -> dict[str, str]:
     """What each bar of the overview's chart says, and where it leads."""
-    found = re.findall(r'<a href="/_sandbox/(\?[^"]*)" aria-label="([^"]*)"><rect', page(sandbox))
+    found = re.findall(r'<a href="/_sandbox/(\?[^"]*)"><rect [^>]*><text [^>]*>([^<]*)', page(sandbox))
     return {label: html.unescape(address) for address, label in found}
 
 
@@ -86,10 +88,10 @@ def test_the_tiles_show_rate_answer_time_webhooks_and_findings(sandbox: Sandbox,
     for _ in range(6):
         api.payout(reference="", description="the same")
     shown = text_of(page(sandbox))
-    assert "Requests a second 0.133 Writes : 6 of 60,000 this minute" in shown
-    assert re.search(r"Answer time, 95th percentile \d+ (?:µs|ms)", shown)
-    assert "Webhooks accepted –" in shown
-    assert re.search(r"Advisor [1-9]\d* findings? money at risk", shown)
+    assert "Requests a second, last minute 0.133 Writes : 6 of 60,000 this minute" in shown
+    assert re.search(r"Answer time, last 15 minutes \d+ (?:µs|ms) 95th percentile of 6 ", shown)
+    assert "Webhooks accepted, last 15 minutes – of 0 deliveries" in shown
+    assert re.search(r"Advisor, since the start [1-9]\d* findings? money at risk", shown)
     assert re.search(r"Advisor [1-9]\d* findings", text_of(page(sandbox, "faults"))), "a badge on every page"
 
 
@@ -152,10 +154,11 @@ def test_each_limit_is_drawn_against_its_last_minutes() -> None:
     for _ in range(5):
         api.payout()
     shown = page(sandbox, "limits")
-    assert "the last 15 minutes: 4 at most, limit 4" in shown
+    assert "7 answered 1 refused peak 5 at 00:02 = 125 % of 4" in text_of(shown)
     (writes, *others) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"]
     assert writes["minutes"] == [*[0] * 12, 3, 0, 4]
-    assert shown.count("<svg class=") == 1, "a limit without requests has no chart"
+    assert writes["refused"] == [*[0] * 14, 1]
+    assert shown.count("<figure") == 1, "a limit without requests has no chart"
     assert all(set(one["minutes"]) == {0} for one in others)
     api.sync(sandbox.books.payouts()[-1].id)
     (record, *_) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"][1:]
@@ -167,14 +170,104 @@ def test_each_limit_is_drawn_against_its_last_minutes() -> None:
     assert writes["minutes"] == [*[0] * 14, 1]
 
 
-def test_a_limit_chart_holds_what_exceeded_the_limit() -> None:
-    drawn = charts.limit_chart([0, 30, 10], 20)
-    assert drawn.limit_at > charts.limit_chart([0, 10], 20).limit_at, "the line is lower"
-    assert drawn.path.count("M") == 2
-    assert charts.limit_chart([1], 0).limit_at == charts.HEIGHT
-    assert "v-5h" in charts.limit_chart([0, 1], 60_000).path, "one request can be seen"
+def test_a_chart_has_round_marks_at_both_axes() -> None:
+    steps = [(30.0 * step, {"ok": step % 4, "refused": step // 29 * 4_300}) for step in range(30)]
+    drawn = charts.chart(steps, 30.0)
+    assert [mark.words for mark in drawn.marks] == ["0", "3,000", "6,000"]
+    times = [(mark.words, round(mark.at)) for mark in drawn.times]
+    assert times == [("00:00", 0), ("00:05", 33), ("00:10", 67), ("00:15", 100)]
+    assert (drawn.peak, drawn.peak_at) == (4_301, "00:14:30")
+    assert drawn.bars[-1].words == "00:14:30: 1 answered, 4,300 refused"
+    assert [one.words for one in charts.chart([(0.0, {"ok": 1})], 60.0).marks] == ["0", "1"]
 
 
-def test_a_sparkline_goes_from_edge_to_edge() -> None:
-    assert charts.sparkline([0, 2, 1]) == "M0 24L50 0L100 12"
-    assert charts.sparkline([0]) == "M0 24"
+@pytest.mark.parametrize(
+    ("peak", "limit", "top", "is_drawn"),
+    [
+        (30, 20, 40, True),
+        (10, 20, 20, True),
+        (1, 60_000, 1, False),
+        (9_990, 60_000, 10_000, False),
+        (0, 0, 1, True),
+    ],
+)
+def test_a_limit_is_drawn_unless_it_would_flatten_the_bars(
+    peak: int, limit: int, top: int, *, is_drawn: bool
+) -> None:
+    drawn = charts.chart([(0.0, {"ok": peak})], 60.0, limit)
+    assert drawn.marks[-1].words == f"{top:,}"
+    assert (drawn.limit_at is not None) is is_drawn
+
+
+def test_the_chart_says_what_was_done_to_the_sandbox(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with Sandbox(clock=VirtualClock.frozen(), state=path) as first:
+        Api(first, first.api_key).payout()
+    with Sandbox(clock=VirtualClock.frozen(), state=path) as sandbox:
+        Api(sandbox, sandbox.api_key).payout(reference="again")
+        sandbox.advance(60)
+        sandbox.on("payouts.create").respond("http:503", times=2)
+        for wanted in (0, 10):
+            body = json.dumps({"speed": wanted}).encode()
+            sandbox.handle("POST", "/_sandbox/api/clock/speed", {"Content-Type": "application/json"}, body)
+        shown = re.findall(r'aria-label="([^"]*)"><line', page(sandbox))
+    assert shown == [
+        "00:00:00 restarted from its state file",
+        "00:01:00 clock moved ahead by 1 min; 00:01:00 rule_1 set: http:503*2 on payouts.create; "
+        "00:01:00 clock stopped; 1 more",
+    ]
+    sandbox.advance(86_400)
+    assert "moved ahead by 24 h" in page(sandbox)
+    assert "rule_1 set" not in page(sandbox), "it was more than fifteen minutes ago"
+
+
+def test_webhooks_accepted_are_deliveries_and_no_tries(sandbox: Sandbox, api: Api) -> None:
+    begun = sandbox.clock.now()
+
+    def tried(name: str, status: int | None, number: int = 1, first_at: float = begun) -> None:
+        event = WebhookTried(
+            begun, name, "po_1", "payout.created", status, None, number=number, first_at=first_at
+        )
+        sandbox.journal.add_try(event)
+
+    api.payout()
+    for number, status in enumerate((500, None, 500, 204), 1):
+        tried("wh_1", status, number)
+    tried("wh_2", 500)
+    assert "Webhooks accepted, last 15 minutes 50% of 2 deliveries" in text_of(page(sandbox))
+    sandbox.advance(20 * 60)
+    tried("wh_3", 204, first_at=sandbox.clock.now())
+    tried("wh_2", 204, 2)
+    assert "100% of 1 delivery" in text_of(page(sandbox)), "of those that began in this time"
+
+
+def test_a_search_comes_without_the_figures(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference="r-1")
+    assert 'class="figures"' in page(sandbox)
+    for search in ("?find=r-1", "?find=nothing", "?before=1", "?from=2026-01-01T00:00:00Z"):
+        assert 'class="figures"' not in page(sandbox, search)
+
+
+def test_a_bar_leads_to_a_list_that_says_how_many_of_its_requests_are_gone() -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen())
+    sandbox._journal = Journal(entries=5)
+    api = Api(sandbox, sandbox.api_key)
+    for number in range(9):
+        api.payout(reference=f"r-{number}", amount=0 if number < 2 else 5)
+    sandbox.advance(30)
+    api.payout(reference="r-9")
+    early, late = bars(sandbox).items()
+    assert early[0] == "00:00:00: 7 answered, 2 refused"
+    shown = text_of(page(sandbox, early[1]))
+    assert "9 requests were made in this time; 3 of them are gone." in shown
+    assert len(log(sandbox, early[1])) == 9 - 3
+    assert "1 request was made in this time." in text_of(page(sandbox, late[1]))
+    for span in (
+        "from=2026-01-01T00:00:00Z",
+        "from=2026-01-01T00:00:05Z&to=2026-01-01T00:01:00Z",
+        "to=2026-01-01T00:01:00Z",
+    ):
+        assert "made in this time" not in page(sandbox, f"?{span}"), "it is of no whole steps"
+    sandbox.advance(16 * 60)
+    api.payout(reference="r-10")
+    assert "made in this time" not in page(sandbox, early[1]), "it is counted no more"

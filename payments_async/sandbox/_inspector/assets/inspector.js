@@ -236,8 +236,8 @@ pause?.addEventListener("click", () => {
 // --- the chart ---
 // A click follows the link of a bar; dragging over several of them chooses their time.
 let dragged = null;
-const drawn = () => document.querySelector(".chart svg");
-const chartOf = (event) => event.target.closest?.(".chart svg");
+const drawn = () => document.querySelector("#figures .chart > svg");
+const chartOf = (event) => event.target.closest?.("#figures .chart > svg");
 
 function barAt(chart, event) {
   const { left, width } = chart.getBoundingClientRect();
