@@ -10,11 +10,11 @@ import msgspec
 
 from .._common.json import encode
 from .._common.operations import CONSOLE
+from .._common.patterns import escaped
 from .._common.timestamps import stamp
 from .._common.values import LoggedRequest
 from .._traffic import Outcome, outcome_of
 from ..advisor._evidence import REPLAY_HEADER
-from .patterns import escaped
 from .search import LONGEST
 
 _TONES = {

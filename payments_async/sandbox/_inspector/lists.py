@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from .patterns import glob
+from .._common.patterns import glob
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlencode
 from .._checkout import PAGES as CHECKOUT
 from .._common.masking import address
 from .._common.operations import CONSOLE
+from .._common.patterns import escaped
 from .._common.timestamps import stamp
 from .._control_api.failure_reasons import reason
 from .._control_api.json_views import answered_webhook_view
@@ -17,7 +18,6 @@ from . import record_views
 from .activity import moment_of
 from .filters import middle
 from .page_request import Context, PageRequest
-from .patterns import escaped
 from .timeline import (
     TimelineSubject,
     bodies_from,

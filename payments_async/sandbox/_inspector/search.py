@@ -20,13 +20,13 @@ import attrs
 
 from .._common.json import decode
 from .._common.operations import NAMES
+from .._common.patterns import glob, read_bound, unescaped
 from .._common.scenario_words import FAULTS, UnknownWord, duration, near
 from .._common.values import Change, Delivery, RequestRefused
 from .._journal import Item, LoggedExchange, WebhookTried
 from .._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from .._records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 from .._traffic import outcome_of
-from .patterns import glob, read_bound, unescaped
 
 EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
