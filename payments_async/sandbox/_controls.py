@@ -40,9 +40,10 @@ class RuleControls:
     def on(self, operation: str, *, api_key: str | None = None, **match: object) -> Rule:
         """A rule for the requests of `operation`: a name such as `payouts.create`, or a glob (`payouts.*`).
 
-        `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; `api_key`
-        narrows the rule to one tenant. Earlier rules come first. `ValueError`, naming what is near, for an
-        unknown operation, and for a name that is nearly one of its fields.
+        `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; in a text
+        `*` stands for any characters, `\\*` for a star. `api_key` narrows the rule to one tenant. Earlier
+        rules come first. `ValueError`, naming what is near, for an unknown operation, and for a name that is
+        nearly one of its fields.
         """
         check_operation(operation)
         check_match(operation, match)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import attrs
 
 from .._common.operations import NAMES, OPERATIONS
+from .._common.patterns import glob
 from .._common.scenario_words import NOTHING, Scenario, ScenarioOutcome, UnknownWord, near, parse
 from .call import ServiceCall
 
@@ -164,6 +165,8 @@ def check_operation(name: str) -> None:
 def _equal(actual: object, expected: object) -> bool:
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
+    if actual is not None and isinstance(expected, str) and "*" in expected:
+        return glob(expected, str)(str(actual))
     return actual is not None and str(actual) == str(expected)
 
 

@@ -284,6 +284,11 @@ def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None
     [
         ({"reference": "r-1"}, True),
         ({"reference": "r-2"}, False),
+        ({"reference": "r-*"}, True),
+        ({"reference": "R-*"}, False),
+        ({"reference": r"r-\*"}, False),
+        ({"reference": "*2*"}, False),
+        ({"description": "*"}, False),
         ({"amount": Decimal("10.50")}, True),
         ({"amount": 10}, False),
         ({"amount": "10.5"}, True),
@@ -365,6 +370,11 @@ def test_a_rule_matches_path_and_query_values_and_globs(api: Api) -> None:
     assert api.get(f"/payouts/{payout_id}/sync").status == 500
     assert api.get("/payouts?status=pending").status == 200
     assert api.get("/payment/intents?status=failed").status == 502
+
+
+def test_a_reference_with_a_star_is_matched_alone_with_a_stroke_before_it(api: Api) -> None:
+    api.sandbox.on("payouts.create", reference=r"june-\*").respond("http:500", times=None)
+    assert [api.payout(reference=one).status for one in ("june-1", "june-*")] == [201, 500]
 
 
 def test_a_rule_can_be_narrowed_to_one_key(api: Api, stranger: Api) -> None:
