@@ -23,17 +23,14 @@ _TONES = {
     "partially_refunded": "ok",
     "failed": "bad",
     "expired": "bad",
-    "action_required": "wait",
-    "pending": "idle",
-    "processing": "wait",
 }
 _PAGES = {"po_": "payouts", "wh_": "webhooks", "req": "requests"}
 _ID = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?:po|pi|cs|pa)_[a-z0-9]{20}|(?:wh|req)_[0-9]{8})(?![A-Za-z0-9_])", re.ASCII
 )
 _WHOLE, _HEAD, _TAIL = 28, 18, 4
-_OUTCOMES: Mapping[Outcome, str] = {"ok": "ok", "refused": "wait", "failed": "bad", "unanswered": "bad"}
-_CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
+_OUTCOMES: Mapping[Outcome, str] = {"ok": "ok", "refused": "wait", "failed": "bad", "unanswered": "wait"}
+_CLASSES = {2: "ok", 3: "wait", 4: "wait", 5: "bad"}
 
 
 def moment(at: float | str) -> str:
@@ -124,13 +121,13 @@ def linked(text: str) -> str:
 
 
 def tone(status: str) -> str:
-    """The colour of a status: ok, wait, bad or idle."""
+    """The colour of a status: ok, bad for what failed, else idle."""
     return _TONES.get(status, "idle")
 
 
-def http_tone(status: int) -> str:
-    """The colour of an HTTP status; 0 means that no answer was given."""
-    return _CLASSES.get(status // 100, "idle")
+def tried_tone(status: int | None, error: str | None) -> str:
+    """The colour of a webhook's try, by the status that its receiver answered, None for nothing."""
+    return "bad" if error or status is None else _CLASSES.get(status // 100, "idle")
 
 
 def got(status: int, fault: str | None) -> tuple[str, str]:
@@ -141,13 +138,13 @@ def got(status: int, fault: str | None) -> tuple[str, str]:
 
 def marks_of(log: LoggedRequest) -> list[tuple[str, str]]:
     """What is unusual of a request, each with its colour."""
-    marks = [("bad", log.fault)] if log.fault else []
+    marks = [("idle", log.fault)] if log.fault else []
     marks += [("idle", "replayed")] if log.replayed else []
     return marks + ([("idle", "sent again")] if REPLAY_HEADER in log.headers else [])
 
 
 _ALL = (
-    *(ago, clock, clock_short, day, got, http_tone, lasted, linked),
-    *(middle, moment, page_of, passed, plain, pretty, search_for, tone),
+    *(ago, clock, clock_short, day, got, lasted, linked),
+    *(middle, moment, page_of, passed, plain, pretty, search_for, tone, tried_tone),
 )
 FILTERS: Mapping[str, Callable[..., object]] = {function.__name__: function for function in _ALL}

@@ -19,10 +19,10 @@ from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from ..advisor._evidence import observe
 from .activity import LogActivity, activities
-from .filters import got, marks_of, page_of, tone
+from .filters import got, marks_of, page_of, tone, tried_tone
 from .search import values_of
 
-_FORGED = (("bad", "forged"),)
+_FORGED = (("idle", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
 
 
@@ -237,7 +237,7 @@ def _webhook(activity: LogActivity, names: RecordNames) -> LogLine:
         what=last.event,
         href=f"{CONSOLE}webhooks/{last.webhook_id}",
         end="not delivered" if last.status is None else str(last.status),
-        tone="ok" if last.accepted else "bad",
+        tone=tried_tone(last.status, last.error),
         named=names.name(last.record_id),
         about=names.page(last.record_id),
         marks=_FORGED if last.forged else (),

@@ -23,7 +23,7 @@ from .._traffic import outcome_of
 from .._webhooks import Webhook
 from ..advisor._evidence import observe
 from .activity import caused_by
-from .filters import got, marks_of, tone
+from .filters import got, marks_of, tone, tried_tone
 
 Lane = Literal["program", "service", "receiver", "payer"]
 Reason = Callable[[LoggedExchange], str | None]
@@ -332,7 +332,7 @@ def _tries(about: Iterable[JournalEntry], webhooks: Mapping[str, Webhook]) -> It
             node = attrs.evolve(
                 _webhook(webhook, one.at),
                 result=str(one.status or "no answer"),
-                tone="ok" if one.is_success else "bad",
+                tone=tried_tone(one.status, one.error),
                 details=[*([f"try {number}"] if number > 1 else []), *([one.error] if one.error else [])],
                 seconds=one.seconds,
             )
@@ -351,7 +351,7 @@ def _webhook(webhook: Webhook, at: float) -> TimelineNode:
         href=f"{CONSOLE}webhooks/{webhook.id}",
         result=webhook.state.replace("_", " "),
         tone="bad" if webhook.is_over else "idle",
-        marks=[] if webhook.origin == "due" else [_mark(webhook.origin)],
+        marks=[] if webhook.origin == "due" else [("idle", webhook.origin)],
         details=[webhook.reason] if webhook.reason else [],
     )
 
@@ -363,11 +363,7 @@ def _forgotten(tried: WebhookTried) -> TimelineNode:
         at=tried.at,
         title=tried.event,
         result=str(tried.status or "no answer"),
-        tone="ok" if tried.accepted else "bad",
-        marks=[_mark("forged")] if tried.forged else [],
+        tone=tried_tone(tried.status, tried.error),
+        marks=[("idle", "forged")] if tried.forged else [],
         details=[tried.error] if tried.error else [],
     )
-
-
-def _mark(origin: str) -> tuple[str, str]:
-    return ("bad" if origin == "forged" else "idle", origin)

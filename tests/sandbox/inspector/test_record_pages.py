@@ -122,7 +122,7 @@ def test_the_timeline_of_a_payout_has_each_thing_in_its_lane(
     first, last = sandbox.requests[0].request_id, sandbox.webhooks[0].id
     assert f'href="/_sandbox/requests/{first}"' in shown
     assert f'href="/_sandbox/webhooks/{last}"' in shown
-    assert 'class="node program bad lost"' in shown
+    assert 'class="node program wait lost"' in shown
     assert "nothing of this" not in shown
     assert f'title="{reference}">june-salaries-2026…a41f<' in shown
     said = words(shown)

@@ -163,10 +163,10 @@ def test_what_each_term_finds(text: str, names: list[str]) -> None:
         (503, "http:503", "503", "bad", True),
         (201, "empty", "201", "bad", True),
         (422, "wrong_type", "422", "wait", True),
-        (201, "lost_response", "no answer", "bad", True),
-        (201, "cut_body", "no answer", "bad", True),
-        (0, "hang", "no answer", "bad", True),
-        (0, None, "no answer", "bad", True),
+        (201, "lost_response", "no answer", "wait", True),
+        (201, "cut_body", "no answer", "wait", True),
+        (0, "hang", "no answer", "wait", True),
+        (0, None, "no answer", "wait", True),
     ],
 )
 def test_a_request_is_what_its_caller_got(
@@ -219,7 +219,7 @@ def test_a_lost_answer_is_none_on_every_page(sandbox: Sandbox, api: Api) -> None
     assert "closed before the answer; the service had answered 201</p>" in first
     assert "had answered" not in second
     for at in (first, second):
-        assert '<span class="pill bad">no answer</span></span>' in at
+        assert '<span class="pill wait">no answer</span></span>' in at
         assert '<span class="pill ok">201</span></span>' in at
 
 
