@@ -174,6 +174,25 @@ async def test_a_tab_in_the_background_holds_no_connection(sandbox: Sandbox, api
     await shows(visitor, "later")
 
 
+async def test_seven_open_pages_are_all_live(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    """The seventh waited for ever: a browser has six connections to a server, and each page held one."""
+    pages = [await visit(width=1280) for _ in range(7)]
+    for visitor in pages:
+        await look(visitor, sandbox)
+    api.payout(reference="for-all")
+    for visitor in pages:
+        await shows(visitor, "for-all")
+    said = [await visitor.page.locator("#live").inner_text() for visitor in pages]
+    assert said == ["live"] * 4 + ["every 2 s"] * 3
+    await pages[6].press("Pause")
+    assert await pages[6].page.locator("#live").inner_text() == "paused"
+    await pages[6].press("Pause")
+    for visitor in pages[:3]:
+        await visitor.open("about:blank")
+    for visitor in pages[4:]:
+        await visitor.page.locator("#live").get_by_text("live", exact=True).wait_for()
+
+
 async def test_a_fresh_board_keeps_the_focus_and_its_button_acts(
     sandbox: Sandbox, api: Api, visit: Visit
 ) -> None:
@@ -333,7 +352,7 @@ async def test_a_drag_over_the_chart_chooses_a_span_of_time(sandbox: Sandbox, ap
         sandbox.advance(60)
     visitor = await visit(width=1280)
     await look(visitor, sandbox)
-    bars = visitor.page.locator(".chart a")
+    bars = visitor.page.locator(".chart a rect")
     assert await bars.count() == 4
     await bars.nth(1).hover()
     await visitor.page.mouse.down()

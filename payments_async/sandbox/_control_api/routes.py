@@ -75,7 +75,7 @@ def _state(sandbox: SandboxControls, call: ControlCall) -> object:
         "profile": sandbox.profile.name,
         "profiles": sorted(PROFILES),
         "clock": clock.clock_view(sandbox),
-        "journal": {"first": sandbox.journal.first, "last": sandbox.journal.last},
+        "journal": {name: getattr(sandbox.journal, name) for name in ("first", "last", "changes")},
         "keys": clock.keys(sandbox, call),
     }
 

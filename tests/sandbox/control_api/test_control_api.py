@@ -128,7 +128,7 @@ def test_the_state_tells_address_profile_clock_and_keys(control: Control) -> Non
     state = control.get("state")
     assert state["base_url"] == "http://sandbox.test/v1"
     assert (state["profile"], state["clock"]["frozen"]) == ("observed", True)
-    assert state["journal"] == {"first": 1, "last": 0}
+    assert state["journal"] == {"first": 1, "last": 0, "changes": 0}
     assert [key["status"] for key in state["keys"]] == ["active"]
 
 

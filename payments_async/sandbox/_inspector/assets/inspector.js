@@ -209,27 +209,61 @@ function show(state, text) {
   live.lastElementChild.textContent = text;
 }
 
-// Only a visible tab listens: a browser has six connections to a server, and each stream holds one.
-let stream = null, seen = document.body.dataset.changes;
-function listen() {
+// A browser has six connections to a server, and each stream holds one. So only visible pages listen, four at
+// most; the others ask. Where the browser knows no locks, as over plain HTTP to another machine, all listen.
+const STREAMS = 4, ASK_EVERY = 2000;
+let stream = null, free = null, turn = 0, asking = 0, seen = document.body.dataset.changes;
+const well = () => show(paused ? "paused" : "on", paused ? "paused" : stream ? "live" : `every ${ASK_EVERY / 1000} s`);
+
+// Gives what frees one of the places to listen, null when another page has it.
+const place = (number) => new Promise((taken) => {
+  const hold = (lock) => lock && new Promise((release) => { taken(release); });
+  navigator.locks.request(`${API}stream-${number}`, { ifAvailable: true }, hold).then(() => taken(null));
+});
+
+function mute() {
   stream?.close();
-  stream = null;
+  free?.();
+  clearTimeout(asking);
+  stream = free = null;
+  turn += 1;
+}
+
+async function listen() {
+  mute();
   if (document.hidden) return;
+  const mine = turn;
+  let release = navigator.locks ? null : () => {};
+  for (let number = 0; !release && number < STREAMS; number += 1) release = await place(number);
+  if (mine !== turn) return release?.();
+  if (!release) return askAgain(mine);
+  free = release;
   stream = new EventSource(`${API}stream?pulse=1&after=${seen}`);
-  stream.addEventListener("open", () => { show(paused ? "paused" : "on", paused ? "paused" : "live"); soon(); });
+  stream.addEventListener("open", () => { well(); soon(); });
   stream.addEventListener("pulse", (event) => { seen = event.lastEventId; soon(); });
   stream.addEventListener("error", () => show("lost", "reconnecting"));
 }
+
+async function askAgain(mine) {
+  try {
+    const { journal: { changes } } = await ask("GET state");
+    well();
+    if (String(changes) !== seen) soon();
+    seen = String(changes);
+  } catch { show("lost", "reconnecting"); }
+  if (mine === turn) asking = setTimeout(listen, ASK_EVERY); // a place may be free by then
+}
+
 listen();
 addEventListener("visibilitychange", listen);
 addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
-addEventListener("pagehide", () => stream?.close());
+addEventListener("pagehide", mute);
 
 const pause = document.getElementById("pause");
 pause?.addEventListener("click", () => {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
-  show(paused ? "paused" : "on", paused ? "paused" : "live");
+  well();
   soon();
 });
 

@@ -16,7 +16,7 @@ function fit() {
 }
 
 function open() {
-  const options = fit().slice(0, 12).map((link, number) => {
+  const options = fit().slice(0, 16).map((link, number) => {
     const option = document.createElement("li");
     const { term } = link.dataset;
     option.id = `suggestion-${number}`;
