@@ -333,17 +333,21 @@ class Journal:
         }
         return {kind: (items[0], gone) for kind, (items, gone) in kinds.items() if gone}
 
-    def kept(self) -> list[JournalEntry]:
-        """All entries, oldest first: from the number `first` on without a gap."""
-        return sorted(chain(self._without_success, *(ring.entries for ring in self._rings)), key=_SEQ)
+    def kept(self) -> tuple[list[int], list[Item]]:
+        """The numbers of all entries, oldest first, and the entries: from `first` on without a gap."""
+        by_number = {entry.seq: entry.item for entry in self._without_success}
+        for ring in self._rings:
+            by_number.update(zip(ring.numbers, ring.items, strict=True))
+        numbers = sorted(by_number)
+        return numbers, [by_number[number] for number in numbers]
 
     def items(self) -> list[Item]:
         """All entries, oldest first."""
-        return [entry.item for entry in self.kept()]
+        return self.kept()[1]
 
     def numbers(self) -> list[int]:
         """The numbers of `items`."""
-        return [entry.seq for entry in self.kept()]
+        return self.kept()[0]
 
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""

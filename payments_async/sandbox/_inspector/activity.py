@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from itertools import chain
 
 import attrs
 
@@ -119,11 +120,9 @@ class LogPage:
 class LogMatches:
     """The entries of the journal, all at first, that a search looks through."""
 
-    def __init__(self, entries: Sequence[JournalEntry], root: Root) -> None:
-        self._items = [entry.item for entry in entries]
-        self._numbers = [entry.seq for entry in entries]
-        self._root = root
-        self._indices: Sequence[int] = range(len(entries))
+    def __init__(self, numbers: Sequence[int], items: Sequence[Item], root: Root) -> None:
+        self._items, self._numbers, self._root = items, numbers, root
+        self._indices: Sequence[int] = range(len(items))
 
     @property
     def end(self) -> int:
@@ -142,14 +141,20 @@ class LogMatches:
         return self._at([index for index in self._indices if fits(self._items[index])])
 
     def by_kind(
-        self, kinds_of: Callable[[Item], Iterable[str]], kinds: Iterable[str]
+        self, kinds_of: Callable[[Item], tuple[str, ...]], kinds: Iterable[str]
     ) -> dict[str, LogMatches]:
         """Those of each kind; an entry may be of several."""
-        indices: dict[str, list[int]] = {kind: [] for kind in kinds}
+        together: dict[tuple[str, ...], list[int]] = {}
         for index in self._indices:
-            for kind in kinds_of(self._items[index]):
-                indices[kind].append(index)
-        return {kind: self._at(of_kind) for kind, of_kind in indices.items()}
+            of_entry = kinds_of(self._items[index])
+            if of_entry in together:
+                together[of_entry].append(index)
+            else:
+                together[of_entry] = [index]
+        return {
+            kind: self._at(sorted(chain(*(own for of_entry, own in together.items() if kind in of_entry))))
+            for kind in kinds
+        }
 
     def count(self) -> int:
         """How many lines they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from .._common.rate_limits import SandboxLimits
 from .._common.values import LoggedRequest
 from .._control_api.clock import gauges as gauges_of
 from .._control_api.json_views import body_view, exchange_view, rule_view
-from .._journal import Journal, JournalEntry, LoggedExchange
+from .._journal import Item, Journal, LoggedExchange
 from .._traffic import STEP
 from . import charts
 from .activity import LogMatches, moment_of
@@ -43,18 +43,18 @@ def overview(page: PageRequest) -> Context:
     sandbox = page.sandbox
     find = page.query.get("find", "").strip()
     with sandbox.reading() as world:
-        entries = sandbox.journal.kept()
-        names, limits = RecordNames(world, [entry.item for entry in entries]), world.limits
+        numbers, items = sandbox.journal.kept()
+        names, limits = RecordNames(world, items), world.limits
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
         reach = reach_of(sandbox.journal)
     is_search = find or page.before or page.has_span
     return {
-        "is_empty": not entries,
+        "is_empty": not items,
         "log_reach": reach,
         "figures": None if is_search else {**_traffic(sandbox), "payouts": payouts, "payments": payments},
-        **_log(page, read_query(find), LogMatches(entries, names.root), names, limits),
-        "seen": _seen(entries),
+        **_log(page, read_query(find), LogMatches(numbers, items, names.root), names, limits),
+        "seen": _seen(items),
         "terms": TERMS,
         "find": find,
         "rules": sum(not rule.is_over for rule in sandbox.rules),
@@ -105,9 +105,10 @@ def _log(
     }
 
 
-def _seen(entries: Sequence[JournalEntry]) -> Mapping[str, Sequence[str]]:
+def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:
     """The values of some terms that the journal has now."""
-    logs = {(log.operation, log.status, log.fault) for log in _logs(entries)}
+    requests = (item.log for item in items if isinstance(item, LoggedExchange))
+    logs = {(log.operation, log.status, log.fault) for log in requests}
     ends = {got(status, fault)[0] for _, status, fault in logs}
     return {
         "status": sorted("none" if end == "no answer" else end for end in ends)[:_SEEN],
@@ -115,10 +116,6 @@ def _seen(entries: Sequence[JournalEntry]) -> Mapping[str, Sequence[str]]:
         "fault": sorted({fault for _, _, fault in logs if fault})[:_SEEN],
         "is": (*KINDS, *MARKS),
     }
-
-
-def _logs(entries: Sequence[JournalEntry]) -> Iterator[LoggedRequest]:
-    return (entry.item.log for entry in entries if isinstance(entry.item, LoggedExchange))
 
 
 def _traffic(sandbox: SandboxControls) -> Context:
@@ -178,5 +175,6 @@ def _alike(journal: Journal, log: LoggedRequest) -> list[LoggedRequest]:
     """The requests with the same idempotency key and API key, oldest first."""
     if log.idempotency_key is None:
         return []
-    logs = _logs(journal.about(log.idempotency_key))
+    items = [entry.item for entry in journal.about(log.idempotency_key)]
+    logs = [item.log for item in items if isinstance(item, LoggedExchange)]
     return [one for one in logs if (one.idempotency_key, one.key) == (log.idempotency_key, log.key)]

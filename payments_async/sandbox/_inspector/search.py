@@ -371,7 +371,8 @@ def _word(value: str) -> EntryTest:
     coded, known = tuple(way.encode() for way in ways), dict[str, bool]()
 
     def is_in(text: str) -> bool:
-        return any(map(text.lower().__contains__, ways))
+        small = text.lower()
+        return low in small or (len(ways) > 1 and any(map(small.__contains__, ways)))
 
     def is_in_body(body: bytes) -> bool:
         if not is_ascii:
@@ -383,9 +384,11 @@ def _word(value: str) -> EntryTest:
     def test(item: Item, facts: RecordFacts) -> bool:
         if isinstance(item, LoggedExchange):
             log, answer = item.log, item.answer
-            said = f"{log.method} {log.path} {log.request_id} {log.idempotency_key or ''}"
+            said = (
+                f"{log.method} {log.path} {log.request_id} {log.operation or ''} {log.idempotency_key or ''}"
+            )
             return (
-                is_in(f"{said} {log.operation or ''} {log.fault or ''}")
+                is_in(said if log.fault is None else f"{said} {log.fault}")
                 or (answer is not None and (is_in_body(item.body or b"") or is_in_body(answer.body)))
                 or (is_number and low == str(_http(item)))
             )

@@ -360,7 +360,7 @@ _KINDS: dict[str, Callable[[str, float], Item]] = {
 def test_lines_are_counted_as_they_are_made(kinds: list[tuple[str, str, float]]) -> None:
     items = [_KINDS[kind](name, at) for kind, name, at in kinds]  # a request causes the entry before it
     entries = [JournalEntry(seq, item) for seq, item in enumerate(items, 1)]
-    matches = LogMatches(entries, str)
+    matches = LogMatches(range(1, len(items) + 1), items, str)
     assert matches.count() == len(activities(entries, str))
     pages, before = 0, len(items) + 1
     seen: list[int] = []
