@@ -28,8 +28,6 @@ _TIMES: Final = 300.0
 """Seconds between two times below a chart."""
 _NEAR: Final = 4
 """A limit is drawn when it is at most this many times the peak; else it would flatten the chart."""
-_WORDS: Final = 3
-"""Notes of one bar that are written out."""
 
 
 @attrs.frozen
@@ -126,17 +124,12 @@ def _notes(
     notes: Sequence[tuple[float, str]], steps: Sequence[tuple[float, object]], step: float
 ) -> list[Mark]:
     """The notes of each bar together."""
-    by_column: dict[int, list[str]] = {}
+    wide, said = 100 / len(steps), dict[float, str]()
     for at, words in notes:
-        if (column := int((at - steps[0][0]) // step)) in range(len(steps)):
-            by_column.setdefault(column, []).append(f"{stamp(at)[11:19]} {words}")
-    return [
-        Mark(
-            (column + 0.5) * 100 / len(steps),
-            "; ".join([*said[:_WORDS], *([f"{len(said) - _WORDS} more"] if len(said) > _WORDS else [])]),
-        )
-        for column, said in by_column.items()
-    ]
+        x = ((at - steps[0][0]) // step + 0.5) * wide
+        if 0 < x < 100:
+            said[x] = f"{said[x]}; {words}" if x in said else f"{stamp(at)[11:19]} {words}"
+    return [Mark(x, words) for x, words in said.items()]
 
 
 def _round(value: int) -> int:

@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol
 
 import attrs
@@ -125,9 +125,10 @@ def read_query(text: str) -> SearchQuery:
         return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
     terms: list[SearchTerm] = []
     faults: list[str] = []
-    either = False
+    either = misplaced = False
     for token in (token for token in _TOKEN.finditer(text) if token[0]):
-        if token[0] == _OR and terms and not either:
+        if token[0] == _OR:
+            misplaced |= either or not terms
             either = True
             continue
         try:
@@ -135,10 +136,10 @@ def read_query(text: str) -> SearchQuery:
         except UnknownWord as unknown:
             faults.append(f"{token[0]}: {unknown}.")
         else:
-            terms.append(_either(terms.pop(), term) if either else term)
+            terms.append(_either(terms.pop(), term) if either and terms else term)
         either = False
-    if either:
-        faults.append(f"{_OR}: a term must follow; to find this text, put it in quotes.")
+    if either or misplaced:
+        faults.append(f"{_OR}: a term must stand on both sides; to find this text, put it in quotes.")
     if (count := sum(term.text.count(f" {_OR} ") + 1 for term in terms)) > MOST:
         faults.append(f"A search has at most {MOST} terms, not {count}.")
     return SearchQuery(tuple(terms), tuple(faults))
@@ -250,18 +251,15 @@ def values_of(sent: Mapping[str, object], field: str) -> Sequence[object]:
     return tuple(value.values()) if isinstance(value, dict) else (value,)
 
 
-def _text(field: str) -> Callable[[str], EntryTest]:
-    def read(value: str) -> EntryTest:
-        fits = glob(value)
-        return _own(field, lambda text: isinstance(text, str) and fits(text))
-
-    return read
+def _text(value: str, field: str) -> EntryTest:
+    fits = glob(value)
+    return _own(field, lambda text: isinstance(text, str) and fits(text))
 
 
 def _method(value: str) -> EntryTest:
-    fits, of_record = glob(value), _text("method")(value)
+    fits, own = glob(value), _text(value, "method")
     return lambda item, facts: (
-        (isinstance(item, LoggedExchange) and fits(item.log.method)) or of_record(item, facts)
+        (isinstance(item, LoggedExchange) and fits(item.log.method)) or own(item, facts)
     )
 
 
@@ -384,11 +382,9 @@ def _word(value: str) -> EntryTest:
     def test(item: Item, facts: RecordFacts) -> bool:
         if isinstance(item, LoggedExchange):
             log, answer = item.log, item.answer
-            said = (
-                f"{log.method} {log.path} {log.request_id} {log.operation or ''} {log.idempotency_key or ''}"
-            )
+            said = f"{log.method} {log.path} {log.request_id} {log.operation or ''} {log.fault or ''}"
             return (
-                is_in(said if log.fault is None else f"{said} {log.fault}")
+                is_in(f"{said} {log.idempotency_key or ''}")
                 or (answer is not None and (is_in_body(item.body or b"") or is_in_body(answer.body)))
                 or (is_number and low == str(_http(item)))
             )
@@ -413,11 +409,11 @@ class TermKind:
 TERMS: Mapping[str, TermKind] = {
     "status": TermKind("status:5xx", "HTTP status, or status of a record; none for no answer", _status),
     "op": TermKind("op:payouts.*", "operation of a request", _operation),
-    "ref": TermKind("ref:june*", "reference of a record", _text("reference")),
+    "ref": TermKind("ref:june*", "reference of a record", partial(_text, field="reference")),
     "amount": TermKind("amount:>1000", "amount of a record", _amount),
-    "currency": TermKind("currency:GHS", "currency of a record", _text("currency")),
+    "currency": TermKind("currency:GHS", "currency of a record", partial(_text, field="currency")),
     "customer": TermKind(
-        "customer:ada*", "e-mail address, name or id of a record's customer", _text("customer")
+        "customer:ada*", "e-mail address, name or id of a record's customer", partial(_text, field="customer")
     ),
     "method": TermKind("method:mobile*", "method of a record, or HTTP method", _method),
     "took": TermKind("took:>1s", "time until the answer", _took),
