@@ -193,7 +193,7 @@ async def test_seven_open_pages_are_all_live(sandbox: Sandbox, api: Api, visit: 
         await visitor.page.locator("#live").get_by_text("live", exact=True).wait_for()
 
 
-async def test_a_fresh_board_keeps_the_focus_and_its_button_acts(
+async def test_a_fresh_table_keeps_the_focus_and_its_button_acts(
     sandbox: Sandbox, api: Api, visit: Visit
 ) -> None:
     api.payout(reference="held", metadata={"sandbox_scenario": "manual"})
@@ -205,7 +205,7 @@ async def test_a_fresh_board_keeps_the_focus_and_its_button_acts(
     await shows(visitor, "newer")
     assert await visitor.measure("document.activeElement.textContent") == "Fail"
     await visitor.page.keyboard.press("Enter")
-    await visitor.page.get_by_role("region", name="failed").get_by_text("held").wait_for()
+    await visitor.page.get_by_role("row", name="held failed").wait_for()
     await hears(visitor, "Done.")
     assert sandbox.books.payouts()[0].status == "failed"
     await look(visitor, sandbox, "clock")
@@ -279,7 +279,7 @@ async def test_a_payments_timeline_is_live_and_leads_on(sandbox: Sandbox, api: A
     visitor = await visit(width=1440)
     await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await look(visitor, sandbox, "payments")
-    await visitor.page.get_by_role("link", name=payment).click()
+    await visitor.page.get_by_role("row", name="pending").get_by_role("link").first.click()
     timeline = visitor.page.get_by_role("list", name="Timeline")
     await visitor.page.wait_for_selector("#live[data-state=on]")
     await visitor.page.get_by_role("button", name="Copy id", exact=True).focus()

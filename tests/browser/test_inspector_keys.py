@@ -102,6 +102,31 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
     await page.wait_for_url("**/requests/*")
 
 
+async def test_ctrl_k_goes_to_a_page_a_record_or_a_search(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    made = api.payout(reference="june-7").data["id"]
+    visitor = await visit(width=1280)
+    keys = visitor.page.keyboard
+    await look(visitor, sandbox, "payments")
+    for text, press, address in (
+        ("lim", "Enter", "**/_sandbox/limits"),
+        ("june", "Enter", "**/_sandbox/payouts?ref=june*"),
+        ("june", "ArrowUp Enter", "**/_sandbox/?find=june"),
+        (made, "Enter", f"**/_sandbox/payouts/{made}"),
+    ):
+        await keys.press("Control+k")
+        await visitor.page.get_by_role("dialog", name="Go to anything").wait_for()
+        await keys.type(text)
+        if text == "lim":
+            assert await visitor.violations() == []
+            await visitor.picture("inspector-go-to")
+        for key in press.split():
+            await keys.press(key)
+        await visitor.page.wait_for_url(address)
+        await visitor.page.wait_for_selector("#live[data-state=on]")
+    await visitor.page.get_by_role("button", name="Go to").click()
+    await visitor.page.get_by_role("dialog", name="Go to anything").wait_for()
+
+
 async def test_keys_work_in_a_browser_that_keeps_nothing(sandbox: Sandbox, visit: Visit) -> None:
     visitor = await visit(alone=True)
     forbid = "{ get() { throw new DOMException('denied', 'SecurityError'); } }"

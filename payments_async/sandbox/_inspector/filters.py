@@ -14,6 +14,7 @@ from .._common.patterns import escaped
 from .._common.timestamps import stamp
 from .._common.values import LoggedRequest
 from .._traffic import Outcome, outcome_of
+from .._webhooks import Webhook
 from ..advisor._evidence import REPLAY_HEADER
 from .search import LONGEST
 
@@ -23,6 +24,11 @@ _TONES = {
     "partially_refunded": "ok",
     "failed": "bad",
     "expired": "bad",
+    "delivered": "ok",
+    "failing": "bad",
+    "given up": "bad",
+    "dropped": "bad",
+    "refused": "wait",
 }
 _PAGES = {"po_": "payouts", "wh_": "webhooks", "req": "requests"}
 _ID = re.compile(
@@ -48,6 +54,11 @@ def clock(at: float | str) -> str:
     """The time of day to the millisecond."""
     text = stamp(at) if isinstance(at, float) else at
     return text[11:23]
+
+
+def when(at: float, now: float) -> str:
+    """The time of day to the second, with the date of another day than today."""
+    return moment(at)[11 if day(at) == day(now) else 0 :]
 
 
 def pretty(value: object) -> str:
@@ -130,6 +141,11 @@ def tried_tone(status: int | None, error: str | None) -> str:
     return "bad" if error or status is None else _CLASSES.get(status // 100, "idle")
 
 
+def state_of(webhook: Webhook) -> str:
+    """The state of a delivery in words; `failing` while it waits for another try after a failure."""
+    return "failing" if webhook.state == "waiting" and webhook.tries else webhook.state.replace("_", " ")
+
+
 def got(status: int, fault: str | None) -> tuple[str, str]:
     """What a request's caller got, the status or `no answer`, and its colour."""
     outcome = outcome_of(status, fault)
@@ -145,6 +161,6 @@ def marks_of(log: LoggedRequest) -> list[tuple[str, str]]:
 
 _ALL = (
     *(ago, clock, clock_short, day, got, lasted, linked),
-    *(middle, moment, page_of, passed, plain, pretty, search_for, tone, tried_tone),
+    *(middle, moment, page_of, passed, plain, pretty, search_for, tone, tried_tone, when),
 )
 FILTERS: Mapping[str, Callable[..., object]] = {function.__name__: function for function in _ALL}

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
+from typing import TypeVar
 
-from .._control_api.json_views import webhook_view
 from .._control_api.records import newest_payments, newest_payouts
-from .._records.records import PAYOUT_STATES, PaymentRecord, PayoutRecord
+from .._records.records import PaymentRecord, PayoutRecord
 from .._webhooks import Webhook
 from . import record_views
+from .causes import Money, causes, failed_webhooks, sums
+from .filters import state_of
 from .lists import FilteredList, ListFilter, below, cut, filtered
+from .log_lines import RecordNames
 from .page_request import Context, PageRequest
+from .record_views import RecordRow
 from .search import EVENTS
 
-_PAYMENTS = 10
-_IN_COLUMN = 7
-_IN_ONE_COLUMN = 18
-_WEBHOOKS = 25
+T = TypeVar("T")
+
+_ROWS = 25
+_PAYMENTS = 20
+"""Rows of a page: those of payments have more to press."""
 _MESSAGES = 12
 _ID = attrgetter("id")
 _STATUS = attrgetter("status")
 _OF_PAYMENTS: tuple[ListFilter[PaymentRecord], ...] = (
     ListFilter("status", "Status", _STATUS),
     ListFilter("channel", "Channel", attrgetter("channel")),
+    ListFilter("currency", "Currency", attrgetter("currency")),
+    ListFilter("name", "Name", record_views.own_name, "june*"),
 )
 _OF_PAYOUTS: tuple[ListFilter[PayoutRecord], ...] = (
     ListFilter("status", "Status", _STATUS),
+    ListFilter("failure", "Failure", lambda payout: payout.failure.code if payout.failure else ""),
     ListFilter("currency", "Currency", attrgetter("currency")),
     ListFilter("method", "Method", attrgetter("method")),
     ListFilter("ref", "Reference", lambda payout: payout.reference or "", "june*"),
 )
 _OF_WEBHOOKS: tuple[ListFilter[Webhook], ...] = (
+    ListFilter("state", "State", state_of),
     ListFilter("event", "Event", attrgetter("event")),
-    ListFilter("state", "State", attrgetter("state")),
     ListFilter("record", "Record", attrgetter("record_id"), "po_…"),
 )
 
@@ -42,42 +52,62 @@ def payments(page: PageRequest) -> Context:
     with page.sandbox.reading() as world:
         every = list(newest_payments(world))
         listed = filtered(every, _OF_PAYMENTS, page.query, _ID)
-        shown = cut(listed.left, _PAYMENTS, _ID)
-        views = [record_views.payment_card(payment) for payment in shown.shown]
-    return {"payments": views, "list": shown, "form": listed, "total": len(every)}
+        row = partial(record_views.payment_row, now=world.now)
+        return _list(listed, len(every), world.now, row, _money, _PAYMENTS)
 
 
 def payouts(page: PageRequest) -> Context:
-    """The payouts by status, newest first: a column of each, or one of a single status."""
+    """The payouts, newest first."""
     with page.sandbox.reading() as world:
         every = list(newest_payouts(world))
         listed = filtered(every, _OF_PAYOUTS, page.query, _ID)
-        status = page.query.get("status", "").strip()
-        columns = [
-            _column(one, listed, _IN_ONE_COLUMN if status else _IN_COLUMN)
-            for one in ([status] if status else PAYOUT_STATES)
-        ]
-    total, api_key = len(every), page.sandbox.api_key
-    return {"columns": columns, "form": listed, "total": total, "status": status, "api_key": api_key}
-
-
-def _column(status: str, listed: FilteredList[PayoutRecord], most: int) -> Context:
-    shown = cut((one for one in listed.left if one.status == status), most, _ID)
-    return {
-        "status": status,
-        "count": sum(one.status == status for one in listed.found),
-        "list": shown,
-        "cards": [record_views.payout_card(payout) for payout in shown.shown],
-    }
+        context = _list(listed, len(every), world.now, record_views.payout_row, _money)
+    return context | {"api_key": page.sandbox.api_key}
 
 
 def webhooks(page: PageRequest) -> Context:
-    """The deliveries, newest first."""
+    """The deliveries, newest first, and the causes of those that do not arrive."""
     every = page.sandbox.webhooks[::-1]
     listed = filtered(every, _OF_WEBHOOKS, page.query, _ID)
-    shown = cut(listed.left, _WEBHOOKS, _ID)
-    views = [webhook_view(webhook) for webhook in shown.shown]
-    return {"webhooks": views, "list": shown, "form": listed, "total": len(every), "events": EVENTS}
+    with page.sandbox.reading() as world:
+        names = RecordNames(world)
+        context = _list(
+            listed,
+            len(every),
+            world.now,
+            lambda one: record_views.webhook_row(one, names.record(one.record_id), world.now),
+        )
+    gone = int(every[0].id[3:]) - len(every) if every else 0  # they are numbered
+    return context | {"gone": gone, "found": causes(failed_webhooks(listed.found)), "events": EVENTS}
+
+
+def _money(record: PayoutRecord | PaymentRecord) -> Money:
+    return record.currency, record.amount
+
+
+def _list(
+    listed: FilteredList[T],
+    total: int,
+    now: float,
+    row: Callable[[T], RecordRow],
+    money: Callable[[T], Money] | None = None,
+    most: int = _ROWS,
+) -> Context:
+    """What the pages of lists share: the rows, the fields, and the sums of each state."""
+    shown = cut(listed.left, most, _ID)
+    states = listed.fields[0].choices
+
+    def of_state(records: Sequence[T]) -> list[str]:
+        return sums(map(money, records)) if money else []
+
+    return {
+        "rows": [row(one) for one in shown.shown],
+        "list": shown,
+        "form": listed,
+        "sums": {state: of_state(records) for state, records in states.items()},
+        "total": total,
+        "now": now,
+    }
 
 
 def phone(page: PageRequest) -> Context:

@@ -43,7 +43,7 @@ def below(records: Iterable[T], name: Callable[[T], str], before: str) -> list[T
 
 @attrs.frozen
 class ListFilter(Generic[T]):
-    """A field of a list's filter form: a text with an `example`, else a menu of the values in the list."""
+    """A field by which a list is filtered: a text with an `example`, else links of the values there are."""
 
     name: str
     label: str
@@ -57,25 +57,27 @@ class ListFilter(Generic[T]):
 
 
 @attrs.frozen
-class FilterField:
+class FilterField(Generic[T]):
     """The same as the template writes it."""
 
     name: str
     label: str
     value: str
-    choices: Sequence[str] | None
-    """None for a field to type in."""
+    choices: Mapping[str, Sequence[T]]
+    """The records of each value that fit the other fields, the most frequent value first."""
+    divides: bool
+    """True if it has a value, or if not all of these records have the same."""
     example: str
 
 
 @attrs.frozen
 class FilteredList(Generic[T]):
-    """The records that fit the fields of a form, and the form."""
+    """The records that fit the fields, and the fields."""
 
     found: Sequence[T]
     left: Sequence[T]
     """Those among them below the record that the address names by `before`."""
-    fields: Sequence[FilterField]
+    fields: Sequence[FilterField[T]]
 
     @property
     def is_filtered(self) -> bool:
@@ -90,16 +92,27 @@ def filtered(
     name: Callable[[T], str],
 ) -> FilteredList[T]:
     """Filter the records by the fields in a query. `LookupError` for a `before` that is none of them."""
-    texts = {one.name: query.get(one.name, "").strip() for one in filters}
-    tests = [one.test(texts[one.name]) for one in filters if texts[one.name]]
     left = below(every, name, query.get("before", ""))
-    fits = [all(test(record) for test in tests) for record in every] if tests else ()
-    matching = list(compress(every, fits)) if tests else every
-    if tests:
-        left = list(compress(left, fits[len(every) - len(left) :]))
+    texts = {one.name: query.get(one.name, "").strip() for one in filters}
+    fits = {one.name: _fits(every, one, texts[one.name]) for one in filters}
+    both = [all(tests) for tests in zip(*fits.values(), strict=True)]
     fields = []
     for one in filters:
-        value = texts[one.name]
-        choices = None if one.example else sorted({value, *map(one.value, every)} - {""})
-        fields.append(FilterField(one.name, one.label, value, choices, one.example))
-    return FilteredList(matching, left, fields)
+        others = [tests for other, tests in fits.items() if other != one.name]
+        near = compress(every, map(all, zip(*others, strict=True))) if others else every
+        choices: dict[str, list[T]] = {}
+        for record in () if one.example else near:
+            choices.setdefault(one.value(record), []).append(record)
+        if texts[one.name] and not one.example:
+            choices.setdefault(texts[one.name], [])  # what was asked for is shown
+        divides = bool(texts[one.name]) or len(choices) > 1
+        choices.pop("", None)
+        by_size = dict(sorted(choices.items(), key=lambda choice: -len(choice[1])))
+        fields.append(FilterField(one.name, one.label, texts[one.name], by_size, divides, one.example))
+    return FilteredList(
+        list(compress(every, both)), list(compress(left, both[len(every) - len(left) :])), fields
+    )
+
+
+def _fits(every: Sequence[T], one: ListFilter[T], wanted: str) -> list[bool]:
+    return list(map(one.test(wanted), every)) if wanted else [True] * len(every)

@@ -72,13 +72,13 @@ class RecordNames:
         """A payout's or payment's reference, or the id of what has none or is gone."""
         name = self._names.get(record_id)
         if name is None:
-            record = self._record(record_id)
+            record = self.record(record_id)
             name = self._names[record_id] = (record and record.reference) or self.root(record_id)
         return name
 
     def page(self, record_id: str) -> str | None:
         """The address of the page of a record, or of what a part belongs to; None for what is gone."""
-        record = self._record(record_id)
+        record = self.record(record_id)
         return None if record is None else page_of(record.id)
 
     def of_request(self, exchange: LoggedExchange) -> tuple[str | None, str | None]:
@@ -92,7 +92,7 @@ class RecordNames:
         )
         answered = observed.shown if log.replayed else ()
         ids = [*exchange.records, *answered, *(payout.id for payout in same if payout is not None)]
-        known = next((one for one in ids if self._record(one) is not None), None)
+        known = next((one for one in ids if self.record(one) is not None), None)
         if known is None:
             return reference, None
         return reference or self.name(known), self.page(known)
@@ -101,7 +101,7 @@ class RecordNames:
         """What a record has in a field of its creation; nothing for what is gone."""
         if field == "reference":
             return (self.name(record_id),)
-        record = self._record(record_id)
+        record = self.record(record_id)
         if record is None:
             return ()
         if field == "customer":
@@ -123,7 +123,8 @@ class RecordNames:
         """True if a receiver accepted the webhook at last."""
         return webhook_id in self._delivered
 
-    def _record(self, record_id: str) -> PayoutRecord | PaymentRecord | None:
+    def record(self, record_id: str) -> PayoutRecord | PaymentRecord | None:
+        """The payout, or the payment of any of its parts; None for what is gone."""
         wanted = self.root(record_id)
         for tenant in self._tenants:
             record = tenant.payouts_by_id.get(wanted) or tenant.payments_by_id.get(wanted)

@@ -16,10 +16,11 @@ from .._common.rate_limits import SandboxLimits
 from .._common.values import LoggedRequest
 from .._control_api.clock import gauges as gauges_of
 from .._control_api.json_views import body_view, exchange_view, rule_view
-from .._journal import Item, Journal, LoggedExchange
+from .._journal import Item, Journal, LoggedExchange, WebhookTried
 from .._traffic import STEP
 from . import charts
 from .activity import LogMatches, moment_of
+from .causes import Cause, causes, failed_items, failed_webhooks
 from .filters import got, passed
 from .lists import cut
 from .log_lines import RecordNames, lines
@@ -87,6 +88,7 @@ def _log(
         "older_entries": shown.older if wanted else 0,
         "as_text": [term.value for term in query.terms if term.name and ":" not in term.text],
         "before": shown.before,
+        "causes": _causes(page, hits.found, names, limits) if "failed" in query.kinds and wanted else (),
         "tabs": [
             {
                 "kind": kind,
@@ -103,6 +105,15 @@ def _log(
         "made": made,
         "lost": made and made - sum(isinstance(item, LoggedExchange) for item in in_time.found),
     }
+
+
+def _causes(
+    page: PageRequest, found: Sequence[Item], names: RecordNames, limits: SandboxLimits
+) -> list[Cause]:
+    """The causes of what failed."""
+    tried = {item.webhook_id for item in found if isinstance(item, WebhookTried)}
+    hooks = [one for one in page.sandbox.webhooks if one.id in tried]
+    return causes([*failed_items(found, names.record, limits), *failed_webhooks(hooks)])
 
 
 def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:

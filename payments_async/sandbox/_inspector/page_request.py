@@ -75,7 +75,7 @@ class PageRequest:
             changes = self.sandbox.journal.changes
         findings = findings_of(self.sandbox).recent(self.sandbox)
         return {
-            "findings": len(findings),
+            "findings": len({kept.mistake for kept in findings}),
             "money_at_risk": any(kept.finding.severity == "money" for kept in findings),
             "nav": NAV,
             "here": name,

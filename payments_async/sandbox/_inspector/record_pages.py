@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import unquote, urlencode
 
@@ -11,12 +12,14 @@ from .._common.operations import CONSOLE
 from .._common.patterns import escaped
 from .._common.timestamps import stamp
 from .._control_api.failure_reasons import reason
-from .._control_api.json_views import answered_webhook_view
+from .._control_api.json_views import try_views, webhook_view
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
+from .._webhooks import Webhook
+from ..advisor._webhooks import READ_BACK_WITHIN, first_read
 from . import record_views
 from .activity import moment_of
-from .filters import middle
+from .filters import middle, state_of
 from .page_request import Context, PageRequest
 from .timeline import (
     TimelineSubject,
@@ -60,9 +63,44 @@ def payout(page: PageRequest, name: str) -> Context | str:
 
 
 def webhook(page: PageRequest, name: str) -> Context:
-    """The page of a webhook. `LookupError`."""
-    delivery, answers = page.sandbox.find_webhook(name)
-    return {"title": f"Webhook {delivery.id}", "hook": answered_webhook_view(delivery, answers)}
+    """The page of a webhook, with the tries of all that were sent again for it. `LookupError`."""
+    sandbox = page.sandbox
+    delivery, _ = sandbox.find_webhook(name)
+    family = _sent_again(sandbox.webhooks, delivery)
+    tries = [
+        {**one, "webhook": sent.id} for sent in family for one in try_views(*sandbox.find_webhook(sent.id))
+    ]
+    return {
+        "title": f"Webhook {delivery.id}",
+        "hook": webhook_view(delivery),
+        "state": state_of(delivery),
+        "again": [one.id for one in family if one.repeats == delivery.id],
+        "tries": sorted(tries, key=lambda one: str(one["at"])),
+        "trusted": _read_back(page, delivery) if delivery.origin == "forged" else None,
+    }
+
+
+def _sent_again(webhooks: Sequence[Webhook], delivery: Webhook) -> list[Webhook]:
+    """The delivery, the one it was sent again for, and all that were sent again for either."""
+    origin, family = {delivery.id: delivery.id}, [delivery]
+    for one in webhooks:  # oldest first
+        origin[one.id] = origin.get(one.repeats or "", one.id) if one.origin == "resent" else one.id
+    return [one for one in webhooks if origin[one.id] == origin[delivery.id]] or family
+
+
+def _read_back(page: PageRequest, forged: Webhook) -> Context | None:
+    """Whether the receiver of a forged webhook read the record; None while it did not accept it."""
+    accepted = next((one.at for one in forged.tries if one.is_success), None)
+    if accepted is None:
+        return None
+    with page.sandbox.reading() as world:
+        read = first_read(reversed(page.sandbox.journal.items()), forged.id, forged.record_id)
+        until = accepted + READ_BACK_WITHIN
+        return {
+            "by": read and read.request_id,
+            "after": read and read.at - accepted,
+            "until": until if world.now < until else None,
+        }
 
 
 def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: TimelineSubject) -> Context:

@@ -2,22 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
 
 from .._checkout import PAGES as CHECKOUT
 from .._checkout.attempt_pages import attempt_view
 from .._checkout.next_action import ON_PHONE, one_time_code
 from .._common.iso_codes import currency
 from .._common.json import decode_object, object_or_null
-from .._common.masking import hide
+from .._common.masking import address, hide
 from .._common.timestamps import stamp
 from .._common.values import Request
 from .._control_api.json_views import plan_words
 from .._records.payment_json import ACTIONS, attempt_form
 from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.world import World
+from .._webhooks import Webhook, WebhookTry
+from .filters import moment, state_of, tone, tried_tone, when
 
 Card = dict[str, object]
+
+
+@attrs.frozen
+class RecordRow:
+    """One line of a list of records, which begins with the program's own name for the record."""
+
+    id: str
+    name: str
+    state: str
+    at: float
+    amount: str
+    about: str
+    """Method, number, event: in small letters."""
+    marks: Sequence[str] = ()
+    dots: Sequence[tuple[str, str]] = ()
+    """The colour and the words of each try."""
+    last: str = ""
+    """The last answer."""
+    where: str = ""
+    """The address of the page where the last answer is waited for."""
+    after: str = ""
+    """What comes next."""
+    card: Card | None = None
+    """What its buttons need."""
+
+
+def own_name(record: PayoutRecord | PaymentRecord) -> str:
+    """The program's own name for a record: its reference, description or order; else the service's."""
+    body = decode_object(record.body) if isinstance(record, PayoutRecord) else record.body
+    pairs = object_or_null(body, "metadata") or {}
+    orders = (value for key, value in pairs.items() if "order" in key.lower())
+    named = (body.get("reference") or body.get("entity_id"), body.get("description"), *orders)
+    return next((one for one in named if isinstance(one, str) and one), record.reference or record.id)
+
+
+def payout_row(payout: PayoutRecord) -> RecordRow:
+    """A payout with what is planned for it."""
+    card = payout_card(payout)
+    return RecordRow(
+        payout.id,
+        own_name(payout),
+        payout.status,
+        payout.created_at,
+        str(card["amount"]),
+        f"{payout.method} {card['to'] or ''}",
+        last=payout.failure.code if payout.failure else "",
+        after=str(card["plan"]) if card["open"] else "",
+        card=card,
+    )
+
+
+def payment_row(payment: PaymentRecord, now: float) -> RecordRow:
+    """A payment with its latest attempts."""
+    card, latest, name = payment_card(payment), payment.active_attempt, own_name(payment)
+    action = _attempt_card(latest) if latest else {}
+    return RecordRow(
+        payment.id,
+        name,
+        payment.status,
+        payment.created_at,
+        str(card["amount"]),
+        " ".join(filter(None, (latest.method if latest else "", payment.reference.replace(name, "")))),
+        marks=[f"{card['refunded']} refunded"] if card["refunded"] else (),
+        dots=[(tone(one.status), f"{one.method}: {one.status}") for one in payment.attempts],
+        last=latest.failure.code if latest and latest.failure else str(action.get("action") or ""),
+        where=str(action.get("place") or ""),
+        after=when(payment.expires_at, now)[:-3] if payment.is_open else "",
+        card=card,
+    )
+
+
+def webhook_row(webhook: Webhook, record: PayoutRecord | PaymentRecord | None, now: float) -> RecordRow:
+    """A delivery of a record, which may be gone, with its tries."""
+    tried = webhook.tries[-1] if webhook.tries else None
+    dots = [(tried_tone(one.status, one.error), f"{moment(one.at)}: {_answer(one)}") for one in webhook.tries]
+    return RecordRow(
+        webhook.id,
+        own_name(record) if record else webhook.record_id,
+        state_of(webhook),
+        webhook.at,
+        currency(record.currency).plain(record.amount) if record else "",
+        f"{webhook.event} {address(webhook.url)}",
+        marks=[] if webhook.origin == "due" else [webhook.origin],
+        dots=dots if webhook.next_at is None else [*dots, ("next", f"next: {moment(webhook.next_at)}")],
+        last=_answer(tried) if tried else webhook.reason or "",
+        after=when(webhook.next_at, now) if webhook.next_at is not None else "",
+        card={"id": webhook.id, "can_resend": webhook.state != "refused"},
+    )
+
+
+def _answer(tried: WebhookTry) -> str:
+    """What a receiver answered to a try."""
+    return tried.error or str(tried.status)
+
 
 _ATTEMPTS = 6
 _BANK = "Payer's bank"

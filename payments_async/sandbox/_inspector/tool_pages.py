@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from .._common.operations import NAMES
+from .._common.operations import CONSOLE, NAMES
 from .._common.rate_limits import MINUTES, WINDOW
 from .._common.scenario_words import WORDS
 from .._control_api.clock import gauges as gauges_of
 from .._control_api.json_views import rule_view
 from ..advisor import HEADINGS
 from ..advisor._assumptions import assumptions as gaps_of
+from ..advisor._evidence import Finding, grouped, ids_of
 from ..advisor._findings import KeptFinding, findings_of
 from ..advisor._webhooks import READ_BACK_WITHIN
 from . import charts
+from .causes import MEMBERS, Cause
+from .filters import page_of
 from .lists import cut
 from .page_request import Context, PageRequest
 
@@ -22,9 +25,14 @@ _RULES = 32
 _GAUGES = 60
 _DRAWN = 12
 """Windows with a chart, at most."""
-_CASES = 6
-_MORE_CASES = 20
-"""Cases of one mistake: beside others, and by itself."""
+_RECORDS = ("po_", "pi_", "pa_", "cs_")
+_RISKS: Mapping[str, tuple[str, str]] = {
+    "money": ("money at risk", "bad"),
+    "secret": ("secret at risk", "bad"),
+    "limits": ("limits", "wait"),
+    "request": ("may be refused", "wait"),
+}
+"""The words and the colour of each severity."""
 
 
 def faults(page: PageRequest) -> Context:
@@ -64,9 +72,9 @@ def limits(page: PageRequest) -> Context:
 def advisor(page: PageRequest) -> Context:
     """The findings, those of one mistake together."""
     findings = findings_of(page.sandbox)
-    kept = findings.update(page.sandbox)
+    mistakes = grouped(findings.update(page.sandbox), attrgetter("mistake"))
     return {
-        "groups": _groups(kept, page.before),
+        "mistakes": [_mistake(alike) for alike in mistakes.values()],
         "requests": findings.requests,
         "watched": findings.watched,
         "now": page.sandbox.clock.now(),
@@ -74,28 +82,29 @@ def advisor(page: PageRequest) -> Context:
     }
 
 
-def _groups(findings: Sequence[KeptFinding], before: str) -> list[Context]:
-    """The findings by rule and reason; with `before` only those after this one like it. `LookupError`."""
-    groups: dict[tuple[str, str], list[KeptFinding]] = {}
-    for kept in findings:
-        groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
-    every = list(groups.values())
-    if before:
-        every = [alike for alike in every if any(kept.id == before for kept in alike)]
-        if not every:
-            raise LookupError(f"{before!r} is not in this list any more")
-    return [
-        {
-            "heading": HEADINGS[alike[0].finding.rule],
-            "severity": alike[0].finding.severity,
-            "why": alike[0].finding.why,
-            "fix": alike[0].finding.fix,
-            "section": alike[0].finding.section,
-            "count": len(alike),
-            "cases": cut(alike, _MORE_CASES if before else _CASES, attrgetter("id"), before),
-        }
-        for alike in every
-    ]
+def _mistake(alike: Sequence[KeptFinding]) -> Context:
+    """Findings about several records that are one mistake, as a cause."""
+    finding = alike[0].finding
+    end, colour = _RISKS[finding.severity]
+    shown = [_about(kept.finding) for kept in alike] if len(alike) > 1 else ids_of(finding)
+    cause = Cause(
+        HEADINGS[finding.rule],
+        end,
+        colour,
+        finding.fix,
+        len(alike),
+        (),
+        min(kept.first_at for kept in alike),
+        max(kept.last_at for kept in alike),
+        [(one, page_of(one)) for one in shown[:MEMBERS]],
+        CONSOLE + "api/advice",
+    )
+    return {"cause": cause, "example": alike[0]}
+
+
+def _about(finding: Finding) -> str:
+    """The record of a finding, or the first request or webhook that shows it."""
+    return finding.subject if finding.subject[:3] in _RECORDS else ids_of(finding)[0]
 
 
 def assumptions(page: PageRequest) -> Context:

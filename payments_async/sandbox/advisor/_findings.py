@@ -55,6 +55,11 @@ class KeptFinding:
     """`_newest` when it was dismissed."""
 
     @property
+    def mistake(self) -> tuple[str, str]:
+        """The rule and the reason, which it shares with findings about other records."""
+        return self.finding.rule, self.finding.why
+
+    @property
     def is_dismissed(self) -> bool:
         """True once it was dismissed, until there is new evidence."""
         return self._dismissed >= self._newest
@@ -118,12 +123,14 @@ class Findings:
             return self._shown()
 
     def dismiss(self, finding_id: str) -> None:
-        """Leave a finding out until there is new evidence; `LookupError`."""
+        """Leave out a finding, and all of the same mistake, until there is new evidence; `LookupError`."""
         with self._lock:
-            dismissed = next((kept for kept in self._kept if kept.id == finding_id), None)
-            if dismissed is None:
+            meant = next((kept for kept in self._kept if kept.id == finding_id), None)
+            if meant is None:
                 raise LookupError(f"no finding {finding_id!r}")
-            dismissed.dismiss()
+            for kept in self._kept:
+                if kept.mistake == meant.mistake:
+                    kept.dismiss()
 
     def _shown(self) -> list[KeptFinding]:
         return sorted(

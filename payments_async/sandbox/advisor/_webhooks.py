@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from .._journal import WebhookTried
-from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids
+from .._common.values import LoggedRequest
+from .._journal import Item, LoggedExchange, WebhookTried
+from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, observe
 
 READ_BACK_WITHIN = 60.0
 """Seconds of sandbox time in which a delivery that was accepted should have been read back."""
@@ -95,7 +96,25 @@ def _reads(evidence: AdvisorEvidence) -> Callable[[str, float], bool]:
     """True if a record was read at a time or after it."""
     latest: dict[str, float] = {}
     for sent in evidence.requests:
-        if (sent.log.method == "GET" or sent.is_live) and sent.log.status == 200:
+        if _is_read(sent):
             for record in (*sent.path_ids, *sent.shown):
                 latest[record] = max(sent.log.at, latest.get(record, sent.log.at))
     return lambda record, since: record in latest and latest[record] >= since
+
+
+def _is_read(sent: ObservedRequest) -> bool:
+    return (sent.log.method == "GET" or sent.is_live) and sent.log.status == 200
+
+
+def first_read(newest: Iterable[Item], webhook_id: str, record_id: str) -> LoggedRequest | None:
+    """The first read of a record after its webhook was accepted; `newest` are entries, newest first."""
+    found = None
+    for item in newest:
+        if isinstance(item, WebhookTried) and item.webhook_id == webhook_id and item.accepted:
+            break
+        if not isinstance(item, LoggedExchange):
+            continue
+        sent = observe(item)
+        if _is_read(sent) and record_id in (*sent.path_ids, *sent.shown):
+            found = sent.log
+    return found

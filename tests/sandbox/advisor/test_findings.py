@@ -71,7 +71,8 @@ def test_a_finding_counts_on_with_its_first_and_last_time(api: Api, sandbox: San
     )
     assert sandbox.clock.now() == began + 21
     shown = text_of(page(sandbox, "advisor"))
-    assert "3 requests, 2026-01-01 00:00:00 to 2026-01-01 00:00:14 , last seen 7 s ago" in shown
+    assert "1 × 2026-01-01 00:00:00 to 00:00:14 What to do:" in shown
+    assert "3 requests, last seen 7 s ago" in shown
 
 
 def test_a_finding_that_was_dismissed_returns_with_new_evidence(api: Api, sandbox: Sandbox) -> None:
@@ -103,7 +104,7 @@ def test_its_evidence_has_a_bound_and_its_count_none(
         advice(sandbox)
     (found,) = advice(sandbox)
     assert found["count"] == 20
-    assert "20 requests in all, 2026" in text_of(page(sandbox, "advisor")), "its title tells of fewer"
+    assert "20 requests in all, last seen" in text_of(page(sandbox, "advisor")), "its title tells of fewer"
     assert found["requests"] == [f"req_{number:08}" for number in (1, 2, 17, 18, 19, 20)]
 
 

@@ -588,7 +588,7 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
     ] * 2
     assert all(one["error"] for one in tried)
     assert pages[0].count("not delivered") == 2
-    assert "no answer" in pages[1]
+    assert pages[1].count("nothing listens there") >= 2
     assert "refused" in pages[1]
 
 

@@ -20,11 +20,11 @@ ACTION = {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}}
 def press(sandbox: Sandbox, path: str, label: str) -> Any:
     """What the control API answers to the first button of a page with this label."""
     found = re.search(
-        rf'<button [^>]*data-call="(\w+) ([^"]+)" data-body="([^"]*)"[^>]*>{re.escape(label)}<',
+        rf'<button [^>]*data-call="(\w+) ([^"]+)"(?: data-body="([^"]*)")?[^>]*>{re.escape(label)}<',
         page(sandbox, path),
     )
     assert found is not None, label
-    body = html.unescape(found[3]).encode()
+    body = html.unescape(found[3] or "{}").encode()
     answer = Got(sandbox.handle(found[1], f"/_sandbox/api/{found[2]}", JSON, body))
     assert answer.status in (200, 201), answer.json
     return answer.json

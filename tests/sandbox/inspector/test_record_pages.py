@@ -359,7 +359,6 @@ def test_an_answer_on_the_page_is_text_and_says_when_it_is_no_longer_kept(
     again = sandbox.resend("wh_00000001")
     sandbox.wait_for_webhooks()
     shown = page(sandbox, f"webhooks/{again.id}")
-    assert 'href="/_sandbox/webhooks/wh_00000001"' in shown
     assert tries(shown)[0].endswith('{ "ok": true }')
     sandbox._outbox.answers.clear()
     assert tries(page(sandbox, f"webhooks/{again.id}"))[0].endswith("200 The answer is no longer kept.")
@@ -370,6 +369,53 @@ def test_an_answer_on_the_page_is_text_and_says_when_it_is_no_longer_kept(
     (untaken,) = tries(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
     assert untaken.endswith("no answer nothing listens there: connection refused")
     assert "no webhook 'wh_9'" in words(page(sandbox, "webhooks/wh_9", 404))
+
+
+def test_a_delivery_sent_again_is_the_next_try_on_one_page_and_linked_both_ways(
+    sandbox: Sandbox, api: Api, receiver: Receiver
+) -> None:
+    receiver.answers = [(404, {}, b""), (200, {}, b"")]
+    api.payout(webhook_url=receiver.url, scenario="manual")
+    sandbox.wait_for_webhooks()
+    sandbox.advance(3)
+    again = sandbox.resend("wh_00000001").id
+    sandbox.wait_for_webhooks()
+    for address, other in (("wh_00000001", again), (again, "wh_00000001")):
+        shown = page(sandbox, f"webhooks/{address}")
+        late, early = ("", f"{other} ") if address == again else (f"{other} ", "")
+        assert tries(shown) == [
+            f"Try 2 {late}2026-01-01 00:00:03 200 No body.",
+            f"Try 1 {early}2026-01-01 00:00:00 404 No body.",
+        ]
+        assert ("Sent again as" if address == "wh_00000001" else "Repeats") + f" {other}" in words(shown)
+        assert f'href="/_sandbox/webhooks/{other}"' in shown
+    sandbox._outbox.queue._all.pop("wh_00000001")  # the first is no longer kept
+    assert tries(page(sandbox, f"webhooks/{again}")) == ["Try 1 2026-01-01 00:00:03 200 No body."]
+
+
+def test_a_forged_webhook_shows_whether_its_receiver_read_the_record_back(
+    sandbox: Sandbox, api: Api, receiver: Receiver
+) -> None:
+    receiver.answers = [(500, {}, b""), (204, {}, b"")]
+    payout = api.payout(scenario="manual").data["id"]
+    api.get(f"/payouts/{payout}")
+    sandbox.advance(1)
+    forged = sandbox.forge(payout, url=receiver.url).id
+    sandbox.wait_for_webhooks()
+    address = f"webhooks/{forged}"
+    assert "false delivery" not in words(page(sandbox, address)), "it was not accepted"
+    advance(sandbox, 30)
+    assert "It has until 2026-01-01 00:01:31 to read the record back" in words(page(sandbox, address))
+    sandbox.advance(2)
+    api.get("/payouts?status=failed")
+    for _ in range(2):
+        api.sync(payout)
+    first = sandbox.requests[-2].request_id
+    assert f"The receiver read the record back after 2 s: {first}" in words(page(sandbox, address))
+    trusting = sandbox.forge(payout, url=receiver.url).id
+    sandbox.wait_for_webhooks()
+    sandbox.advance(61)
+    assert "it trusts what anyone can send" in words(page(sandbox, f"webhooks/{trusting}"))
 
 
 def test_answers_are_kept_within_a_budget_the_latest_first() -> None:
@@ -474,10 +520,11 @@ def test_every_id_and_reference_leads_to_its_page(sandbox: Sandbox, api: Api, re
     leads(f"requests/{requests[4]}", session, f"payments/{session}")
     leads(f"requests/{requests[0]}", "salaries-00042", "?find=key%3A%22salaries-00042%22")
     leads("payouts", short, to_payout)
-    leads("payments", sandbox.books.payments()[0].reference, to_payment)
-    leads("payments", sandbox.books.payments()[0].attempts[0], to_payment)
-    leads("webhooks", payout, to_payout)
-    leads("webhooks", "wh_00000001", "webhooks/wh_00000001")
+    leads("payments", "order-7", to_payment)
+    assert sandbox.books.payments()[0].reference in page(sandbox, "payments")
+    leads(to_payment, sandbox.books.payments()[0].attempts[0], to_payment)
+    leads("webhooks", short, "webhooks/wh_00000001")
+    leads("webhooks/wh_00000001", payout, to_payout)
     leads("webhooks/wh_00000001", payout, to_payout)
     leads("phone", "Payment", to_payment)
     leads("faults", payout, to_payout)

@@ -170,15 +170,16 @@ function leave(fresh) {
 const shown = new WeakMap();
 for (const region of document.querySelectorAll("[data-live]")) shown.set(region, region.innerHTML);
 
+const named = (one) => one.dataset.k || one.dataset.call || one.getAttribute("href");
 function swap(region, next) {
   shown.set(region, next.innerHTML);
   const held = region.contains(document.activeElement) ? document.activeElement : null;
-  const name = held && (held.dataset.k || held.getAttribute("href"));
+  const name = held && (named(held));
   const open = [...region.querySelectorAll("details[open]")].map((one) => one.dataset.k);
   region.replaceChildren(...next.childNodes);
   for (const one of region.querySelectorAll("details")) one.open = open.includes(one.dataset.k);
   if (!name) return;
-  const again = [...region.querySelectorAll("button, a")].find((one) => (one.dataset.k || one.getAttribute("href")) === name);
+  const again = [...region.querySelectorAll("button, a")].find((one) => named(one) === name);
   (again || document.getElementById("main")).focus({ preventScroll: true });
 }
 

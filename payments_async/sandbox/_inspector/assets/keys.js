@@ -1,5 +1,5 @@
-// Keys: / searches, j and k move through the rows, ? shows them all. Never while something is typed.
-const ROW = "main :is(.log li:not(.day), .card):has(a)";
+// Keys: Ctrl-K goes anywhere, / searches, j and k move through the rows, ? shows them all. Never while something is typed.
+const ROW = "main :is(.log li:not(.day), .card, .records tbody tr):has(a)";
 const help = document.getElementById("keys");
 const on = help.querySelector("input");
 let kept = {};
@@ -13,7 +13,7 @@ function move(step) {
   const rows = [...document.querySelectorAll(ROW)];
   const at = rows.indexOf(document.activeElement.closest(ROW));
   place = Math.max(0, Math.min(rows.length - 1, at < 0 ? place : at + step));
-  const next = rows[place]?.querySelector("a");
+  const next = rows[place]?.querySelector("summary, a");
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }
@@ -30,8 +30,48 @@ const acts = {
   Escape: () => document.activeElement.blur(),
 };
 
+// Pages by their name, records by their id, and searches for any other text; Enter follows the first.
+const go = document.getElementById("go"), wanted = go.querySelector("input");
+const HOME = `${location.pathname.split("/_sandbox/")[0]}/_sandbox/`;
+const PAGES = { po_: "payouts", pi_: "payments", pa_: "payments", cs_: "payments", wh_: "webhooks", req: "requests" };
+
+function goals() {
+  const text = wanted.value.trim(), found = encodeURIComponent(text), pages = document.querySelectorAll("nav a");
+  const links = [...pages].filter((page) => page.textContent.toLowerCase().includes(text.toLowerCase()))
+    .map((page) => [page.firstChild.textContent, page.href]);
+  if (/^(p[oia]|cs|wh|req)_\w{8,}$/.test(text)) links.unshift([`Open ${text}`, `${HOME}${PAGES[text.slice(0, 3)]}/${text}`]);
+  else if (text) links.push([`Payouts named ${text}*`, `${HOME}payouts?ref=${found}*`], [`Payments named ${text}*`, `${HOME}payments?name=${found}*`]);
+  if (text) links.push([`Search the log for ${text}`, `${HOME}?find=${found}`]);
+  go.querySelector("ul").replaceChildren(...links.map(([name, href]) => {
+    const item = document.createElement("li");
+    item.append(Object.assign(document.createElement("a"), { textContent: name, href }));
+    return item;
+  }));
+}
+
+function openGoals() {
+  wanted.value = "";
+  goals();
+  go.showModal();
+}
+
+wanted.addEventListener("input", goals);
+document.getElementById("find-any").addEventListener("click", openGoals);
+go.addEventListener("keydown", (event) => {
+  const stops = [wanted, ...go.querySelectorAll("a")], at = stops.indexOf(document.activeElement);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Enter" && at === 0) stops[1]?.click();
+  else if (step) stops[(at + step + stops.length) % stops.length].focus();
+  else return;
+  event.preventDefault();
+});
+
 addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if ((event.ctrlKey || event.metaKey) && event.key === "k" && !document.querySelector("dialog[open]")) {
+    event.preventDefault();
+    openGoals();
+  }
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || help.open || go.open) return;
   const { key, target } = event;
   if (target.closest?.("input, select, textarea")) {
     if (key === "Escape") target.blur();

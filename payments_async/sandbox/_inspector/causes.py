@@ -1,0 +1,222 @@
+"""Failures grouped by their cause: how many, for how much money, since when, and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Final
+from urllib.parse import urlencode
+
+import attrs
+
+from .._common.iso_codes import currency
+from .._common.masking import address
+from .._common.money import total
+from .._common.operations import CONSOLE
+from .._common.rate_limits import SandboxLimits
+from .._common.values import Answer, Change, LoggedRequest
+from .._control_api.failure_reasons import reason
+from .._journal import Item, LoggedExchange
+from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
+from .._webhooks import Webhook
+from ..advisor._evidence import grouped, observe
+from .filters import got, page_of, state_of, tone
+
+Money = tuple[str, Decimal]
+"""A currency and an amount in its major units."""
+
+MEMBERS: Final = 24
+"""How many failures of one cause are shown, the newest of them."""
+
+_DOUBT = (
+    "Nobody knows if it was carried out. Send the same request with the same idempotency key, or look the "
+    "record up."
+)
+_FIXES: Final[Mapping[str, str]] = {
+    "401": "The key is missing, unknown or no longer active: send the secret key as a bearer token.",
+    "403": "Call from an address that is on the key's allowlist.",
+    "404": "Check the id and the address: there is no such record or operation.",
+    "409": "An earlier payout has this reference: look it up. Do not send it under another reference.",
+    "422": "Correct the field and send it as a new request: nothing was created.",
+    "429": "Wait for Retry-After before the next try, and send no faster than the limit.",
+    "payout": "It moved no money. Send a new payout with a new reference once the cause is gone.",
+    "attempt": "The payer may try again while the payment is open.",
+    "webhook": "Answer each delivery with a 2xx at once, and work on it afterwards.",
+}
+"""What to do about a status of HTTP, or a failed record of a kind; the others are in doubt."""
+
+
+@attrs.frozen
+class Failure:
+    """One thing that failed, and the cause under which it is counted."""
+
+    title: str
+    """The cause in words."""
+    end: str
+    """How it ended, in a word: a status."""
+    tone: str
+    fix: str
+    at: float
+    name: str
+    href: str
+    every: str
+    """The address of a list of all with this cause."""
+    money: Money | None = None
+
+
+@attrs.frozen
+class Cause:
+    """A cause with what failed by it. Times are seconds since 1970."""
+
+    title: str
+    end: str
+    tone: str
+    fix: str
+    count: int
+    sums: Sequence[str]
+    """The money of each currency."""
+    first: float
+    last: float
+    members: Sequence[tuple[str, str]]
+    """Names and addresses of the newest of them."""
+    every: str
+    """The address of a list of all of them."""
+
+
+def causes(failures: Iterable[Failure]) -> list[Cause]:
+    """Group failures, the most frequent cause first."""
+    groups = grouped(failures, lambda one: (one.title, one.end, one.fix))
+    found = [_cause(alike[0], alike) for alike in groups.values()]
+    return sorted(found, key=lambda cause: -cause.count)
+
+
+def _cause(first: Failure, alike: Sequence[Failure]) -> Cause:
+    newest = sorted(alike, key=lambda one: -one.at)
+    return Cause(
+        first.title,
+        first.end,
+        first.tone,
+        first.fix,
+        len(alike),
+        sums(one.money for one in alike),
+        newest[-1].at,
+        newest[0].at,
+        [(one.name, one.href) for one in newest[:MEMBERS]],
+        first.every,
+    )
+
+
+def sums(amounts: Iterable[Money | None]) -> list[str]:
+    """The sum of each currency, as in `GHS 1,250.75`."""
+    by_currency: dict[str, list[Decimal]] = {}
+    for code, amount in filter(None, amounts):
+        by_currency.setdefault(code, []).append(amount)
+    return [currency(code).plain(total(own)) for code, own in sorted(by_currency.items())]
+
+
+def failed_items(
+    items: Iterable[Item],
+    find: Callable[[str], PayoutRecord | PaymentRecord | None],
+    limits: SandboxLimits,
+) -> Iterator[Failure]:
+    """The failures among the entries of a log, without its webhooks."""
+    explained = _Reasons(limits)
+    for item in items:
+        if isinstance(item, LoggedExchange):
+            yield _request(item, explained)
+        elif isinstance(item, Change) and (record := find(item.id)) is not None:
+            yield _record(item, record)
+
+
+def failed_webhooks(webhooks: Iterable[Webhook]) -> Iterator[Failure]:
+    """The deliveries that have not arrived although they were tried, or will never be tried."""
+    for hook in webhooks:
+        tried = hook.tries[-1] if hook.tries else None
+        if hook.state in ("delivered", "sending") or (hook.state == "waiting" and tried is None):
+            continue
+        answer = hook.reason if tried is None else tried.error or f"answered {tried.status}"
+        to = address(hook.url).partition("?")[0]
+        yield Failure(
+            f"{to}: {answer}",
+            state_of(hook),
+            tone(state_of(hook)),
+            _FIXES["webhook"] if tried is not None else "Nothing was sent.",
+            hook.at if tried is None else tried.at,
+            hook.id,
+            page_of(hook.id),
+            f"{CONSOLE}webhooks?{urlencode({'state': state_of(hook)})}",
+        )
+
+
+class _Reasons:
+    """Says why a request failed, once for all that were answered alike."""
+
+    def __init__(self, limits: SandboxLimits) -> None:
+        self._limits = limits
+        self._known: dict[tuple[object, ...], str] = {}
+
+    def of(self, exchange: LoggedExchange) -> str:
+        log, answer = exchange.log, exchange.answer
+        alike = (log.operation, log.status, log.fault, _body(answer))
+        text = self._known.get(alike)
+        if text is None:
+            why = reason(exchange, self._limits)
+            text = (why or "its answer is no longer kept").partition("; Retry-After")[0]
+            self._known[alike] = text
+        return text
+
+
+def _body(answer: Answer | None) -> bytes:
+    return answer.body if answer else b""
+
+
+def _request(exchange: LoggedExchange, reasons: _Reasons) -> Failure:
+    log, (end, colour) = exchange.log, got(exchange.log.status, exchange.log.fault)
+    fault = "The sandbox was told to simulate this. " if log.fault else ""
+    what = log.operation or f"{log.method} of an unknown address"
+    return Failure(
+        f"{what}: {reasons.of(exchange)}",
+        end,
+        colour,
+        fault + _FIXES.get(end, _DOUBT),
+        log.at,
+        log.request_id,
+        page_of(log.request_id),
+        f"{CONSOLE}?{urlencode({'find': _search(log, end)})}",
+        _money(exchange),
+    )
+
+
+def _search(log: LoggedRequest, end: str) -> str:
+    """The search for the requests that ended so."""
+    operation = f" op:{log.operation}" if log.operation else ""
+    return f"is:failed status:{'none' if end == 'no answer' else end}{operation}"
+
+
+def _money(exchange: LoggedExchange) -> Money | None:
+    """The money that a request to create a record names; None for another, and for what is no amount."""
+    fields = observe(exchange).fields
+    code, amount = fields.get("currency"), fields.get("amount")
+    try:
+        number = Decimal(str(amount))
+    except InvalidOperation:
+        return None
+    return (code, number) if isinstance(code, str) and number.is_finite() else None
+
+
+def _record(change: Change, record: PayoutRecord | PaymentRecord) -> Failure:
+    attempts: Sequence[AttemptRecord] = record.attempts if isinstance(record, PaymentRecord) else ()
+    attempt = next((one for one in attempts if one.id == change.id), None)
+    failure = attempt.failure if attempt else getattr(record, "failure", None)
+    why = f"{failure.code}: {failure.message}" if failure else change.after
+    return Failure(
+        f"{change.kind} {why}",
+        change.after,
+        tone(change.after),
+        _FIXES["payout" if change.kind == "payout" else "attempt"],
+        change.at,
+        record.reference or record.id,
+        page_of(record.id),
+        f"{CONSOLE}{'payouts' if change.kind == 'payout' else 'payments'}?status=failed",
+        (record.currency, record.amount),
+    )
