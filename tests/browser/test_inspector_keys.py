@@ -1,4 +1,4 @@
-"""Keys and suggestions of the inspector: search, choose a term, walk through the rows, open one."""
+"""Keys of the inspector: go anywhere, search, walk through the rows, open one."""
 
 from __future__ import annotations
 
@@ -42,34 +42,9 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
     await switch.check()
     await keys.press("Escape")
 
-    # suggestions: all terms at first, then those that begin so; Esc closes them before it leaves the box
-    box = page.get_by_label("Search the log")
     await keys.press("/")
-    options = page.get_by_role("option")
-    terms = "[...document.querySelectorAll('[role=option]')].map((one) => one.dataset.term)"
-    await options.first.wait_for()
-    assert await options.count() == 13
-    assert await visitor.violations() == []
-    await visitor.picture("inspector-suggestions")
-    await keys.type("-sta")
-    assert await visitor.measure(terms) == ["status:", "status:201", "status:503"]
-    await keys.press("ArrowDown")
-    await keys.press("Enter")
-    assert await box.input_value() == "-status:"
-    assert await visitor.measure(terms) == ["status:201", "status:503"]
-    await keys.press("ArrowUp")
-    assert await box.get_attribute("aria-activedescendant") == "suggestion-1"
-    await keys.press("Enter")
-    assert await box.input_value() == "-status:503 "
-    assert await options.count() == 0
-    await keys.type("is:req")
-    await keys.press("Escape")
-    assert await options.count() == 0
     assert await visitor.measure("document.activeElement.id") == "find"
-    await keys.type("uest jk/?")  # keys that are typed do nothing else
-    assert await box.input_value() == "-status:503 is:request jk/?"
-    for _ in range(4):
-        await keys.press("Backspace")
+    await keys.type("-status:503 is:request")
     await keys.press("Enter")
     await page.wait_for_url("**find=-status**")
     await page.wait_for_selector("#live[data-state=on]")

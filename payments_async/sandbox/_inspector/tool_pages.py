@@ -22,7 +22,7 @@ from .lists import cut
 from .page_request import Context, PageRequest
 
 _RULES = 32
-_GAUGES = 60
+_GAUGES = 48
 _DRAWN = 12
 """Windows with a chart, at most."""
 _RECORDS = ("po_", "pi_", "pa_", "cs_")

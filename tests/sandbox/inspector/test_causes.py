@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from payments_async.sandbox import Sandbox
+from payments_async.sandbox._journal import Journal, tried
 from payments_async.sandbox._webhooks import WebhookTry
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import Api
@@ -41,3 +42,52 @@ def test_of_many_failures_the_newest_are_named_and_a_link_leads_to_all(sandbox: 
     shown = page(sandbox, "webhooks")
     assert 'href="/_sandbox/webhooks?state=dropped">and 6 more</a>' in shown
     assert len(re.findall(r">wh_\d+</a>", shown)) == 24
+
+
+def test_what_failed_in_the_log_is_grouped_with_its_money_and_what_to_do(sandbox: Sandbox, api: Api) -> None:
+    for number in range(3):
+        api.payout(reference=f"r-{number}", amount=-5 if number == 2 else 10, currency="GHS")
+    api.payout(reference="r-0", amount=20, currency="GHS")
+    api.payout(reference="r-1", amount=2.5, currency="USD")
+    for amount in (7, 8):
+        words = {"sandbox_scenario": "fail:NO_FUNDS immediate"}
+        api.payout(reference=f"f-{amount}", amount=amount, currency="GHS", metadata=words)
+    api.payout(reference="x", currency="GHS", scenario="http:503")
+    api.payout(reference="y", currency="GHS", scenario="lost_response")
+    api.payout(reference="z", amount="much")
+    sandbox.handle("GET", "/v1/nowhere", {"Authorization": f"Bearer {api.key}"})
+    session = api.checkout(currency="GHS").data["checkout"]["id"]
+    sandbox.pay(session, outcome="fail:CUSTOMER_DECLINED")
+    api.payout(reference="hooked", webhook_url="http://127.0.0.1:9/x", scenario="drop")
+    api.payout(reference="tried", webhook_url="http://127.0.0.1:9/x")
+    hook, now = sandbox.webhooks[-1], sandbox.clock.now()
+    sandbox._outbox.queue.take(now, 1)
+    sandbox._outbox.queue.report(hook.id, WebhookTry(now, 0.01, 500, None))
+    sandbox.journal.add(tried(sandbox.webhooks[-1], sandbox.webhooks[-1].tries[-1], now))
+    shown = page(sandbox, "?find=is:failed")
+    found = {one.partition(" 2026")[0] for one in causes(shown)}
+    assert {re.sub(r": .* (\d ×)", r": … \1", one) for one in found} == {
+        "409 payouts.create: … 2 × GHS 20.00 · USD 2.50",
+        "422 payouts.create: … 1 × GHS -5.00",
+        "422 payouts.create: … 1 ×",
+        "503 payouts.create: … 1 × GHS 50.00",
+        "no answer payouts.create: … 1 × GHS 50.00",
+        "404 GET of an unknown address: … 1 ×",
+        "failed payout NO_FUNDS: … 2 × GHS 15.00",
+        "failed attempt CUSTOMER_DECLINED: … 1 × GHS 50.00",
+        "failing http://127.0.0.1:9/x: … 1 ×",
+    }
+    text = text_of(shown)
+    assert "An earlier payout has this reference: look it up." in text
+    assert "The sandbox was told to simulate this. Nobody knows if it was carried out." in text
+    assert "It moved no money. Send a new payout with a new reference once the cause is gone." in text
+    assert causes(page(sandbox, "?find=is:failed+status:422")) != []
+    assert causes(page(sandbox)) == []
+
+
+def test_a_failure_whose_answer_is_no_longer_kept_says_so(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(body_bytes=0)
+    api.payout(amount=-5)
+    assert causes(page(sandbox, "?find=is:failed")) == [
+        "422 payouts.create: its answer is no longer kept 1 × 2026-01-01 00:00:00"
+    ]

@@ -174,7 +174,7 @@ def test_messages_rules_windows_and_requests_of_a_key_are_paged(sandbox: Sandbox
     for _ in range(70):
         Api(sandbox, sandbox.new_key()).get("/payouts")
     windows = found(follow(sandbox, "limits"), r'<meter [^>]*aria-label="([^"]*)"')
-    assert [len(one) for one in windows][:-1] == [60] * (len(windows) - 1)
+    assert [len(one) for one in windows][:-1] == [48] * (len(windows) - 1)
     assert len({name for one in windows for name in one}) == sum(map(len, windows)) > 70
 
 

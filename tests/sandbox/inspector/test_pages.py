@@ -192,7 +192,7 @@ def test_payments_show_tries_and_what_can_be_done(sandbox: Sandbox, api: Api) ->
     sandbox.advance(3)
     sandbox.pay(session, outcome="action:approve_on_phone", phone="+22990000077")
     shown = page(sandbox, "payments")
-    tries = re.search(r'role="img" title="([^"]+)"><i class="bad"></i><i class="wait"></i>', shown)
+    tries = re.search(r'role="img" title="([^"]+)"><i class="bad"></i><i class="idle"></i>', shown)
     assert tries is not None
     assert re.fullmatch(r"\w+: failed; \w+: action_required", tries[1])
     assert "approve_on_phone" in text_of(shown)

@@ -214,7 +214,7 @@ def test_a_lost_answer_is_none_on_every_page(sandbox: Sandbox, api: Api) -> None
     (line,) = log(sandbox, "?find=status:none")
     assert line.endswith("the connection was closed before the answer no answer")
     shown = html.unescape(page(sandbox))
-    assert 'data-term="status:none"' in shown
+    assert 'find=status%3Anone">none</a>' in shown
     first, second = (sandbox.handle("GET", f"/_sandbox/{one}").body.decode() for one in (lost, again))
     assert "closed before the answer; the service had answered 201</p>" in first
     assert "had answered" not in second
@@ -378,15 +378,15 @@ def test_the_terms_are_explained_with_the_values_that_there_are(sandbox: Sandbox
     api.get("/nowhere")
     shown = html.unescape(page(sandbox, find="r-1"))
     for term in TERMS:
-        assert f'data-term="{term}:"' in shown
+        assert f">{TERMS[term].example}</a>" in shown
     for value in ("status:503", "status:404", "op:payouts.create", "fault:http:503", "is:failed"):
-        assert f'find=r-1+{quote_plus(value)}" data-term="{value}"' in shown
+        assert f'find=r-1+{quote_plus(value)}">{value.partition(":")[2]}</a>' in shown
 
 
 def test_of_very_many_values_some_are_offered(sandbox: Sandbox, api: Api) -> None:
     for status in range(500, 530):
         api.payout(scenario=f"http:{status}")
-    offered = re.findall(r'data-term="(status|fault):[^"]+"', page(sandbox))
+    offered = re.findall(r'find=(status|fault)%3A(?:\d+|http%3A\d+)"', page(sandbox))
     assert (offered.count("status"), offered.count("fault")) == (12, 12)
 
 
