@@ -71,11 +71,6 @@ def plain(value: float) -> str:
     return f"{value:g}"
 
 
-def clock_short(at: str) -> str:
-    """The time of day to the minute."""
-    return at[11:16]
-
-
 def lasted(seconds: float | None) -> str:
     """A duration: `under way`, `340 µs`, `12 ms`, `1.25 s`."""
     if seconds is None:
@@ -160,7 +155,7 @@ def marks_of(log: LoggedRequest) -> list[tuple[str, str]]:
 
 
 _ALL = (
-    *(ago, clock, clock_short, day, got, lasted, linked),
+    *(ago, clock, day, got, lasted, linked),
     *(middle, moment, page_of, passed, plain, pretty, search_for, tone, tried_tone, when),
 )
 FILTERS: Mapping[str, Callable[..., object]] = {function.__name__: function for function in _ALL}
