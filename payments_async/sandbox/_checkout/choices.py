@@ -6,15 +6,16 @@ Choices may be in the address, so that going back, reloading and opening a secon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import attrs
 
+from .._common.iso_codes import countries_of
 from .._common.json import object_or_null, text_or_null
+from .._common.timestamps import date_of
 from .._records.payments import method_health
 from .._records.records import CheckoutRecord
-from .language import Text, accepted_tags
+from .language import Text
 from .method_catalogue import (
     CARD,
     COUNTRIES,
@@ -35,8 +36,6 @@ _HEALTH_TEXTS: Mapping[str, Text] = {
     "degraded": Text("Some payments fail"),
     "unavailable": Text("Not working right now"),
 }
-_REGION = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z]{4})?-([A-Za-z]{2})(?:-.*)?")
-"""A language tag that names a region, such as `fr-BJ`."""
 
 
 @attrs.frozen
@@ -72,7 +71,6 @@ class MethodOption:
     health_text: str
     fields: tuple[FieldOption, ...]
     asks_phone: bool
-    is_card: bool
 
 
 def locked_country(session: CheckoutRecord) -> str | None:
@@ -109,12 +107,16 @@ def first_choice(view: SessionView) -> Choice:
 
 
 def usual_country(view: SessionView) -> str | None:
-    """The customer's own country if the merchant sent it, else the first that the browser names."""
-    customer = object_or_null(view.payment.body, "customer") or {}
-    tags = accepted_tags(view.request.headers.get("accept-language", ""))
-    regions = [match[1] for match in map(_REGION.fullmatch, tags) if match]
-    likely = [code.upper() for code in (text_or_null(customer, "country") or "", *regions)]
+    """The customer's own country if the merchant sent it, else the currency's if that has exactly one."""
+    customer, homes = object_or_null(view.payment.body, "customer") or {}, _homes(view)
+    own = (text_or_null(customer, "country") or "").upper()
+    likely = (own, *homes) if len(homes) == 1 else (own,)
     return next((code for code in likely if code in COUNTRIES), None)
+
+
+def _homes(view: SessionView) -> tuple[str, ...]:
+    """The countries of the payment's currency."""
+    return countries_of(view.payment.currency, date_of(view.world.now).date())
 
 
 def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
@@ -127,9 +129,9 @@ def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
 
 
 def country_options(view: SessionView) -> list[tuple[str, str]]:
-    """The countries that can be chosen, code and name, by name."""
-    names = [(code, view.language.country(code)) for code in COUNTRIES]
-    return sorted(names, key=lambda option: option[1])
+    """The countries that can be chosen, code and name, by name: those of the currency first."""
+    names, homes = [(code, view.language.country(code)) for code in COUNTRIES], _homes(view)
+    return sorted(names, key=lambda option: (option[0] not in homes, option[1]))
 
 
 def method_options(view: SessionView, country: str | None, typed: Mapping[str, str]) -> list[MethodOption]:
@@ -151,7 +153,6 @@ def _method_option(
         health_text=view.say(_HEALTH_TEXTS[health]) if health in _HEALTH_TEXTS else "",
         fields=field_options(view, method, country, typed),
         asks_phone=PHONE in method.fields,
-        is_card=method is CARD,
     )
 
 

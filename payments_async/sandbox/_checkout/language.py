@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NewType
 
@@ -109,7 +108,7 @@ def language_of(*wanted: object, accepted: str) -> Language:
 
     A region counts for nothing: `pt-BR` is Portuguese.
     """
-    tags = (*(tag for tag in wanted if isinstance(tag, str)), *accepted_tags(accepted))
+    tags = (*(tag for tag in wanted if isinstance(tag, str)), *_accepted_tags(accepted))
     bases = (tag.partition("-")[0].lower() for tag in tags)
     return next((LANGUAGES[base] for base in bases if base in LANGUAGES), ENGLISH)
 
@@ -117,8 +116,7 @@ def language_of(*wanted: object, accepted: str) -> Language:
 _RANGE = re.compile(r"\s*([A-Za-z0-9-]+|\*)\s*(?:;\s*[qQ]\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?")
 
 
-@lru_cache(maxsize=256)
-def accepted_tags(header: str) -> tuple[str, ...]:
+def _accepted_tags(header: str) -> tuple[str, ...]:
     """The language tags of an Accept-Language header, best first; without those it refuses."""
     ranges = [match for part in header.split(",") if (match := _RANGE.fullmatch(part))]
     weighed = [(match[1], float(match[2] or 1)) for match in ranges]

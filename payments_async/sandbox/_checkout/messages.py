@@ -21,7 +21,7 @@ _FAILURES: Mapping[str, Text] = {
 
 @attrs.frozen
 class Message:
-    """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
+    """A heading, what it means, and its tone: `good`, `bad`, `doubt`, `calm` or `busy`."""
 
     heading: Text
     tone: str
@@ -39,7 +39,7 @@ class Message:
 
 UNKNOWN = Message(
     Text("We do not know the outcome yet"),
-    "calm",
+    "doubt",
     (
         Text("The payment is taking longer than usual and may still go through. Please do not pay again."),
         Text("We will tell {brand} as soon as we know."),
@@ -71,7 +71,7 @@ _MESSAGES: Mapping[str, Message] = {
 
 EXPIRED_IN_DOUBT = Message(
     Text("This checkout has expired"),
-    "calm",
+    "doubt",
     (Text("If you approved the payment just before it expired, ask {brand} before you pay again."),),
 )
 NOT_PAID = Message(Text("You have not paid"), "calm", (Text("You have not been charged."),))

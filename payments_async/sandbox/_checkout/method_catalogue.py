@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from .language import Language, Text
+from .._common.timestamps import stamp
+from .language import Text
 from .practice_cards import find_card, may_be_real
+from .session_view import SessionView
 
 NO_BREAK = "\u00a0"
 """Stands between the groups of a number."""
@@ -136,7 +138,7 @@ def find_method(code: str | None) -> CatalogueMethod | None:
 _PHONE = re.compile(r"\+?[0-9]{7,15}")
 _SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")
 _LONGEST_NAME = 100
-_EXPIRY = re.compile(r"(?:(?:0[1-9]|1[0-2])(?:\s*/)?|[1-9]\s*/)\s*(?:20)?[0-9]{2}")
+_EXPIRY = re.compile(r"(0[1-9]|1[0-2]|[1-9](?=\s*/))\s*/?\s*(?:20)?([0-9]{2})")
 _CVC = re.compile("[0-9]{3,4}")
 
 
@@ -149,16 +151,12 @@ class FieldProblem:
 
 
 def problems_with(
-    method: CatalogueMethod,
-    fields: Iterable[PayerField],
-    typed: Mapping[str, str],
-    country: str | None,
-    language: Language,
+    view: SessionView, method: CatalogueMethod, fields: Iterable[PayerField], country: str | None
 ) -> list[FieldProblem]:
     """Find every problem with what was typed for a method, in the order of the page."""
-    names = {method.input_name(field): field for field in fields}
+    names, form = {method.input_name(field): field for field in fields}, view.form
     problems = (
-        (name, _wrong(field, typed.get(name, "").strip(), country, language)) for name, field in names.items()
+        (name, _wrong(view, field, form.get(name, "").strip(), country)) for name, field in names.items()
     )
     return [FieldProblem(name, text) for name, text in problems if text]
 
@@ -168,27 +166,30 @@ def plain_number(text: str) -> str:
     return text.strip().translate(_SPACERS)
 
 
-def _wrong(field: PayerField, value: str, country: str | None, language: Language) -> str:
+def _wrong(view: SessionView, field: PayerField, value: str, country: str | None) -> str:
     if not value:
-        return language.say(field.missing)
+        return view.say(field.missing)
     if may_be_real(value, phone=field is PHONE) or (field is NUMBER and not find_card(value)):
-        return language.say(Text("Never type a real card here. Use one of the test numbers"))
+        return view.say(Text("Never type a real card here. Use one of the test numbers"))
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
         if number := number_in(country):
             text = Text("Enter a phone number of 7 to 15 digits, as in {number}")
-            return language.say(text, number=number)
-        return language.say(Text("Enter a phone number of 7 to 15 digits"))
+            return view.say(text, number=number)
+        return view.say(Text("Enter a phone number of 7 to 15 digits"))
     if field in CARD.fields:
-        return _wrong_of_card(field, value, language)
+        return _wrong_of_card(view, field, value)
     if len(value) > _LONGEST_NAME:
         text = Text("{label} must have {count} characters or fewer")
-        return language.say(text, label=language.say(field.label), count=_LONGEST_NAME)
+        return view.say(text, label=view.say(field.label), count=_LONGEST_NAME)
     return ""
 
 
-def _wrong_of_card(field: PayerField, value: str, language: Language) -> str:
-    if field is EXPIRY and not _EXPIRY.fullmatch(value):
-        return language.say(Text("Enter month and year, as in 12/34"))
+def _wrong_of_card(view: SessionView, field: PayerField, value: str) -> str:
+    if field is EXPIRY:
+        if not (typed := _EXPIRY.fullmatch(value)):
+            return view.say(Text("Enter month and year, as in 12/34"))
+        if f"20{typed[2]}-{typed[1]:0>2}" < stamp(view.world.now)[:7]:
+            return view.say(Text("This date is past. Enter a later one, as in 12/34"))
     if field is CVC and not _CVC.fullmatch(value):
-        return language.say(Text("Enter the 3 digits on the back of the card"))
+        return view.say(Text("Enter the 3 digits on the back of the card"))
     return ""

@@ -85,7 +85,7 @@ def take(view: SessionView) -> Answer:
     simulated = SIMULATED_PAGES[part]
     asked = _awaited_action(view, simulated) if view.form.get("step") == view.step else None
     if asked == _CARD_ACTION and answer == "approve":
-        if problems := problems_with(CARD, CARD.fields, view.form, None, view.language):
+        if problems := problems_with(view, CARD, CARD.fields, None):
             return _show(view, problems)
         settle_card(view, view.attempt)
     elif asked not in (None, "collect_otp"):

@@ -53,7 +53,7 @@ def _pay(view: SessionView) -> Answer:
     method, problems = choice.method, missing_choices(view, choice)
     if method is not None:
         fields = typed_fields(view.session, method)
-        problems += problems_with(method, fields, form, choice.country, view.language)
+        problems += problems_with(view, method, fields, choice.country)
     if method is None or problems:
         return choosing(view, choice, form, problems)
     typed = plain_number(form.get(method.input_name(PHONE), "")) if PHONE in method.fields else ""

@@ -64,6 +64,7 @@ def test_the_number_decides_what_becomes_of_the_payment(api: Api, at: str, card:
         ({"expiry": "1334"}, "Enter month and year, as in 12/34"),
         ({"expiry": "129"}, "Enter month and year, as in 12/34"),
         ({"expiry": ""}, "Enter the expiry date"),
+        ({"expiry": "12/25"}, "This date is past. Enter a later one, as in 12/34"),
         ({"cvc": "12"}, "Enter the 3 digits on the back of the card"),
         ({"cvc": ""}, "Enter the CVC"),
     ],
@@ -85,7 +86,9 @@ def test_only_a_whole_test_card_is_taken(api: Api, given: dict[str, str], said: 
     assert (payer.attempts, waiting.payment["status"]) == (1, "pending")
 
 
-@pytest.mark.parametrize("expiry", ["1229", "12 29", "12/29", "12/2029", "122029", "1 / 29", " 0129 "])
+@pytest.mark.parametrize(
+    "expiry", ["1229", "12 29", "12/29", "12/2029", "122029", "1 / 29", " 0129 ", "1/26"]
+)
 def test_an_expiry_date_needs_no_slash(api: Api, expiry: str) -> None:
     payer = visit(api)
     payer.pay(CARD, **{**CARD_PAID, "expiry": expiry})

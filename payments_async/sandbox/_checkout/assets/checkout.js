@@ -17,7 +17,9 @@ const guard = (event) => {
   const others = event.submitter?.value === "choose" ? [] : form.querySelectorAll(".option > input:not(:checked) ~ .more input");
   for (const input of others) input.disabled = true;
   form.dataset.sent = "yes";
-  event.submitter?.setAttribute("aria-disabled", "true");
+  // Enter presses the first method's button, which is folded: the one that is seen turns
+  const open = event.submitter?.matches(".main") && form.querySelector(":checked ~ .more .main");
+  (open || event.submitter)?.setAttribute("aria-disabled", "true");
 };
 
 // --- live status ---------------------------------------------------------------------------------
@@ -155,21 +157,20 @@ const copyable = (list) => {
 const digits = (text) => text.replace(/[٠-٩۰-۹]/g, (digit) => digit.charCodeAt() % 16).replace(/\D/g, "");
 
 const refused = (form) => {
-  const list = form.querySelector(".practice");
   const inputs = [...form.querySelectorAll("[data-card]")];
   const typed = digits(inputs[0]?.value ?? "");
   const known = [...form.querySelectorAll("[data-number]")].some((row) => digits(row.dataset.number).startsWith(typed));
   const short = inputs.slice(1).every((input) => digits(input.value).length <= 6);
-  if (!list || (known && short)) return false;
+  if (!inputs.length || (known && short)) return false;
   for (const input of inputs) input.value = "";
-  list.querySelector(".never").hidden = false;
+  form.querySelector("[data-never]").hidden = false;
   inputs[0].focus();
   return true;
 };
 
 const typedCard = ({ target, inputType }) => {
   if (!("card" in target.dataset) || refused(target.form) || !target.value) return;
-  target.form.querySelector(".never").hidden = true;
+  target.form.querySelector("[data-never]").hidden = true;
   const last = target.selectionStart === target.value.length;
   if (!target.id.endsWith("-expiry") || !last || inputType?.startsWith("delete")) return;
   target.value = target.value.replace(/^(0[1-9]|1[0-2])[\s/.-]*/, "$1/"); // the slash comes by itself
@@ -183,7 +184,7 @@ const practise = (list) => {
     button.addEventListener("click", () => {
       const values = [row.dataset.number, "12/34", "123"];
       for (const input of button.form.querySelectorAll("[data-card]")) input.value = values.shift();
-      list.querySelector(".never").hidden = true;
+      button.form.querySelector("[data-never]").hidden = true;
     });
     row.append(button);
   }
