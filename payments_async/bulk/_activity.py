@@ -12,7 +12,7 @@ from .._runtime import Runtime, Timer
 
 EVERY: Final = 5.0
 """Seconds between two reports of progress, at most."""
-Doing = Literal["paying", "waiting", "following", "reconciling"]
+Doing = Literal["paying", "waiting", "reading", "following", "reconciling"]
 
 
 @attrs.frozen
@@ -20,7 +20,7 @@ class Waits:
     """What a run does, and the rows in doubt that wait meanwhile, counted by what they wait for."""
 
     doing: Doing = "paying"
-    """`waiting` while only rows in doubt are left, and these wait."""
+    """`waiting` while only rows in doubt are left; `reading` while the list is read for these."""
     again: int = 0
     """Rows to be posted again after a back-off."""
     looked_for: int = 0
@@ -44,7 +44,8 @@ class Activity:
     """The present activity of a batch."""
 
     doing: Doing
-    """`paying`, `waiting` (every other row is decided), `following` or `reconciling`."""
+    """`paying`, `waiting` (every other row is decided), `reading` (the list, for these rows), `following` or
+    `reconciling`."""
     waiting: int = 0
     """Rows in doubt that wait for their next post or for a scan of the service's list."""
     why: str | None = None

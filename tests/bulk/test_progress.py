@@ -52,6 +52,7 @@ async def test_progress_says_how_many_rows_wait_why_and_until_when(
 ) -> None:
     service.on("payouts.create", description="row 2").respond("http:500", times=9)
     service.on("payouts.create", description="row 3").respond("http:409")
+    service.on("payouts.list").respond("slow:12s", times=1)
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
@@ -63,7 +64,9 @@ async def test_progress_says_how_many_rows_wait_why_and_until_when(
     assert {activity.waiting for activity in resting} == {1, 2}
     assert max(activity.next_look or 0 for activity in again) <= 21.0
     assert "1 will be looked for in the service's list" in (resting[-1].why or "")
-    assert all(said["activity"]["doing"] in ("paying", "waiting") for said in listener.said)
+    assert all(activity.waiting for activity in listener.doing("reading"))
+    kinds = {said["activity"]["doing"] for said in listener.said}
+    assert kinds == {"paying", "waiting", "reading"}
     assert json.loads((tmp_path / "l.status.json").read_text())["activity"] is None
 
 

@@ -255,7 +255,10 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
     assert activity_text(waits) == "1 row waits: it was cut"
     later = activity_text(attrs.evolve(waits, next_look=12.0), since=2.0)
     assert later == "1 row waits, next check in 10 s: it was cut"
-    assert activity_text(reads) == "1,200 payouts of the service's list read"
+    assert activity_text(reads) == "reading the service's list, 1,200 payouts so far"
+    assert activity_text(attrs.evolve(waits, doing="reading")) == "reading the service's list"
+    rests = activity_text(attrs.evolve(reads, doing="following", next_look=9.0))
+    assert rests == "1,200 payouts of the service's list read, next check in 9 s"
     LinesView(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
     line = json.loads(capsys.readouterr().out)
     assert attrs.asdict(waits).items() <= line.items()

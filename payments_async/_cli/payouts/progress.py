@@ -26,7 +26,7 @@ _EVERY: Final = 1.0
 _MINUTE: Final = 60
 """Seconds that the chart has once a minute is over."""
 _LEFT: Final = INDENT + 4
-_NAMES: Final = {"waiting": "Waiting", "following": "Following"}
+_NAMES: Final = {"waiting": "Waiting", "reading": "Reading", "following": "Following"}
 """Activities that have a name of their own."""
 _NOT_TAKEN: Final = (("rejected", "rejected"), ("conflict", "in conflict"))
 _ENDED: Final = (
@@ -169,8 +169,8 @@ class BarView:
 
     def _pace(self, figures: BatchFigures) -> str:
         speed = figures.speed
-        is_waiting = figures.activity is not None and figures.activity.waiting
-        if not (speed and speed.per_second) or is_waiting or _is_all_sent(figures):
+        is_paying = figures.activity is None or figures.activity.doing == "paying"
+        if not (speed and speed.per_second and is_paying):
             return ""
         left = figures.seconds_left
         parts = [rate_text(speed.per_second) + _limit_text(speed)]

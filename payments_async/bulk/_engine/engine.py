@@ -75,7 +75,9 @@ class Engine:
     def waits(self) -> Waits:
         """What it does now, and the rows in doubt that wait."""
         waits = Waits("paying", len(self._backoff), self._resolver.waiting, self._backoff.due)
-        return attrs.evolve(waits, doing="waiting") if self._has_sent_all and waits.why else waits
+        if not (self._has_sent_all and waits.why):
+            return waits
+        return attrs.evolve(waits, doing="reading" if self._resolver.is_reading else "waiting")
 
     async def run(self) -> None:
         """Run until nothing is left to do, or the run is stopped; `stopping.reason` then says why.

@@ -102,6 +102,11 @@ class Resolver:
         """The number of rows that wait for a scan, or are searched for now."""
         return len(self._doubts) + self._sought
 
+    @property
+    def is_reading(self) -> bool:
+        """True while the list is read."""
+        return self._sought > 0
+
     async def surface(self) -> None:
         """Leave the rows still in doubt to the operator."""
         async for group in self._open(self._doubts.take()):

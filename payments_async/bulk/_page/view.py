@@ -39,6 +39,7 @@ _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("wait", "waiting for rows in doubt"),
+    "reading": ("wait", "reading the service's list"),
     "following": ("work", "following the payouts"),
     "reconciling": ("work", "reading the service's list"),
     "certifying": ("work", "certifying"),

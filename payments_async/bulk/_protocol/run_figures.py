@@ -23,7 +23,9 @@ SHORTENED: Final = 0.75
 """At most this share of the buckets is left after a ledger has merged neighbours: so it seldom merges."""
 _PAUSE: Final = 600
 """Seconds without an answer after which another run began, where that is not known."""
-_RECENT: Final = 15.0
+_RECENT: Final = 60.0
+_HALF: Final = 10.0
+"""Seconds after which a second counts half as much for the pace: so one that falls out changes nothing."""
 _LEAST_RECENT: Final = 2.0
 _LEAST: Final = 0.001
 _OCTAVE: Final = 4
@@ -258,11 +260,21 @@ class RunSeries:
         return [(runs[number] if number >= 0 else None, RunSeries(tuple(part))) for number, part in parts]
 
     def recent_rate(self, now: float) -> float:
-        """Payouts created a second, within the last 15 seconds; 0 while it is too early to say."""
-        recent = self.buckets[bisect_right(self.buckets, now - _RECENT - self.seconds, key=_begin_of) :]
-        if not recent or now - recent[0].at < _LEAST_RECENT:
-            return 0.0
-        return sum(each.created for each in recent) / (now - recent[0].at)
+        """Payouts created a second of late, while no 429 kept the limit closed; 0 while it is unknown.
+
+        A wait for the limit says nothing of the pace of the rest, so the time left does not jump after one.
+        """
+        begin = max(now - _RECENT, self.begin or now)
+        created = is_open = weighed = 0.0
+        for each in self.between(begin, now, int(_RECENT)):
+            seconds = max(min(each.at + each.seconds, now) - each.at - each.closed, 0.0)
+            weight = 0.5 ** ((now - each.at) / _HALF)
+            created, weighed, is_open = (
+                created + each.created * weight,
+                weighed + seconds * weight,
+                is_open + seconds,
+            )
+        return created / weighed if is_open >= _LEAST_RECENT else 0.0
 
     def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:
         """Buckets without a gap for a chart, of one width, at most `most` (and one more at an end)."""

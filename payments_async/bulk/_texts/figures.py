@@ -64,6 +64,9 @@ def activity_text(activity: Activity | None, since: float = 0.0) -> str:
     if not activity:
         return ""
     waiting, listed, seconds = activity.waiting, activity.listed, activity.next_look
+    if activity.doing == "reading" or (listed and not waiting and seconds is None):
+        so_far = f", {listed:,} payout{'' if listed == 1 else 's'} so far" if listed else ""
+        return f"reading the service's list{so_far}"
     text = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
     if not waiting and listed:
         text = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"

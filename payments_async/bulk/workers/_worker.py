@@ -81,7 +81,9 @@ class WorkerRun:
     def waits(self) -> Waits:
         """What it does now, and the rows in doubt that wait."""
         waits = [run.waits for run in self._context.active]
-        doing: Doing = "waiting" if {each.doing for each in waits} == {"waiting"} else "paying"
+        kinds: set[Doing] = {each.doing for each in waits}
+        is_idle = kinds and kinds <= {"waiting", "reading"}
+        doing: Doing = "paying" if not is_idle else "reading" if "reading" in kinds else "waiting"
         posts = (each.next_post for each in waits if each.next_post is not None)
         again, looked_for = sum(each.again for each in waits), sum(each.looked_for for each in waits)
         return Waits(doing, again, looked_for, min(posts, default=None))

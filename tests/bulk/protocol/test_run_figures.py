@@ -61,12 +61,32 @@ def test_series_of_two_workers_add_up_in_the_wider_buckets() -> None:
 def test_the_pace_is_of_the_last_seconds_and_unknown_at_the_very_beginning() -> None:
     slow_then_fast = [SeriesBucket(at, created=10 if at < 130 else 100) for at in range(100, 160)]
     series = RunSeries(tuple(slow_then_fast))
-    assert series.recent_rate(160.0) == pytest.approx(100)
-    assert SpeedFigures.of(series, 160.0).per_second == 100.0
-    assert series.recent_rate(175.5) == 0.0
+    assert series.recent_rate(160.0) == pytest.approx(90)
+    assert SpeedFigures.of(series, 160.0).per_second == 90.0
+    assert series.recent_rate(170.0) == pytest.approx(45, abs=1)  # nothing came for ten seconds
+    assert series.recent_rate(220.5) == 0.0
     assert RunSeries(series.buckets[:2]).recent_rate(101.5) == 0.0
     assert RunSeries(series.buckets[:2]).recent_rate(102.0) == 10.0
     assert RunSeries().recent_rate(102.0) == 0.0
+
+
+@pytest.mark.parametrize("begin", [102, 105, 130])
+def test_a_429_of_three_seconds_changes_neither_the_pace_nor_the_time_left(begin: int) -> None:
+    closed = range(begin, begin + 3)
+    series = RunSeries(
+        tuple(
+            SeriesBucket(at, closed=1.0) if at in closed else SeriesBucket(at, created=1_000)
+            for at in range(100, 160)
+        )
+    )
+    for now in range(102, 160):
+        seen = RunSeries(tuple(each for each in series.buckets if each.at < now))
+        assert seen.recent_rate(float(now)) == pytest.approx(1_000)
+
+
+def test_while_a_limit_stays_closed_for_a_minute_the_pace_is_unknown() -> None:
+    series = RunSeries(tuple(SeriesBucket(at, closed=1.0) for at in range(100, 170)))
+    assert series.recent_rate(170.0) == 0.0
 
 
 def test_answers_are_those_of_the_run_in_which_they_came() -> None:
