@@ -7,6 +7,7 @@ cleaned here, where it is printed (`models/_masking.py`), and sentences are wrap
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -37,10 +38,13 @@ INDENT = 11
 
 
 class OutputConsole(Console):
-    """A console that calls `on_end` when its reader has left, or raises BrokenPipeError. Rich's own exits."""
+    """A console that calls `on_end` when its reader has left, or raises BrokenPipeError. Rich's own exits.
+
+    With NO_COLOR its text is plain; rich would still print it bold and dim.
+    """
 
     def __init__(self, on_end: Callable[[], object] | None = None, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options, **({"color_system": None} if os.environ.get("NO_COLOR") else {}))
         self._on_end = on_end
 
     def on_broken_pipe(self) -> None:

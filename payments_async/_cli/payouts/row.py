@@ -150,7 +150,7 @@ def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
         if attempts.omitted and number == len(attempts.first):
             table.add_row(f"{attempts.omitted:,} more", "…", "", style="dim")
         answer = clean(attempt.answer) + (" replayed" if attempt.replayed else "")
-        style = "" if answer.startswith("2") else "yellow"
+        style = {"2": "", "5": "bold red"}.get(answer[:1], "bold yellow")
         table.add_row(_time(attempt.at), Text(answer, style), took_text(attempt.seconds))
     context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
 

@@ -37,8 +37,7 @@ _STYLES: Final = {
     **dict.fromkeys(("created", "arrived"), "green"),
     **dict.fromkeys(("returned", "failed", *EXTRA), "bold red"),
     "not_final": "dim",
-    **dict.fromkeys(("rejected", "conflict"), "red"),
-    "in_doubt": "bold yellow",
+    **dict.fromkeys(("in_doubt", "rejected", "conflict"), "bold yellow"),
 }
 
 

@@ -29,6 +29,7 @@ _MORE: Final = (
     ("Reference", 12, 24),
 )
 """Columns that are shown where there is room, the most important first: name, least and greatest width."""
+_STYLES: Final = {"completed": "green", "failed": "bold red"}
 _MARK: Final = 4
 _GAP: Final = 2
 
@@ -65,7 +66,7 @@ def header(widths: Mapping[str, int]) -> Text:
 
 
 def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapping[str, int]) -> Text:
-    """A delivery; if it failed in red, and below it why."""
+    """A delivery, and the colour of its record's status; if it was not accepted in red, and below it why."""
     answer = str(result.status) if result.is_forwarded else "received"
     cells = {
         "Time": f"{SYSTEM.now().astimezone():%H:%M:%S}",
@@ -80,7 +81,9 @@ def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapp
     }
     line = _line(cells, _with_whole_event(cells["Event"], widths))
     if not result.problem:
-        return Text.assemble("  ", ("✓ ", "green"), line)
+        shown = Text(f"  · {line}")
+        shown.highlight_words([cells["Event"]], _STYLES.get(delivery.event.rpartition(".")[2], ""))
+        return shown
     start = _MARK + widths["Time"] + _GAP
     why = wrapped(f"{'':{start}}{result.problem}", text_width(), hang=start)
     return Text(f"  ✗ {line}\n{why}", "red")

@@ -340,6 +340,6 @@ def _class_text(low: float, high: float) -> str:
 
 
 def attempt_tone(answer: str) -> str:
-    """The colour of an attempt's answer."""
-    kinds: Mapping[str, str] = {"2": "ok", "4": "bad", "5": "wait"}
-    return ("wait" if answer == "429" else kinds.get(answer[:1], "idle")) if answer.isdigit() else "bad"
+    """The colour of an attempt's answer: amber for a refusal, and for what is in doubt; red for a failure."""
+    kinds: Mapping[str, str] = {"2": "ok", "4": "wait", "5": "bad"}
+    return kinds.get(answer[:1], "idle") if answer.isdigit() else "wait"

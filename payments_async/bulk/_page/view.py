@@ -56,10 +56,10 @@ _GROUPS: Final[Mapping[str, str]] = {
 }
 """{what needs a person, the most urgent first: what it means for the next payment}."""
 _TONES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("returned", "failed", "rejected", "conflict", *EXTRA), "bad"),
+    **dict.fromkeys(("returned", "failed", *EXTRA), "bad"),
+    **dict.fromkeys(("in_doubt", "rejected", "conflict"), "wait"),
     "arrived": "ok",
     "not_final": "work",
-    "in_doubt": "wait",
     "under_way": "way",
     "not_started": "idle",
     "cancelled": "none",

@@ -264,16 +264,14 @@ class RunSeries:
 
         A wait for the limit says nothing of the pace of the rest, so the time left does not jump after one.
         """
-        begin = max(now - _RECENT, self.begin or now)
-        created = is_open = weighed = 0.0
-        for each in self.between(begin, now, int(_RECENT)):
+        recent = self._within(int(now - _RECENT) + 1, math.ceil(now))
+        created = weighed = is_open = 0.0
+        for each in self.between(recent[0].at if recent else now, now, int(_RECENT)):
             seconds = max(min(each.at + each.seconds, now) - each.at - each.closed, 0.0)
             weight = 0.5 ** ((now - each.at) / _HALF)
-            created, weighed, is_open = (
-                created + each.created * weight,
-                weighed + seconds * weight,
-                is_open + seconds,
-            )
+            created += each.created * weight
+            weighed += seconds * weight
+            is_open += seconds
         return created / weighed if is_open >= _LEAST_RECENT else 0.0
 
     def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:

@@ -258,7 +258,7 @@ def test_the_axis_of_answer_times_has_round_times_at_their_place(
 
 @pytest.mark.parametrize(
     ("answer", "tone"),
-    [("201", "ok"), ("422", "bad"), ("429", "wait"), ("503", "wait"), ("302", "idle"), ("timeout", "bad")],
+    [("201", "ok"), ("422", "wait"), ("429", "wait"), ("503", "bad"), ("302", "idle"), ("timeout", "wait")],
 )
 def test_an_attempt_has_the_colour_of_its_answer(answer: str, tone: str) -> None:
     assert charts.attempt_tone(answer) == tone
