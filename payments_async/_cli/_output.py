@@ -44,7 +44,9 @@ class OutputConsole(Console):
     """
 
     def __init__(self, on_end: Callable[[], object] | None = None, **options: Any) -> None:
-        super().__init__(**options, **({"color_system": None} if os.environ.get("NO_COLOR") else {}))
+        if os.environ.get("NO_COLOR"):
+            options["color_system"] = None
+        super().__init__(**options)
         self._on_end = on_end
 
     def on_broken_pipe(self) -> None:
@@ -65,7 +67,8 @@ class Show(Protocol):
     ) -> None:
         """Show a step: `text` for people, `facts` for programs. `good` is None for what is still open.
 
-        Without `wrap` the text is one that is copied, such as a path or a command, and stays on one line.
+        Without `wrap` the text is one that is copied, such as a path or a command: it stays on one line, the
+        next one where it has no room beside the name.
         """
 
     def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
@@ -99,6 +102,8 @@ class Terminal:
         label, words = f" {name:<{INDENT - 1}} ", clean(text)
         if wrap:
             words = wrapped(words, self._width, start=len(label) + 3, hang=INDENT + 4)
+        elif len(label) + 3 + len(words) > self._width:
+            words = f"\n  {words}"
         style = "bold red" if good is False else ""
         self._console.print(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
 

@@ -115,7 +115,8 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
 
         monkeypatch.delenv("BROWSER")
         without = here("watch", "june.csv.ledger")
-        assert "open this link in a browser: http" in without.out
+        assert "open this link in a browser:\n  http" in without.out
+        assert max(map(len, without.out.splitlines())) <= 80
         (printed,) = re.findall(r"http\S+token=\w+", without.out)
         assert (len(opened(here)), "paying" in text_of(visit(printed), found.address)) == (1, True)
 

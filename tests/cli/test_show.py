@@ -68,6 +68,12 @@ def test_programs_get_one_json_object_a_line_with_exact_amounts(capsys: pytest.C
     ]
 
 
+def test_what_is_copied_stays_on_one_line() -> None:
+    target, link = console(terminal=True), "http://127.0.0.1:40000/?token=" + "t" * 26
+    Terminal(target).step("Page", link, good=None, wrap=False)
+    assert [line.rstrip() for line in written(target).splitlines()] == ["  · Page", f"  {link}"]
+
+
 def test_the_json_flag_chooses() -> None:
     assert isinstance(show_for(as_json=True), JsonLines)
     assert isinstance(show_for(as_json=False), Terminal)

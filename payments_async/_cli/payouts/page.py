@@ -93,8 +93,9 @@ async def show_page(server: BatchPageServer, show: Show) -> None:
 
 def _show_link(show: Show, link: str, is_open: bool, **facts: object) -> None:
     """Show a link to the page. `is_open`: a browser shows the page already."""
-    text = link if is_open else f"open this link in a browser: {link}"
-    show.step("Page", text, good=None, wrap=False, **facts)
+    text = "it is open in your browser:" if is_open else "open this link in a browser:"
+    show.step("Page", text, good=None, wrap=True, **facts)
+    show.paragraph(link)
 
 
 async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:

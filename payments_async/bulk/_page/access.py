@@ -17,16 +17,12 @@ _VALID: Final = 600.0
 """Seconds in which a ticket can be used."""
 
 
-def _secret() -> str:
-    return SYSTEM.token(32).hex()
-
-
 @attrs.define(eq=False)
 class PageAccess:
     """The secrets of one page. None of them is in a repr."""
 
     port: int
-    rules: Access = attrs.field(factory=lambda: Access(_secret()))
+    rules: Access = attrs.field(factory=lambda: Access(SYSTEM.token(32).hex()))
     """Who may reach it. Commands of the same user read its secret from the file beside the ledger."""
     _tickets: dict[str, float] = attrs.field(factory=dict, repr=False)
     """{ticket: until when it can be used}, the oldest first."""
@@ -39,7 +35,9 @@ class PageAccess:
 
     def new_address(self, path: str = "/") -> str:
         """An address that opens a page where the secret is needed, once: it may stay in a history."""
-        ticket = _secret()
+        ticket = SYSTEM.token(
+            16
+        ).hex()  # short enough for a link that a terminal of 80 columns does not break
         tickets = [*self._tickets.items(), (ticket, self._runtime.monotonic() + _VALID)]
         self._tickets = dict(tickets[-_MOST:])
         return f"{self.origin}{path}?token={ticket}"
