@@ -2,6 +2,7 @@
 
     _app           the commands, and the exit code and message of each error
     _exit_codes    the exit codes
+    _help          help in two levels, and the examples of each command
     _requirements  the extras that a command line needs
     _output        lines, progress and tables for people; JSON lines for programs
     _text          wraps text for people; messages on stderr

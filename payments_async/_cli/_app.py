@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
-from cyclopts import App, CycloptsError, CycloptsPanel
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from .._version import __version__
 from ..errors import ConfigurationError, PaymentsError
 from ._exit_codes import CommandEnded, Exit, exit_of
+from ._help import EXIT_CODES, complete_help, with_help_flag
 from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
 from .demo import demo
@@ -28,16 +30,15 @@ COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, mcp, payouts, sa
 
 _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))
 """Each takes a value."""
+_MISSING: Final = re.compile(r'(?:Command ".*" parameter|Parameter) (\S+) requires an argument')
+_SENTENCE_END: Final = re.compile(r"(?:\.|(?<=\?)) ")
 _EXEC_FLAGS: Final = frozenset({"--fail-on-advice"})
 
-EXIT_CODES = (
-    "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
-    "130 interrupted by Ctrl-C, 141 the reader of the output left."
-)
 
-
-def make_app() -> App:
-    """The command line, ready to be called with its arguments."""
+def make_app(*, shows_all: bool = False) -> App:
+    """The command line, ready to be called with its arguments. `shows_all`: help explains all options."""
+    console = OutputConsole(width=text_width())
+    console.shows_all = shows_all
     app = App(
         name="payments",
         help="Collect payments and send payouts.",
@@ -46,15 +47,14 @@ def make_app() -> App:
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
-        console=OutputConsole(width=text_width()),
-        error_console=OutputConsole(stderr=True, width=text_width()),
-        error_formatter=lambda error: CycloptsPanel(usage_text(error)),
+        console=console,
     )
     for command in COMMANDS:
         app.command(command)
     app.register_install_completion_command(
         help="Install completion for your shell; changes none of its start files.", add_to_startup=False
     )
+    complete_help(app)
     return app
 
 
@@ -62,11 +62,13 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; errors become one line on stderr."""
     _write_anything()
     try:
-        code: int | None = make_app()(list(argv), exit_on_error=False)
+        words, shows_all = with_help_flag(argv)
+        code: int | None = make_app(shows_all=shows_all)(words, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # what cannot be written fails here, with a message
-    except CycloptsError:  # cyclopts has printed what is wrong
-        hint = argument_hint(argv)
-        return _print_error(hint, Exit.USAGE) if hint else Exit.USAGE
+    except CycloptsError as error:
+        command = " ".join(("payments", *(error.command_chain or ())))
+        hint = argument_hint(argv) or f"`{command} --help` shows how it is used"
+        return _print_error(f"{usage_text(error)}; {hint}".replace("?; ", "? "), Exit.USAGE)
     except CommandEnded as end:
         return _print_error(end.text, end.code)
     except ConfigurationError as error:  # of an option or a variable, which it names
@@ -89,16 +91,29 @@ def run(argv: Sequence[str]) -> int:
 
 
 def usage_text(error: CycloptsError) -> str:
-    """What is wrong with a command line; the passwords of addresses among its arguments are not shown."""
+    """What is wrong with a command line, in the form of other messages; without passwords of addresses."""
     from ..bulk._texts.ledger_address import without_password
 
-    text = str(error)
-    for word in error.root_input_tokens or ():
+    words = error.root_input_tokens or []
+    text = _problem(error, words)
+    for word in words:
         for given in (word, word.partition("=")[2]):
             shown = without_password(given)
             if shown != given:
                 text = text.replace(repr(given), repr(shown)).replace(given, shown)
     return text
+
+
+def _problem(error: CycloptsError, words: Sequence[str]) -> str:
+    """What cyclopts says as one clause: `unknown option: --concurency; did you mean --concurrency?`."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"unexpected argument: {' '.join(error.unused_tokens or ())}"
+    if missing := _MISSING.match(str(error)):
+        is_given = any(word.partition("=")[0] == missing[1] for word in words)
+        return f"{missing[1]} {'needs a value' if is_given else 'is missing'}"
+    sentences = _SENTENCE_END.split(str(error).strip().removesuffix("."))
+    kept = [each for each in sentences if not each.startswith("Available commands")]
+    return "; ".join(each[:1].lower() + each[1:] for each in kept)
 
 
 def argument_hint(argv: Sequence[str]) -> str:

@@ -43,6 +43,9 @@ class OutputConsole(Console):
     With NO_COLOR its text is plain; rich would still print it bold and dim.
     """
 
+    shows_all: bool = False
+    """Whether help explains all options (`_help`)."""
+
     def __init__(self, on_end: Callable[[], object] | None = None, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None

@@ -50,7 +50,7 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
 
 def asks_for_help(words: Sequence[str]) -> bool:
     """Whether a command line asks for help."""
-    return "--help" in words or "-h" in words
+    return not {"--help", "-h", "--help-all"}.isdisjoint(words)
 
 
 def help_without_libraries() -> str:

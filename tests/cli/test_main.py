@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import payments_async
 from payments_async import ConfigurationError, InvalidRequest, PaymentsError, _cli
 from payments_async._cli import _app, main
 from payments_async._cli._exit_codes import Exit, exit_of
+from payments_async._cli._help import commands_of, examples, with_help_flag
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
@@ -44,36 +46,66 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     assert all(re.search(rf"^│ {name} +\w", printed, re.MULTILINE) for name in names)
 
 
+def commands() -> list[str]:
+    """Each command, such as `payouts run`; not the groups of commands."""
+    return [name for name, app in commands_of(_app.make_app()) if app.default_command is not None]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_s_help_ends_with_examples_that_it_understands_and_one_list_of_exit_codes(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "--help"]) == Exit.DONE
+    printed = capsys.readouterr().out
+    assert printed.count("Exit codes:") == 1
+    lines = printed.partition("Examples:")[2].splitlines()
+    assert examples(command)
+    for example in examples(command):
+        assert example in [line.rstrip() for line in lines]
+        assert len(example) <= 80
+        _app.make_app().parse_args(shlex.split(example)[1:], exit_on_error=False, print_error=False)
+
+
+def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["payouts", "run", "--help"]) == Exit.DONE
+    short = capsys.readouterr().out
+    assert re.findall(r"^│ (--[a-z-]+)", short, re.MULTILINE) == [
+        *("--batch-id", "--dry-run", "--skip-invalid", "--confirm-total", "--wait-final", "--open", "--json")
+    ]
+    assert "17 more, which --help-all explains: --ledger, --base-url" in short
+    assert "Rows under way at a time" not in short
+    assert main(["payouts", "run", "--help-all"]) == Exit.DONE
+    assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
+    whole = capsys.readouterr().out
+    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 24
+    assert "Rows under way at a time" in whole
+
+
 @pytest.mark.parametrize(
-    "argv",
+    ("line", "said"),
     [
-        ["demo"],
-        *(["payouts", name] for name in ("run", "status", "check", "export", "reconcile", "retry-failed")),
-        ["payouts", "archive"],
-        *(
-            ["payouts", name]
-            for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "drain", "recover")
-        ),
-        *(["payouts", "cancel-rest"], ["payouts", "forget"]),
-        *(["payouts", "ledger", "init"], ["payouts", "ledger", "check"]),
+        ("nope", 'unknown command "nope"; `payments --help` shows how it is used'),
+        ("payouts rn", 'unknown command "rn"; did you mean "run"? `payments payouts --help` shows'),
+        ("demo --nope", "unknown option: --nope; `payments demo --help` shows how it is used"),
+        ("demo --seed", "--seed needs a value; `payments demo"),
+        ("demo --payouts many", 'invalid value for --payouts: unable to convert "many" into int; `payments'),
+        ("demo --payouts 0", 'invalid value "0" for --payouts; must be >= 1; `payments demo'),
+        ("demo x y", "unexpected argument: x y; `payments demo"),
+        ("payouts run", "FILE is missing; `payments payouts run --help` shows how it is used"),
+        ("payouts forget db", "--closed-before is missing; `payments payouts forget --help`"),
+        ("payouts forget --closed-before=", "'' is not an age"),
     ],
 )
-def test_help_has_one_paragraph_of_exit_codes(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*argv, "--help"]) == Exit.DONE
-    assert capsys.readouterr().out.count("Exit codes:") == 1
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [["nope"], ["demo", "--nope"], ["demo", "--payouts", "many"], ["demo", "--payouts", "0"], ["demo", "x"]],
-)
-def test_a_wrong_command_line_is_shown_on_stderr_and_exits_2(
-    argv: list[str], capsys: pytest.CaptureFixture[str]
+def test_an_error_of_use_is_one_message_as_any_other_and_exits_2(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(argv) == Exit.USAGE
+    assert main(line.split()) == Exit.USAGE
     captured = capsys.readouterr()
-    assert "Error" in captured.err
-    assert captured.out == ""
+    assert captured.err.startswith("payments: ")
+    assert said in captured.err
+    assert (captured.err.count("\n"), captured.out) == (1, "")
 
 
 @pytest.mark.parametrize(

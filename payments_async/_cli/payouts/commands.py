@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Final, ParamSpec
+from typing import Annotated, Any, Final
 
 import attrs
 from cyclopts import App, Parameter
@@ -29,22 +29,9 @@ from .options import (
     visible_password,
 )
 
-P = ParamSpec("P")
-
 payouts: Final = App(
     name="payouts", help="Pay a file of payouts, each row at most once, and see where it stands."
 )
-
-
-def command(app: App = payouts, **naming: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Add a command; one that explains its exit codes leaves out the usual explanation."""
-
-    def added(function: Callable[P, int]) -> Callable[P, int]:
-        has_codes = "Exit codes:" in (function.__doc__ or "")
-        app.command(function, **naming, **({"help_epilogue": ""} if has_codes else {}))
-        return function
-
-    return added
 
 
 def address_of(
@@ -86,7 +73,7 @@ def perform_on(
     )
 
 
-@command()
+@payouts.command
 def status(
     ledger: LedgerArgument = None,
     /,
@@ -108,7 +95,7 @@ def status(
     return perform_on(batch_address(ledger, options), json, show, lines=watch)
 
 
-@command()
+@payouts.command
 def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None) -> int:
     """Open the page of a batch in a browser, during its run or after. Needs no key.
 
@@ -120,7 +107,7 @@ def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = No
     return perform_on(batch_address(ledger, options), False, watch)
 
 
-@command()
+@payouts.command
 def show(
     ledger: LedgerArgument = None,
     row: Annotated[str | None, Parameter(metavar="ROW")] = None,
@@ -156,7 +143,7 @@ def _row_missing(ledger: LedgerAddress) -> CommandEnded:
     return CommandEnded(f"{problem}, and `{export}` writes the rejected ones to a file", Exit.USAGE)
 
 
-@command()
+@payouts.command
 def export(
     ledger: LedgerArgument = None,
     out: Path | None = None,
@@ -196,7 +183,7 @@ def export(
     return perform_on(address, json, export, path, state, accounts=accounts, overwrite=overwrite)
 
 
-@command()
+@payouts.command
 def archive(
     ledger: LedgerArgument = None,
     /,
@@ -234,7 +221,7 @@ def archive(
     return perform_on(address, json, archive, to, certificate, accounts=accounts, overwrite=overwrite)
 
 
-@command()
+@payouts.command
 def check(
     ledger: LedgerArgument = None,
     /,
@@ -258,7 +245,7 @@ def check(
     return perform_on(address, json, check, chunks)
 
 
-@command()
+@payouts.command
 def reconcile(
     ledger: LedgerArgument = None,
     /,
@@ -286,7 +273,7 @@ def reconcile(
     return perform_on(batch_address(ledger, options), json, reconcile, certificate, base_url, lines=True)
 
 
-@command()
+@payouts.command
 def retry_failed(
     ledger: LedgerArgument = None, /, *, options: RetryOptions | None = None, json: JsonFlag = False
 ) -> int:
@@ -302,7 +289,7 @@ def retry_failed(
     return perform_on(address, json, retry_failed, wanted)
 
 
-@command()
+@payouts.command
 def run(
     file: Annotated[str, Parameter(metavar="FILE")],
     /,

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from ...bulk._texts.ledger_address import LedgerAddress, without_password
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
-from .commands import address_of, batch_address, command, payouts, perform_on
+from .commands import address_of, batch_address, payouts, perform_on
 from .options import (
     BatchOptions,
     DatabaseArgument,
@@ -40,7 +40,7 @@ def _batch_of(given: str | None, options: Located | None) -> LedgerAddress:
     return require_database(batch_address(given, options), _FILE)
 
 
-@command()
+@payouts.command
 def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = False) -> int:
     """Work on the batches of a database, beside any number of other workers on any number of machines.
 
@@ -61,7 +61,7 @@ def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = Fals
     return perform_on(address, json, work, wanted, lines=True)
 
 
-@command()
+@payouts.command
 def batches(
     database: DatabaseArgument = None,
     /,
@@ -75,7 +75,7 @@ def batches(
     return perform_on(_database_of(database, options), json, batches)
 
 
-@command()
+@payouts.command
 def workers(
     database: DatabaseArgument = None,
     /,
@@ -89,7 +89,7 @@ def workers(
     return perform_on(_database_of(database, options), json, workers)
 
 
-@command()
+@payouts.command
 def pause(
     database: DatabaseArgument = None,
     /,
@@ -112,7 +112,7 @@ def pause(
     return perform_on(_batch_of(database, options), json, pause, reason)
 
 
-@command()
+@payouts.command
 def resume(
     database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
 ) -> int:
@@ -122,7 +122,7 @@ def resume(
     return perform_on(batch_address(database, options), json, resume)
 
 
-@command()
+@payouts.command
 def confirm(
     database: DatabaseArgument = None, /, *, options: PlanOptions | None = None, json: JsonFlag = False
 ) -> int:
@@ -137,7 +137,7 @@ def confirm(
     return perform_on(_batch_of(database, wanted), json, confirm, wanted)
 
 
-@command()
+@payouts.command
 def drain(
     database: DatabaseArgument = None,
     /,
@@ -158,7 +158,7 @@ def drain(
     return perform_on(_database_of(database, options), json, drain, worker)
 
 
-@command()
+@payouts.command
 def recover(
     database: DatabaseArgument = None,
     /,
@@ -181,7 +181,7 @@ def recover(
     return perform_on(_batch_of(database, wanted), json, recover, wanted, lines=True)
 
 
-@command()
+@payouts.command
 def cancel_rest(
     database: DatabaseArgument = None,
     /,
@@ -204,7 +204,7 @@ def cancel_rest(
     return perform_on(_batch_of(database, options), json, cancel_rest, sure=yes)
 
 
-@command()
+@payouts.command
 def forget(
     database: DatabaseArgument = None,
     /,
@@ -233,7 +233,7 @@ def forget(
     return perform_on(address, json, forget, options, lines=True, dry_run=dry_run, sure=yes)
 
 
-@command(ledger)
+@ledger.command
 def init(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
@@ -243,7 +243,7 @@ def init(
     return perform_on(_database_of(database, options), json, init)
 
 
-@command(ledger)
+@ledger.command
 def upgrade(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
@@ -253,7 +253,7 @@ def upgrade(
     return perform_on(_database_of(database, options), json, upgrade)
 
 
-@command(ledger, name="check")
+@ledger.command(name="check")
 def check_database(
     database: DatabaseArgument = None,
     /,

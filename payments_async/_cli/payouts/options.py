@@ -16,6 +16,7 @@ from ...bulk._texts.ledger_address import LedgerAddress, without_password
 from ...bulk._texts.quantities import amount_of
 from ...bulk.errors import BulkError
 from .._exit_codes import CommandEnded, Exit
+from .._help import MORE, USED
 from .._output import Flag
 
 R = TypeVar("R")
@@ -234,7 +235,7 @@ class PlanOptions:
         return {name: getattr(self, name) for name in _RULES}
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @attrs.frozen(kw_only=True)
 class RunOptions:
     """The options of `payments payouts run`. The texts are its help."""
@@ -245,13 +246,13 @@ class RunOptions:
     ledger: Ledger = None
     """What remembers every row: a file on a local disk, or a database (postgresql://…) from which many
     machines work. PAYMENTS_LEDGER unless given, else FILE.ledger."""
-    batch_id: Annotated[str | None, Parameter(metavar="ID")] = None
+    batch_id: Annotated[str | None, USED, Parameter(metavar="ID")] = None
     """Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
     reference of its own."""
     base_url: BaseUrl = None
-    dry_run: Flag = False
+    dry_run: Annotated[Flag, USED] = False
     """Read and check every row, and send nothing."""
-    skip_invalid: Flag = False
+    skip_invalid: Annotated[Flag, USED] = False
     """Pay the rows without faults; else one fault refuses the whole file."""
     rejects: Path | None = None
     """Where to write the rows with faults, each with the reference that it has in this batch."""
@@ -263,7 +264,7 @@ class RunOptions:
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False
     """The same rows were paid under another batch id: pay them once more."""
-    confirm_total: Totals = None
+    confirm_total: Annotated[Totals, USED] = None
     """The total to pay, such as "XOF 1200.50", for each currency, instead of typing it."""
     max_amount: Amount = None
     """Take no row that would bring a currency over this."""
@@ -276,9 +277,9 @@ class RunOptions:
     service answers. 256 pay 1,000 a second at up to a quarter of a second each."""
     patience: Patience = 3600.0
     drain: Drain = 30.0
-    wait_final: Duration | None = None
+    wait_final: Annotated[Duration | None, USED] = None
     """How long to follow the created payouts until they are final."""
-    open: Flag = False
+    open: Annotated[Flag, USED] = False
     """Open the batch's page in a browser. On a terminal it stays at the end until Ctrl-C."""
 
     workers: Annotated[int, Parameter(validator=Number(gte=0, lte=64), metavar="N")] = 1
@@ -316,14 +317,14 @@ class RunOptions:
         return (*batch, "--concurrency", str(share), *times, *address, *insecure)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @attrs.frozen(kw_only=True)
 class WorkerArguments:
     """The options of `payments payouts worker`. The texts are its help."""
 
-    ledger: Ledger = None
+    ledger: Annotated[Ledger, USED] = None
     """The database (postgresql://…); PAYMENTS_LEDGER unless given."""
-    batch_id: Annotated[str | None, Parameter(metavar="NAME")] = None
+    batch_id: Annotated[str | None, USED, Parameter(metavar="NAME")] = None
     """Work on this batch only."""
     limit_store: Url = None
     """What keeps the fleet's rate limit (postgresql://…, redis://…); PAYMENTS_LIMIT_STORE unless given, else
@@ -334,7 +335,7 @@ class WorkerArguments:
     """Rows under way at a time, and connections."""
     patience: Patience = 3600.0
     drain: Drain = 30.0
-    until_idle: Flag = False
+    until_idle: Annotated[Flag, USED] = False
     """End when there is nothing left to do."""
     until_eof: Flag = False
     """End in order when the standard input is closed: for a program that starts workers."""

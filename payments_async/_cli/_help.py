@@ -1,0 +1,99 @@
+"""Help in two levels, and the examples of each command. Imports nothing that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from cyclopts import App, Group, Parameter
+from cyclopts.help import DefaultFormatter, HelpPanel
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
+
+_ALL: Final = "--help-all"
+EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
+    "130 interrupted by Ctrl-C, 141 the reader of the output left."
+)
+
+
+def _named_only(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+    """With `--help-all` the panel as any other; else the names of its options."""
+    if getattr(console, "shows_all", False):
+        DefaultFormatter()(console, options, panel)
+        return
+    names = ", ".join(entry.names[0] for entry in panel.entries)
+    console.print(Text(f"{len(panel.entries)} more, which --help-all explains: {names}", "dim"))
+
+
+USED: Final = Parameter(group="Parameters")
+"""For an option that people use, of a class of options whose others are in `MORE`."""
+MORE: Final = Group("More parameters", help_formatter=_named_only, sort_key=1)
+
+_DATABASE: Final = "postgresql://db/payouts"
+_SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "demo": ("", "--payouts 100 --seed 7", "--machines"),
+    "doctor": ("", "--probe", "--json"),
+    "mcp": ("", "--write"),
+    "payouts archive": ("june.csv.ledger --to june.parquet",),
+    "payouts batches": (_DATABASE,),
+    "payouts cancel-rest": (f"{_DATABASE} --batch-id june",),
+    "payouts check": ("june.csv.ledger", "june.parquet"),
+    "payouts confirm": ('--batch-id june --confirm-total "XOF 1200.50"',),
+    "payouts drain": (f"{_DATABASE} --worker 4f1c",),
+    "payouts export": ("june.csv.ledger out.csv", "june.csv.ledger to-check.csv --state rejected"),
+    "payouts forget": (f"{_DATABASE} --closed-before 90d --dry-run",),
+    "payouts ledger check": (f"{_DATABASE} --role worker",),
+    "payouts ledger init": (_DATABASE,),
+    "payouts ledger upgrade": (_DATABASE,),
+    "payouts pause": ('--batch-id june --reason "wrong file"',),
+    "payouts reconcile": ("june.csv.ledger",),
+    "payouts recover": ("--batch-id june --commands-complete",),
+    "payouts resume": (f"{_DATABASE} --batch-id june",),
+    "payouts retry-failed": ("june.csv.ledger --dry-run", "june.csv.ledger --row 17"),
+    "payouts run": (
+        "june.csv --dry-run",
+        "june.csv --open",
+        'june.csv --batch-id june --confirm-total "XOF 1200.50"',
+        "june.csv --wait-final 2h",
+    ),
+    "payouts show": ("june.csv.ledger 17", "june.csv.ledger salary-4711"),
+    "payouts status": ("june.csv.ledger", "june.csv.ledger --watch"),
+    "payouts watch": ("june.csv.ledger",),
+    "payouts worker": (f"--ledger {_DATABASE}", f"--ledger {_DATABASE} --until-idle"),
+    "payouts workers": (_DATABASE,),
+    "sandbox": ("", "--state sandbox.db", "--scenario slow:200ms --speed 60"),
+    "sandbox exec": ("-- python first.py", "--fail-on-advice -- pytest"),
+    "webhooks listen": ("", "--forward http://127.0.0.1:8000/hooks"),
+    "webhooks resend": ("wh_00000001",),
+}
+"""{command: what may follow it}."""
+
+
+def with_help_flag(argv: Sequence[str]) -> tuple[list[str], bool]:
+    """A command line with `--help` for `--help-all`, and whether it had that. What follows `--` stays."""
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return ["--help" if word == _ALL else word for word in own] + [*argv[len(own) :]], _ALL in own
+
+
+def examples(command: str) -> tuple[str, ...]:
+    """The examples of a command, such as `payouts run`: whole command lines; none of a group of commands."""
+    return tuple(f"payments {command} {rest}".rstrip() for rest in _SHOWN.get(command, ()))
+
+
+def commands_of(app: App, name: str = "") -> Iterator[tuple[str, App]]:
+    """Each command below an app with its name, such as `payouts run`, groups of commands included."""
+    for word in app:
+        if not word.startswith("-"):
+            inner = f"{name} {word}".strip()
+            yield inner, app[word]
+            yield from commands_of(app[word], inner)
+
+
+def complete_help(app: App) -> None:
+    """End the help of each command with its examples, and the exit codes unless it has explained its own."""
+    for name, command in commands_of(app):
+        said = getattr(command.default_command, "__doc__", None) or ""
+        shown = "  \n".join(f"`{example}`" for example in examples(name))
+        parts = (f"Examples:\n\n{shown}" if shown else "", "" if "Exit codes:" in said else EXIT_CODES)
+        command.help_epilogue = "\n\n".join(filter(None, parts))
