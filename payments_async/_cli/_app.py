@@ -91,29 +91,30 @@ def run(argv: Sequence[str]) -> int:
 
 
 def usage_text(error: CycloptsError) -> str:
-    """What is wrong with a command line, in the form of other messages; without passwords of addresses."""
+    """What is wrong with a command line, in the form of other messages: one clause after the other.
+
+    The passwords of addresses among its arguments are hidden first, while they stand as they were given.
+    """
+    words = error.root_input_tokens or []
+    unused = isinstance(error, UnusedCliTokensError) and " ".join(error.unused_tokens or ())
+    text = _without_passwords(f"unexpected argument: {unused}" if unused else str(error).strip(), words)
+    if missing := _MISSING.match(text):
+        is_given = any(word.partition("=")[0] == missing[1] for word in words)
+        return f"{missing[1]} {'needs a value' if is_given else 'is missing'}"
+    sentences = _SENTENCE_END.split(text.removesuffix("."))
+    kept = [each for each in sentences if not each.startswith("Available commands")]
+    return "; ".join(each[:1].lower() + each[1:] for each in kept)
+
+
+def _without_passwords(text: str, words: Sequence[str]) -> str:
     from ..bulk._texts.ledger_address import without_password
 
-    words = error.root_input_tokens or []
-    text = _problem(error, words)
     for word in words:
         for given in (word, word.partition("=")[2]):
             shown = without_password(given)
             if shown != given:
                 text = text.replace(repr(given), repr(shown)).replace(given, shown)
     return text
-
-
-def _problem(error: CycloptsError, words: Sequence[str]) -> str:
-    """What cyclopts says as one clause: `unknown option: --concurency; did you mean --concurrency?`."""
-    if isinstance(error, UnusedCliTokensError):
-        return f"unexpected argument: {' '.join(error.unused_tokens or ())}"
-    if missing := _MISSING.match(str(error)):
-        is_given = any(word.partition("=")[0] == missing[1] for word in words)
-        return f"{missing[1]} {'needs a value' if is_given else 'is missing'}"
-    sentences = _SENTENCE_END.split(str(error).strip().removesuffix("."))
-    kept = [each for each in sentences if not each.startswith("Available commands")]
-    return "; ".join(each[:1].lower() + each[1:] for each in kept)
 
 
 def argument_hint(argv: Sequence[str]) -> str:

@@ -390,5 +390,5 @@ def test_the_two_dashes_are_only_advised_where_they_help(
     line: str, helps: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sandbox", "exec", *line.split()]) == Exit.USAGE
-    advice = "payments: put -- before the command: `payments sandbox exec -- python first.py`\n"
+    advice = "; put -- before the command: `payments sandbox exec -- python first.py`\n"
     assert capsys.readouterr().err.endswith(advice) is helps
