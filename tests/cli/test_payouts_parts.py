@@ -264,6 +264,18 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
     assert attrs.asdict(waits).items() <= line.items()
 
 
+def test_a_bar_keeps_pace_and_time_left_while_rows_wait_in_doubt() -> None:
+    bar, speed = BarView("Paying"), SpeedFigures(1000.0, 100.0)
+    paying = attrs.evolve(figures(not_started=2_000, created=2_000, in_doubt=3), speed=speed)
+    bar.show(attrs.evolve(paying, activity=Activity(doing="paying", waiting=3, why="it was cut")), 2.0)
+    assert "100 a second of 1,000 · 20 s left" in [line.strip() for line in drawn(bar, 80)]
+    kinds: tuple[Doing, ...] = ("waiting", "reading")
+    for doing in kinds:
+        bar.show(attrs.evolve(paying, activity=Activity(doing=doing, waiting=3)), 3.0)
+        assert "a second of" not in " ".join(drawn(bar, 80))
+        assert doing.capitalize() in drawn(bar, 80)[0]
+
+
 @pytest.mark.parametrize("doing", ["following", "reconciling"])
 def test_a_bar_has_no_pace_once_all_is_sent(doing: Doing, assert_snapshot: Snapshots) -> None:
     bar = BarView("Paying")
