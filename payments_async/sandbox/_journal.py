@@ -30,7 +30,7 @@ _UNREAD = 15_000
 """How many entries the Advisor reads at once, at most: it keeps the service waiting."""
 
 BODY_BYTES = 24 * 1024 * 1024
-"""How many bytes of requests and answers are kept with them: bodies, request headers, addresses."""
+"""How many bytes of requests are kept with them: bodies, request headers, addresses."""
 
 _PAIR = 64
 """Bytes of memory that a header takes besides its characters."""
@@ -219,7 +219,7 @@ class JournalRing:
 class Journal:
     """The latest `entries` requests, as many other events, and as many earlier requests without success.
 
-    Requests and answers keep up to `body_bytes` of bytes.
+    Requests and answers keep up to `body_bytes` of bytes, older ones without success a quarter more.
     """
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
@@ -230,6 +230,9 @@ class Journal:
         self._without_success_gone = 0
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
+        self._aside: deque[tuple[LoggedExchange, int]] = deque()
+        """Older requests without success that keep their bytes."""
+        self._aside_room = self._aside_budget = body_bytes // 4
         self._bytes = 0
         """The bytes kept of all requests so far."""
         self._read_to = self._read_bytes = 0
@@ -274,11 +277,23 @@ class Journal:
         self._bytes += size
         while self._room < 0 or len(self._bodies) > self._entries:
             oldest, freed = self._bodies.popleft()
-            oldest.drop_bytes()
             self._room += freed
+            if oldest.is_success:
+                oldest.drop_bytes()
+            else:
+                self._set_aside(oldest, freed)
         self.traffic.add_request(log.at, outcome_of(log.status, log.fault))
         self.add(exchange)
         return exchange
+
+    def _set_aside(self, exchange: LoggedExchange, size: int) -> None:
+        """Keep the bytes of a request without success for longer, which say why; drop the oldest of these."""
+        self._aside.append((exchange, size))
+        self._aside_room -= size
+        while self._aside_room < 0 or len(self._aside) > self._entries:
+            oldest, freed = self._aside.popleft()
+            oldest.drop_bytes()
+            self._aside_room += freed
 
     def add_try(self, item: WebhookTried) -> None:
         """Add the try of a webhook."""
@@ -374,7 +389,8 @@ class Journal:
         self._without_success.clear()
         self._without_success_gone = 0
         self._bodies.clear()
-        self._room = self._budget
+        self._aside.clear()
+        self._room, self._aside_room = self._budget, self._aside_budget
         self.traffic.clear()
         self.changes += 1
         self.wake()

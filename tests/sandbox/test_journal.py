@@ -132,6 +132,19 @@ def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbo
     assert sandbox.requests == []
 
 
+def test_a_refusal_keeps_its_reason_when_successes_spend_the_bytes(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(entries=6, body_bytes=4_000)
+    refused = [api.payout(reference=f"refused-{number}", amount=0) for number in range(9)]
+    assert {one.status for one in refused} == {422}
+    for number in range(20):
+        api.payout(reference=f"r-{number}")
+    found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
+    assert found.count("The amount field must be at least 1") == 3, "of the latest, for which there is room"
+    assert "refused-8" in found
+    sandbox.reset()
+    assert (sandbox.journal._room, sandbox.journal._aside_room) == (4_000, 1_000)
+
+
 def test_changes_of_payouts_push_no_request_out(sandbox: Sandbox, api: Api) -> None:
     """A payout wrote a request and three changes into one ring: it reached back a quarter as far."""
     sandbox._journal = Journal(entries=12)
