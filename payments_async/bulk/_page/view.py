@@ -193,7 +193,10 @@ def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[
     counts = report.counts
     if report.complete:
         if failures := failures_text(report):
-            return "bad", f"complete, {failures}"
+            is_bad = report.contradicting or any(
+                counts[word] for word, tone in _TONES.items() if tone == "bad"
+            )
+            return "bad" if is_bad else "wait", f"complete, {failures}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
             return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")

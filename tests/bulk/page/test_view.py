@@ -60,6 +60,11 @@ def test_each_state_says_what_it_is(name: str, assert_snapshot: Snapshots) -> No
     assert not re.search(r"\sstyle=|\son\w+=", html)
 
 
+@pytest.mark.parametrize(("name", "tone"), [("rejected", "wait"), ("failed", "bad"), ("returned", "bad")])
+def test_a_refusal_is_amber_and_a_failure_red(name: str, tone: str) -> None:
+    assert f'<span class="pill {tone}">complete' in html_of(states()[name])
+
+
 def test_every_page_with_its_assets_is_light() -> None:
     assets = sum(map(len, FILES.assets.values()))
     now = states()["failed"]
