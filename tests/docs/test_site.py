@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.site import llms
+from tools.site import llms, search
 from tools.site.links import broken
-from tools.site.pages import ROOT, assets, navigation, page_of, sources, spaced
+from tools.site.pages import ROOT, assets, navigation, page_of, sources, spaced, with_tabs
 
 
 @pytest.mark.parametrize("file", sources())
@@ -50,6 +50,33 @@ def test_lists_and_tables_are_set_off_for_the_parser() -> None:
     assert spaced("text:\n* one\n  * two\n    more") == "text:\n\n* one\n    * two\n    more"
     assert spaced("* one\n\n    more\n* two") == "* one\n\n    more\n\n* two"
     assert spaced("text\n| a |\n|---|\n1. x\n   y") == "text\n\n| a |\n|---|\n1. x\n    y"
+
+
+def test_programs_of_both_packages_share_a_place() -> None:
+    one, other = "```python\nawait it\n```", "```python\nit\n```"
+    text = f"**Async**\n\n{one}\n\n**Blocking**\n\n{other}\n\nMore"
+    assert with_tabs(text) == (
+        '=== "Async"\n\n    ```python\n    await it\n    ```\n\n'
+        '=== "Blocking"\n\n    ```python\n    it\n    ```\n\n\nMore'
+    )
+    for file in sources():
+        assert with_tabs(page_of(file, "")).count("**Blocking**") == 0, file
+
+
+def test_the_search_has_no_titles_of_members() -> None:
+    def entry(location: str, level: int, title: str, text: str = "") -> dict[str, object]:
+        return {"location": location, "level": level, "title": title, "text": text}
+
+    described = entry("reference/x/#payments_async.X", 2, "X", "a class")
+    method = entry("reference/x/#payments_async.X.refund", 3, "refund", "how")
+    attribute = entry("reference/x/#payments_async.X.y", 3, "y <small><code>property</code></small>", "what")
+    guide = entry("guide/#refund", 2, "Refund")
+    left_out = [entry("reference/x/#payments_sync.X", 2, "X"), entry("reference/names/", 1, "Every name")]
+    assert [*search.ranked([guide, described, method, attribute, *left_out])] == [
+        guide,
+        {**described, "text": "a class y  what"},
+        {**method, "title": "X"},
+    ]
 
 
 def test_broken_links_and_anchors_are_found(tmp_path: Path) -> None:
