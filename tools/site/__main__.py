@@ -7,20 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from . import accessibility, llms
+from . import accessibility, llms, search
 from .links import broken, read
-from .pages import ROOT, assets, navigation, page_of, sources
-from .reference import Reference
+from .pages import ROOT, TITLES, assets, navigation, page_of, sources, with_tabs
+from .reference import Reference, subject_of
 
 
 def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Write the pages and the settings of the site below `folder`; the navigation, and the pages' texts."""
     shutil.rmtree(folder, ignore_errors=True)
     texts = {page: page_of(file, repository) for file, page in sources().items()}
-    pages = texts | dict(reference.pages())
+    pages = {page: with_tabs(text) for page, text in texts.items()} | dict(reference.pages())
     for name, text in pages.items():
         file = folder / "pages" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, file)
     shown = navigation(page for page in pages if page.startswith("reference/"))
-    nav = ", ".join(f"{{ {json.dumps(section)} = {json.dumps(names)} }}" for section, names in shown.items())
+    nav = ", ".join(_section(title, names) for title, names in shown.items())
     added = [f"nav = [{nav}]", 'docs_dir = "pages"', 'site_dir = "site"']
     added += [f"repo_url = {json.dumps(repository)}"] if repository else []
     settings = Path(__file__).with_name("zensical.toml").read_text(encoding="utf-8")
@@ -43,17 +43,25 @@ def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str
     return shown, texts
 
 
+def _section(title: str, names: Iterable[str]) -> str:
+    """A section of the navigation, as TOML."""
+    pages = (
+        f"{{ {json.dumps(TITLES[name])} = {json.dumps(name)} }}" if name in TITLES else json.dumps(name)
+        for name in names
+    )
+    return f"{{ {json.dumps(title)} = [{', '.join(pages)}] }}"
+
+
 def missing_names(site: Path, reference: Reference) -> Iterator[str]:
-    """Public names without an anchor on the page of their module."""
+    """Public names without an anchor on the page of their subject."""
     pages = read(site)
     for module, names in reference.modules.items():
-        page = pages[(site / "reference" / module / "index.html").resolve()]
         for name in names:
-            if (
-                name != "__version__"
-                and not {f"{module}.{name}", reference.canonical(module, name)} & page.anchors
-            ):
-                yield f"reference: {module}.{name} is not described"
+            if name != "__version__":
+                subject = subject_of(reference.canonical(module, name))
+                page = pages[(site / "reference" / subject / "index.html").resolve()]
+                if f"{module}.{name}" not in page.anchors:
+                    yield f"reference: {module}.{name} is not described"
 
 
 def hidden_arguments(site: Path) -> Iterator[str]:
@@ -75,6 +83,7 @@ def main(folder: Path) -> int:
     if built.returncode:
         return built.returncode
     site = folder / "site"
+    search.rank(site)
     llms.write(site, shown, texts)
     wrong = [
         *broken(site),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLOURS: Final = ("color-contrast", "link-in-text-block")
 """Rules about colours take ten times as long as all others, and all pages have one style sheet."""
 STRUCTURE: Final = {"rules": {rule: {"enabled": False} for rule in COLOURS}}
-COLOURED: Final = ("getting-started", "reference/payments_async")
+COLOURED: Final = (".", "getting-started", "reference/client")
 """Between them they have every kind of text: prose, tables, code, signatures."""
 VIEWS: Final[tuple[tuple[Literal["light", "dark"], int], ...]] = (
     *(("light", 390), ("light", 1280)),

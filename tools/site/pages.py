@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import indent
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -13,8 +14,14 @@ LINK: Final = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<path>[^)#:\s]+)(?P<anchor
 FENCE: Final = re.compile(r"^([ ]*```.*?^[ ]*```)$", re.MULTILINE | re.DOTALL)
 START: Final = re.compile(r"^(?:[*-]|\d+\.|\|) ?")
 
+ASYNC, BLOCKING = "Async", "Blocking"
+TWINS: Final = re.compile(
+    rf"^\*\*{ASYNC}\*\*\n\n(```.*?^```)\n\n\*\*{BLOCKING}\*\*\n\n(```.*?^```)$", re.MULTILINE | re.DOTALL
+)
+"""A program of each package, one after the other: on the site one block with a switch."""
+
 ELSEWHERE: Final = {
-    "README.md": "index.md",
+    "README.md": "overview.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
@@ -22,29 +29,23 @@ ELSEWHERE: Final = {
     "tests/README.md": "tests.md",
 }
 NAVIGATION: Final = {
-    "Start": ["index.md", "install.md", "tutorial.md", "getting-started.md"],
-    "Guides": [],  # and every page of docs/ that is not named here
-    "Explanation": [
-        "errors.md",
-        "limits.md",
-        "cancellation.md",
-        "architecture.md",
-        "performance.md",
-        "proof.md",
-        "benchmarks.md",
+    "Start": ["index.md", "install.md", "tutorial.md", "getting-started.md", "overview.md"],
+    "Guides": [  # and every page of docs/ that is not named here
+        *("listing.md", "errors.md", "webhooks.md", "bulk.md", "testing.md", "sandbox.md", "frameworks.md"),
+        *("not-in-the-interface.md", "coming-from-requests.md", "limits.md", "cancellation.md"),
+        *("going-live.md", "environment.md", "observability.md", "engines.md"),
+    ],
+    "Examples": [],  # every page of examples/
+    "Reference": [],  # one page for each subject
+    "How it works": [
+        *("interface.md", "architecture.md", "machines.md", "proof.md", "performance.md", "benchmarks.md"),
     ],
     "Project": ["support.md", "changelog.md", "security.md", "contributing.md", "tests.md"],
 }
-FIRST_GUIDES: Final = [
-    "going-live.md",
-    "environment.md",
-    "bulk.md",
-    "machines.md",
-    "engines.md",
-    "webhooks.md",
-    "testing.md",
-    "sandbox.md",
-]
+
+
+TITLES: Final = {"index.md": "By task", "overview.md": "The package"}
+"""What the navigation calls a page whose own title says it at greater length."""
 
 
 def sources() -> dict[str, str]:
@@ -69,13 +70,14 @@ def assets() -> list[str]:
 
 def navigation(reference: Iterable[str]) -> dict[str, list[str]]:
     """The site's navigation: sections, and their pages."""
-    named = {page for pages in NAVIGATION.values() for page in pages} | set(FIRST_GUIDES)
-    others = [page for page in sources().values() if page not in named and not page.startswith("examples/")]
-    examples = [page for page in sources().values() if page.startswith("examples/")]
-    guides = [*FIRST_GUIDES, *others]
-    return {
-        section: [*pages, *guides] if section == "Guides" else pages for section, pages in NAVIGATION.items()
-    } | {"Examples": examples, "Reference": list(reference)}
+    named = {page for pages in NAVIGATION.values() for page in pages}
+    others = [page for page in sources().values() if page not in named]
+    found = {
+        "Guides": [page for page in others if not page.startswith("examples/")],
+        "Examples": [page for page in others if page.startswith("examples/")],
+        "Reference": list(reference),
+    }
+    return {section: [*pages, *found.get(section, ())] for section, pages in NAVIGATION.items()}
 
 
 def page_of(file: str, repository: str) -> str:
@@ -112,3 +114,13 @@ def spaced(text: str) -> str:
         lines.append(" " * (4 * -(-depth // 3) if 0 < depth < 4 else depth) + bare if bare else line)
         last = line
     return "\n".join(lines)
+
+
+def tab(title: str, content: str) -> str:
+    """A tab of the site; those that follow each other are one block, and all of one title change together."""
+    return f'=== "{title}"\n\n{indent(content, "    ")}\n'
+
+
+def with_tabs(text: str) -> str:
+    """A page whose twin programs share a place."""
+    return TWINS.sub(lambda found: f"{tab(ASYNC, found[1])}\n{tab(BLOCKING, found[2])}", text)

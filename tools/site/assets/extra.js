@@ -11,3 +11,14 @@ new MutationObserver(() => {
     block.setAttribute("aria-label", `Code ${number + 1}`);
   });
 }).observe(document.documentElement, { childList: true, subtree: true });
+// A link may lead to what the other side of a switch shows.
+const shown = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const block = target?.closest(".tabbed-block");
+  if (!block || block.offsetParent) return;
+  const set = block.closest(".tabbed-set");
+  set.querySelectorAll(":scope > .tabbed-labels > label")[[...block.parentElement.children].indexOf(block)].click();
+  target.scrollIntoView();
+};
+addEventListener("hashchange", shown);
+addEventListener("load", shown);
