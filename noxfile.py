@@ -214,6 +214,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
+def pictures(session: nox.Session) -> None:
+    """Make the pictures of README.md and docs/ anew: `nox -s pictures -- timeline` makes one."""
+    sync(session, "pictures")
+    session.run("python", "-m", "tools.pictures", *session.posargs)
+
+
+@nox.session(python=RUNNING)
 def bench(session: nox.Session) -> None:
     """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost,decode`."""
     sync(session, "tests")
