@@ -18,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.requirements import Requirement
 
+IMAGE: Final = re.compile(r"!\[[^\]]*\]\((?P<path>[^):]+)\)")
 LINK: Final = re.compile(r"(?P<text>\[[^\]]+\])\((?![a-z]+:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 FENCE: Final = re.compile(r"^(```.*?^```)$", re.MULTILINE | re.DOTALL)
 NOTE: Final = "\nThe files that this text names are in the source distribution.\n"
@@ -25,7 +26,7 @@ BILL: Final = "payments-sdk.cdx.json"
 
 
 def absolute_links(text: str, files: str | None) -> str:
-    """A page with its links to files below the address `files`; as text that names the files if None."""
+    """A page with its links to files below the address `files`; if None, text that names them, no image."""
 
     def written(link: re.Match[str]) -> str:
         words, path = link["text"], link["path"]
@@ -34,7 +35,12 @@ def absolute_links(text: str, files: str | None) -> str:
         shown = words[1:-1]
         return shown if shown.strip("`") == path else f"{shown} (`{path}`)"
 
-    parts = FENCE.split(text)
+    def drawn(image: re.Match[str]) -> str:
+        if files is None:
+            return ""
+        return image[0].replace(image["path"], f"{files.replace('/blob/', '/raw/')}/{image['path']}")
+
+    parts = FENCE.split(IMAGE.sub(drawn, text))
     return "".join(part if part.startswith("```") else LINK.sub(written, part) for part in parts)
 
 
@@ -52,7 +58,7 @@ def project_urls(repository: str, version: str) -> dict[str, str]:
     files = f"{repository}/blob/v{version}"
     return {
         "Source": repository,
-        "Documentation": f"{files}/docs/getting-started.md",
+        "Documentation": f"{files}/docs/index.md",
         "Changelog": f"{files}/CHANGELOG.md",
         "Issues": f"{repository}/issues",
         "Security": f"{files}/SECURITY.md",

@@ -79,6 +79,17 @@ def test_the_search_has_no_titles_of_members() -> None:
     ]
 
 
+def test_pictures_are_few_and_light_and_those_that_move_can_stand_still() -> None:
+    pictures = {file.name: file.stat().st_size for file in (ROOT / "docs/images").glob("*.webp")}
+    assert len(pictures) <= 12
+    assert sum(pictures.values()) <= 1.5 * 2**20
+    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"images/([\w-]+\.webp)", page)} == {*pictures}
+    for still in (name for name in pictures if name.endswith("-still.webp")):
+        assert f'<source media="(prefers-reduced-motion: reduce)" srcset="images/{still}">' in page
+        assert f'src="images/{still.replace("-still", "")}">' in page
+
+
 def test_broken_links_and_anchors_are_found(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "index.html").write_text('<h1 id="here">B</h1>')

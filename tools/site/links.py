@@ -29,9 +29,9 @@ class Page(HTMLParser):
         for name, value in attrs:
             if value and name in ("id", "name"):
                 self.anchors.add(value)
-            elif value and name in ("href", "src") and tag != "base":
+            elif value and name in ("href", "src", "srcset") and tag != "base":
                 self.links.add(value)
-                if name == "src" or is_fetched:
+                if name != "href" or is_fetched:
                     self.fetched.add(value)
 
 

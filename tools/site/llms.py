@@ -18,6 +18,7 @@ SUMMARY: Final = (
     "(`payments_sync`). Every error says whether money may have moved."
 )
 NOTES: Final = (
+    "`index.md` has programs by task, `not-in-the-interface.md` what no call does (refund, cancel, update). "
     "`errors.json` has each error with its effects on money and its remedy, `openapi.json` the service's "
     "interface. `payments mcp` lets an agent look into the simulated service: see `agents.md`."
 )
