@@ -25,7 +25,7 @@ GUIDE = "docs/sandbox.md"
     ("name", "commands", "others"),
     [
         ("README.md", "demo payouts sandbox webhooks", ""),
-        ("docs/bulk.md", "payouts doctor", "--help"),
+        ("docs/bulk.md", "payouts doctor", "--help --help-all"),
         ("docs/getting-started.md", "demo payouts sandbox webhooks", "--group"),
         ("docs/testing.md", "sandbox webhooks", "--full-trace"),
         ("docs/webhooks.md", "demo payouts sandbox webhooks", ""),
