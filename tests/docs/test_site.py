@@ -56,7 +56,7 @@ def test_programs_of_both_packages_share_a_place() -> None:
     one, other = "```python\nawait it\n```", "```python\nit\n```"
     text = f"**Async**\n\n{one}\n\n**Blocking**\n\n{other}\n\nMore"
     assert with_tabs(text) == (
-        '=== "Async"\n\n    ```python\n    await it\n    ```\n\n'
+        '===! "Async"\n\n    ```python\n    await it\n    ```\n\n'
         '=== "Blocking"\n\n    ```python\n    it\n    ```\n\n\nMore'
     )
     for file in sources():

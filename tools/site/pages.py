@@ -117,8 +117,8 @@ def spaced(text: str) -> str:
 
 
 def tab(title: str, content: str) -> str:
-    """A tab of the site; those that follow each other are one block, and all of one title change together."""
-    return f'=== "{title}"\n\n{indent(content, "    ")}\n'
+    """A tab of the site. The first kind begins a block, and all blocks change together."""
+    return f'==={"!" * (title == ASYNC)} "{title}"\n\n{indent(content, "    ")}\n'
 
 
 def with_tabs(text: str) -> str:

@@ -11,14 +11,15 @@ new MutationObserver(() => {
     block.setAttribute("aria-label", `Code ${number + 1}`);
   });
 }).observe(document.documentElement, { childList: true, subtree: true });
-// A link may lead to what the other side of a switch shows.
-const shown = () => {
+// A link may lead to what the other side of a switch shows, and pictures above it move it when they arrive.
+const show = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const block = target?.closest(".tabbed-block");
-  if (!block || block.offsetParent) return;
-  const set = block.closest(".tabbed-set");
-  set.querySelectorAll(":scope > .tabbed-labels > label")[[...block.parentElement.children].indexOf(block)].click();
-  target.scrollIntoView();
+  if (block && !block.offsetParent) {
+    const labels = block.closest(".tabbed-set").querySelectorAll(":scope > .tabbed-labels > label");
+    labels[[...block.parentElement.children].indexOf(block)].click();
+  }
+  target?.scrollIntoView();
 };
-addEventListener("hashchange", shown);
-addEventListener("load", shown);
+addEventListener("hashchange", show);
+addEventListener("load", show);
