@@ -405,6 +405,30 @@ def test_an_amount_is_looked_for_in_records_and_in_what_was_asked_for(sandbox: S
     assert len(log(sandbox, "?find=amount:%3E1,000")) == 3
 
 
+def test_records_are_found_by_their_currency_customer_and_method(sandbox: Sandbox, api: Api) -> None:
+    ada = {"email": "ada@example.test", "first_name": "Ada"}
+    api.payout(reference="r-1", customer=ada, idempotency_key="order-00001")
+    api.payout(reference="r-1", customer=ada, idempotency_key="order-00001")
+    api.payout(reference="r-2", amount=0, currency="GHS", customer=ada)
+    api.post("/payment/intents", {**TRIED, "customer": ada})
+    customer = sandbox._core.world.tenants[sandbox.api_key].payouts[0].customer_id
+    method = sandbox._core.world.tenants[sandbox.api_key].payments[0].attempts[0].method
+    sandbox.journal.add(WebhookTried(1.0, "wh_1", "po_gone", "payout.created", 204, None))
+    for find, count in (
+        ("customer:ada@*", 4),
+        ("customer:Ada", 4),
+        (f"customer:{customer} is:request", 2),
+        ("currency:GHS", 1),
+        (f"currency:{PAYOUT['currency']} is:request", 3),
+        (f"method:{method} op:payment_intents.create", 1),
+        ("method:post", 4),
+        ("is:retried", 2),
+        ("is:replayed", 1),
+        ("-is:retried is:request", 2),
+    ):
+        assert len(log(sandbox, f"?find={quote_plus(find)}")) == count, find
+
+
 # --- older --------------------------------------------------------------------------------------
 
 
