@@ -360,10 +360,6 @@ class Journal:
         """All entries, oldest first."""
         return self.kept()[1]
 
-    def numbers(self) -> list[int]:
-        """The numbers of `items`."""
-        return self.kept()[0]
-
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""
         return (entry.item for entry in self._newest() if isinstance(entry.item, LoggedExchange))

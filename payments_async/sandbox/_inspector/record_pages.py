@@ -110,7 +110,7 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
         webhooks = [one for one in page.sandbox.webhooks if one.record_id == record.id]
         journal = page.sandbox.journal
         indexed, oldest = journal.about(*subject.indexed), journal.oldest
-        items, numbers = journal.items(), journal.numbers()
+        numbers, items = journal.kept()
     story = timeline(subject, entries_about(subject, indexed, items, numbers), webhooks, why)
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
