@@ -1,8 +1,8 @@
 """How every page looks, and to whom: `python -m tests.campaigns.screens [PART ...]`.
 
 Follows the links of a sandbox where everything has happened and of an empty one, and goes through each state
-of the checkout and of a batch's page. One page of each kind is looked at in light and dark, 390 and 1280
-wide, and as it is printed: axe finds what somebody cannot read, and a picture goes to test-output/screens.
+of the checkout, in English and Arabic, and of a batch's page. One page of each kind is looked at in light and
+dark, 390 to 1440 wide, and as it is printed: axe finds what somebody cannot read, and a picture goes to test-output/screens.
 The exit code is 1 when something was found.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OUTPUT = Path(__file__).parents[2] / "test-output" / "screens"
 PAPER = 680
 """Pixels between the margins of A4."""
-VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 1280)]
+VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768, 1280, 1440)]
 
 
 def main() -> int:
@@ -48,10 +48,11 @@ async def _look(parts: list[str]) -> int:
         }
         async with _browser() as browser:
             for name, address in wanted.items():
-                faults = await _at(browser, name, address)
-                found += len(faults)
-                print(f"{name:<48} {'; '.join(faults) or 'ok'}", flush=True)
-    print(f"{len(wanted)} pages, {len(wanted) * (len(VIEWS) + 1)} pictures in {OUTPUT}, {found} faults")
+                for locale in ("en", "ar") if name.startswith("checkout") else ("en",):
+                    faults = await _at(browser, f"{name} {locale}", address, locale)
+                    found += len(faults)
+                    print(f"{name + ' ' + locale:<48} {'; '.join(faults) or 'ok'}", flush=True)
+    print(f"{len(wanted)} pages, {len(VIEWS) + 1} pictures of each in {OUTPUT}, {found} faults")
     return int(bool(found))
 
 
@@ -103,10 +104,10 @@ async def _browser() -> AsyncIterator[Browser]:
         await browser.close()
 
 
-async def _at(browser: Browser, name: str, address: str) -> list[str]:
+async def _at(browser: Browser, name: str, address: str, locale: str) -> list[str]:
     """Look at a page in each view; gives what is wrong with it."""
     faults: list[str] = []
-    page = await browser.new_page()
+    page = await browser.new_page(locale=locale)
     page.on("pageerror", lambda error: faults.append(f"script: {error}"))
     for scheme, width in VIEWS:
         chosen: Any = {"color_scheme": scheme, "reduced_motion": "reduce"}
