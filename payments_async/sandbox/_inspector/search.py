@@ -373,7 +373,7 @@ def _word(value: str) -> EntryTest:
         return low in small or (len(ways) > 1 and any(map(small.__contains__, ways)))
 
     def is_in_body(body: bytes) -> bool:
-        if not is_ascii:
+        if not (is_ascii or body.isascii()):
             return is_in(body.decode("utf-8", "replace"))
         return any(map(body.lower().__contains__, coded))  # a text costs five times as much
 
