@@ -2,8 +2,8 @@
 
 Follows the links of a sandbox where everything has happened and of an empty one, and goes through each state
 of the checkout, in English and Arabic, and of a batch's page. One page of each kind is looked at in light and
-dark, 390 to 1440 wide, and as it is printed: axe finds what somebody cannot read, and a picture goes to test-output/screens.
-The exit code is 1 when something was found.
+dark, 390 to 1440 wide, and as it is printed: axe finds what somebody cannot read, and a picture goes to
+test-output/screens. The exit code is 1 when something was found.
 """
 
 from __future__ import annotations
