@@ -177,6 +177,8 @@ class Shell:
         """Run a command, and kill it as soon as it has paid some rows."""
         with self.started(command) as process:
             while "Not started" not in (state := self._status()) or re.search(r"Not started +5,000", state):
+                if process.poll() is not None:
+                    raise RuntimeError(f"{command} ended before it was killed")
                 time.sleep(0.05)
             os.kill(process.pid, signal.SIGKILL)
             output, _ = process.communicate()

@@ -84,7 +84,7 @@ async def test_ctrl_k_goes_to_a_page_a_record_or_a_search(sandbox: Sandbox, api:
     await look(visitor, sandbox, "payments")
     for text, press, address in (
         ("lim", "Enter", "**/_sandbox/limits"),
-        ("june", "Enter", "**/_sandbox/payouts?ref=june*"),
+        ("june", "Enter", "**/_sandbox/payouts?name=june*"),
         ("june", "ArrowUp Enter", "**/_sandbox/?find=june"),
         (made, "Enter", f"**/_sandbox/payouts/{made}"),
     ):

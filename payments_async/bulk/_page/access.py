@@ -35,9 +35,7 @@ class PageAccess:
 
     def new_address(self, path: str = "/") -> str:
         """An address that opens a page where the secret is needed, once: it may stay in a history."""
-        ticket = SYSTEM.token(
-            16
-        ).hex()  # short enough for a link that a terminal of 80 columns does not break
+        ticket = SYSTEM.token(16).hex()  # a terminal of 80 columns does not break the link
         tickets = [*self._tickets.items(), (ticket, self._runtime.monotonic() + _VALID)]
         self._tickets = dict(tickets[-_MOST:])
         return f"{self.origin}{path}?token={ticket}"

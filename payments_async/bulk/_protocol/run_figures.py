@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 import attrs
@@ -27,6 +27,7 @@ _RECENT: Final = 60.0
 _HALF: Final = 10.0
 """Seconds after which a second counts half as much for the pace: so one that falls out changes nothing."""
 _LEAST_RECENT: Final = 2.0
+_BREAK: Final = 10.0
 _LEAST: Final = 0.001
 _OCTAVE: Final = 4
 BOUNDS: Final[tuple[float, ...]] = tuple(
@@ -265,8 +266,11 @@ class RunSeries:
         A wait for the limit says nothing of the pace of the rest, so the time left does not jump after one.
         """
         recent = self._within(int(now - _RECENT) + 1, math.ceil(now))
+        begin = recent[0].at if recent else now
+        for before, each in pairwise(recent):  # a run that was stopped and begun again has no pace between
+            begin = each.at if each.at - before.at > _BREAK else begin
         created = weighed = is_open = 0.0
-        for each in self.between(recent[0].at if recent else now, now, int(_RECENT)):
+        for each in self.between(begin, now, int(_RECENT)):
             seconds = max(min(each.at + each.seconds, now) - each.at - each.closed, 0.0)
             weight = 0.5 ** ((now - each.at) / _HALF)
             created += each.created * weight

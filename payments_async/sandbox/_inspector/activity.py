@@ -114,7 +114,7 @@ class LogPage:
     before: int
     """The number of the entry after the first one that is on an older page."""
     older: int
-    """How many entries there are before it."""
+    """How many lines there are before it."""
 
 
 class LogMatches:
@@ -211,7 +211,7 @@ class LogMatches:
         shown = chosen.union(index for index in tried if _webhook(items[index]) in on_newer_pages)
         older = [index for index in self._indices[:end] if index not in shown]
         entries = [JournalEntry(self._numbers[index], items[index]) for index in sorted(chosen)]
-        return LogPage(entries, self._numbers[older[-1]] + 1 if older else 0, len(older))
+        return LogPage(entries, self._numbers[older[-1]] + 1 if older else 0, self._at(older).count())
 
 
 @attrs.define(eq=False)

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import attrs
 
-from .._common.iso_codes import currency
-from .._common.masking import address
-from .._common.money import total
+from .._common.iso_codes import currency, is_currency
+from .._common.money import DECIMALS, plain, total
 from .._common.operations import CONSOLE
 from .._common.rate_limits import SandboxLimits
 from .._common.values import Answer, Change, LoggedRequest
 from .._control_api.failure_reasons import reason
 from .._journal import Item, LoggedExchange
 from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
-from .._webhooks import Webhook
+from .._traffic import outcome_of
+from .._webhooks import Webhook, WebhookTry
 from ..advisor._evidence import grouped, observe
 from .filters import got, page_of, state_of, tone
 
 Money = tuple[str, Decimal]
 """A currency and an amount in its major units."""
 
-MEMBERS: Final = 24
+MEMBERS: Final = 8
 """How many failures of one cause are shown, the newest of them."""
+_LONGEST: Final = 20
+"""Characters of a path's first part, which is a secret when it is longer."""
+_MOST: Final = Decimal(10) ** 24
+"""Above this a refused amount is no money, and its digits would take long to write."""
 
 _DOUBT = (
     "Nobody knows if it was carried out. Send the same request with the same idempotency key, or look the "
@@ -41,9 +45,10 @@ _FIXES: Final[Mapping[str, str]] = {
     "429": "Wait for Retry-After before the next try, and send no faster than the limit.",
     "payout": "It moved no money. Send a new payout with a new reference once the cause is gone.",
     "attempt": "The payer may try again while the payment is open.",
-    "webhook": "Answer each delivery with a 2xx at once, and work on it afterwards.",
+    "refused": "Correct the request and send it as a new one: nothing was created.",
+    "lost_request": "It was not carried out. Send the same request again.",
 }
-"""What to do about a status of HTTP, or a failed record of a kind; the others are in doubt."""
+"""What to do about a status of HTTP, a fault, or a failed record of a kind; the others are in doubt."""
 
 
 @attrs.frozen
@@ -124,8 +129,8 @@ def failed_items(
     for item in items:
         if isinstance(item, LoggedExchange):
             yield _request(item, explained)
-        elif isinstance(item, Change) and (record := find(item.id)) is not None:
-            yield _record(item, record)
+        elif isinstance(item, Change) and (record := find(item.id)) is not None and item.kind != "payment":
+            yield _record(item, record)  # a payment fails with its attempt
 
 
 def failed_webhooks(webhooks: Iterable[Webhook]) -> Iterator[Failure]:
@@ -135,17 +140,34 @@ def failed_webhooks(webhooks: Iterable[Webhook]) -> Iterator[Failure]:
         if hook.state in ("delivered", "sending") or (hook.state == "waiting" and tried is None):
             continue
         answer = hook.reason if tried is None else tried.error or f"answered {tried.status}"
-        to = address(hook.url).partition("?")[0]
         yield Failure(
-            f"{to}: {answer}",
+            f"{_place(hook.url)}: {answer}",
             state_of(hook),
             tone(state_of(hook)),
-            _FIXES["webhook"] if tried is not None else "Nothing was sent.",
+            _webhook_fix(tried),
             hook.at if tried is None else tried.at,
             hook.id,
             page_of(hook.id),
             f"{CONSOLE}webhooks?{urlencode({'state': state_of(hook)})}",
         )
+
+
+def _place(url: str) -> str:
+    """The part of an address that all records share: the rest of its path may be a secret of each."""
+    to = urlsplit(url)
+    first, _, rest = to.path[1:].partition("/")
+    path = "…" if len(first) > _LONGEST else f"{first}/…" if rest else first
+    return f"{to.scheme}://{to.netloc.rpartition('@')[2]}/{path}"
+
+
+def _webhook_fix(tried: WebhookTry | None) -> str:
+    if tried is None:
+        return "Nothing was sent."
+    if tried.status is None:
+        return "Start what receives there, or correct the webhook_url."
+    if tried.status in (404, 405):
+        return "Serve this path for POST, or correct the webhook_url."
+    return "Find out from the receiver's own log why. Answer with a 2xx at once, and work on it afterwards."
 
 
 class _Reasons:
@@ -160,8 +182,8 @@ class _Reasons:
         alike = (log.operation, log.status, log.fault, _body(answer))
         text = self._known.get(alike)
         if text is None:
-            why = reason(exchange, self._limits)
-            text = (why or "its answer is no longer kept").partition("; Retry-After")[0]
+            gone = "its answer is no longer kept" if answer is None else f"the fault {log.fault}"
+            text = (reason(exchange, self._limits) or gone).partition("; Retry-After")[0]
             self._known[alike] = text
         return text
 
@@ -173,12 +195,14 @@ def _body(answer: Answer | None) -> bytes:
 def _request(exchange: LoggedExchange, reasons: _Reasons) -> Failure:
     log, (end, colour) = exchange.log, got(exchange.log.status, exchange.log.fault)
     fault = "The sandbox was told to simulate this. " if log.fault else ""
-    what = log.operation or f"{log.method} of an unknown address"
+    what = log.operation or f"{log.method} without an operation"
+    is_refused = outcome_of(log.status, log.fault) == "refused"
+    fix = _FIXES.get(end) or _FIXES.get(log.fault or "") or (_FIXES["refused"] if is_refused else _DOUBT)
     return Failure(
         f"{what}: {reasons.of(exchange)}",
         end,
         colour,
-        fault + _FIXES.get(end, _DOUBT),
+        fault + fix,
         log.at,
         log.request_id,
         page_of(log.request_id),
@@ -197,11 +221,11 @@ def _money(exchange: LoggedExchange) -> Money | None:
     """The money that a request to create a record names; None for another, and for what is no amount."""
     fields = observe(exchange).fields
     code, amount = fields.get("currency"), fields.get("amount")
-    try:
-        number = Decimal(str(amount))
-    except InvalidOperation:
+    if isinstance(amount, bool) or not isinstance(amount, (int, Decimal)) or not 0 < amount <= _MOST:
         return None
-    return (code, number) if isinstance(code, str) and number.is_finite() else None
+    number = plain(amount)
+    known = isinstance(code, str) and is_currency(code) and int(number.as_tuple().exponent) >= -DECIMALS
+    return (str(code), number) if known else None
 
 
 def _record(change: Change, record: PayoutRecord | PaymentRecord) -> Failure:
@@ -209,14 +233,16 @@ def _record(change: Change, record: PayoutRecord | PaymentRecord) -> Failure:
     attempt = next((one for one in attempts if one.id == change.id), None)
     failure = attempt.failure if attempt else getattr(record, "failure", None)
     why = f"{failure.code}: {failure.message}" if failure else change.after
+    is_payout = change.kind == "payout"
+    every = f"payouts?failure={failure.code}" if is_payout and failure else "?find=is:failed+is:record"
     return Failure(
         f"{change.kind} {why}",
         change.after,
         tone(change.after),
-        _FIXES["payout" if change.kind == "payout" else "attempt"],
+        _FIXES["payout" if is_payout else "attempt"],
         change.at,
         record.reference or record.id,
         page_of(record.id),
-        f"{CONSOLE}{'payouts' if change.kind == 'payout' else 'payments'}?status=failed",
+        f"{CONSOLE}{every}",
         (record.currency, record.amount),
     )

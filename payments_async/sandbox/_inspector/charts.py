@@ -17,13 +17,14 @@ from .._traffic import Outcome
 TOP: Final = 16
 """Above the bars, for the words of one of them."""
 HEIGHT: Final = 96
-_TONES: Final[Mapping[Outcome, tuple[str, str]]] = {
-    "ok": ("ok", "answered"),
-    "refused": ("wait", "refused"),
-    "failed": ("bad", "failed"),
-    "unanswered": ("doubt", "without an answer"),
+_TONES: Final[Mapping[Outcome, str]] = {"ok": "ok", "refused": "wait", "failed": "bad", "unanswered": "doubt"}
+"""The colour of each outcome, from the bottom of a bar to its top."""
+_WORDS_OF: Final[Mapping[Outcome, str]] = {
+    "ok": "answered",
+    "refused": "refused",
+    "failed": "failed",
+    "unanswered": "without an answer",
 }
-"""The colour of each outcome and its word, from the bottom of a bar to its top."""
 _TIMES: Final = 300.0
 """Seconds between two times below a chart."""
 _NEAR: Final = 4
@@ -77,6 +78,7 @@ def chart(
     step: float,
     limit: int | None = None,
     notes: Sequence[tuple[float, str]] = (),
+    words: Mapping[Outcome, str] = _WORDS_OF,
 ) -> Chart:
     """A chart of requests by their outcome, `step` seconds a bar, with a limit and notes of what was done."""
     totals = [sum(counts.values()) for _, counts in steps]
@@ -93,11 +95,11 @@ def chart(
         wide=wide,
         paths=_paths([counts for _, counts in steps], top),
         bars=[
-            Bar(column * wide, _seconds(at), _seconds(at + step), _label(at, counts))
+            Bar(column * wide, _seconds(at), _seconds(at + step), _label(at, counts, words))
             for column, (at, counts) in enumerate(steps)
             if totals[column]
         ],
-        legend=[(*_TONES[outcome], count) for outcome, count in sums.items() if count],
+        legend=[(_TONES[outcome], words[outcome], count) for outcome, count in sums.items() if count],
         marks=[Mark(_y(value, top), f"{value:,}") for value in sorted({0, top // 2, top})],
         times=[Mark((at - since) / (until - since) * 100, stamp(at)[11:16]) for at in times],
         notes=_notes(notes, steps, step),
@@ -111,7 +113,7 @@ def _paths(counts: Sequence[Mapping[Outcome, int]], top: int) -> dict[str, str]:
     paths: dict[str, str] = {}
     for column, of_step in enumerate(counts):
         low = float(HEIGHT)
-        for outcome, (tone, _) in _TONES.items():
+        for outcome, tone in _TONES.items():
             if count := of_step.get(outcome, 0):
                 high = low - count / top * HEIGHT
                 bar = f"M{column + 0.1:g} {low:.4g}V{high:.4g}h.8V{low:.4g}z"
@@ -142,10 +144,8 @@ def _y(value: int, top: int) -> float:
     return round(TOP + HEIGHT - value / top * HEIGHT, 1)
 
 
-def _label(at: float, counts: Mapping[Outcome, int]) -> str:
-    parts = [
-        f"{count:,} {word}" for outcome, (_, word) in _TONES.items() if (count := counts.get(outcome, 0))
-    ]
+def _label(at: float, counts: Mapping[Outcome, int], words: Mapping[Outcome, str]) -> str:
+    parts = [f"{counts[outcome]:,} {word}" for outcome, word in words.items() if counts.get(outcome)]
     return f"{stamp(at)[11:19]}: {', '.join(parts)}"
 
 

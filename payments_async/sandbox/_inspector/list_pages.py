@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from .._control_api.records import newest_payments, newest_payouts
-from .._records.records import PaymentRecord, PayoutRecord
+from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._webhooks import Webhook
 from . import record_views
 from .causes import Money, causes, failed_webhooks, sums
@@ -27,58 +27,68 @@ _PAYMENTS = 20
 _MESSAGES = 12
 _ID = attrgetter("id")
 _STATUS = attrgetter("status")
+
+
+def _code(record: PayoutRecord | AttemptRecord | None) -> str:
+    return record.failure.code if record and record.failure else ""
+
+
 _OF_PAYMENTS: tuple[ListFilter[PaymentRecord], ...] = (
     ListFilter("status", "Status", _STATUS),
+    ListFilter("failure", "Failure", lambda payment: _code(payment.active_attempt)),
     ListFilter("channel", "Channel", attrgetter("channel")),
     ListFilter("currency", "Currency", attrgetter("currency")),
-    ListFilter("name", "Name", record_views.own_name, "june*"),
+    ListFilter("name", "Name", record_views.own_name, "june*", attrgetter("reference")),
 )
 _OF_PAYOUTS: tuple[ListFilter[PayoutRecord], ...] = (
     ListFilter("status", "Status", _STATUS),
-    ListFilter("failure", "Failure", lambda payout: payout.failure.code if payout.failure else ""),
+    ListFilter("failure", "Failure", _code),
     ListFilter("currency", "Currency", attrgetter("currency")),
     ListFilter("method", "Method", attrgetter("method")),
-    ListFilter("ref", "Reference", lambda payout: payout.reference or "", "june*"),
-)
-_OF_WEBHOOKS: tuple[ListFilter[Webhook], ...] = (
-    ListFilter("state", "State", state_of),
-    ListFilter("event", "Event", attrgetter("event")),
-    ListFilter("record", "Record", attrgetter("record_id"), "po_…"),
+    ListFilter("name", "Name", record_views.own_name, "june*"),
 )
 
 
 def payments(page: PageRequest) -> Context:
     """The payments, newest first."""
     with page.sandbox.reading() as world:
-        every = list(newest_payments(world))
-        listed = filtered(every, _OF_PAYMENTS, page.query, _ID)
-        row = partial(record_views.payment_row, now=world.now)
-        return _list(listed, len(every), world.now, row, _money, _PAYMENTS)
+        every, now = list(newest_payments(world)), world.now
+    listed = filtered(every, _OF_PAYMENTS, page.query, _ID)
+    return _list(listed, len(every), now, partial(record_views.payment_row, now=now), _money, _PAYMENTS)
 
 
 def payouts(page: PageRequest) -> Context:
     """The payouts, newest first."""
     with page.sandbox.reading() as world:
-        every = list(newest_payouts(world))
-        listed = filtered(every, _OF_PAYOUTS, page.query, _ID)
-        context = _list(listed, len(every), world.now, record_views.payout_row, _money)
-    return context | {"api_key": page.sandbox.api_key}
+        every, now = list(newest_payouts(world)), world.now
+    listed = filtered(every, _OF_PAYOUTS, page.query, _ID)
+    return _list(listed, len(every), now, record_views.payout_row, _money) | {"api_key": page.sandbox.api_key}
 
 
 def webhooks(page: PageRequest) -> Context:
     """The deliveries, newest first, and the causes of those that do not arrive."""
     every = page.sandbox.webhooks[::-1]
-    listed = filtered(every, _OF_WEBHOOKS, page.query, _ID)
     with page.sandbox.reading() as world:
-        names = RecordNames(world)
-        context = _list(
-            listed,
-            len(every),
-            world.now,
-            lambda one: record_views.webhook_row(one, names.record(one.record_id), world.now),
-        )
+        names, now = RecordNames(world), world.now
+    filters: tuple[ListFilter[Webhook], ...] = (
+        ListFilter("state", "State", state_of),
+        ListFilter("origin", "Origin", attrgetter("origin")),
+        ListFilter("event", "Event", attrgetter("event")),
+        ListFilter(
+            "record", "Record", attrgetter("record_id"), "june*", lambda one: names.name(one.record_id)
+        ),
+    )
+    listed = filtered(every, filters, page.query, _ID)
     gone = int(every[0].id[3:]) - len(every) if every else 0  # they are numbered
-    return context | {"gone": gone, "found": causes(failed_webhooks(listed.found)), "events": EVENTS}
+
+    def row(one: Webhook) -> RecordRow:
+        return record_views.webhook_row(one, names.record(one.record_id), now)
+
+    return _list(listed, len(every), now, row) | {
+        "gone": gone,
+        "found": causes(failed_webhooks(listed.found)),
+        "events": EVENTS,
+    }
 
 
 def _money(record: PayoutRecord | PaymentRecord) -> Money:

@@ -49,11 +49,15 @@ class ListFilter(Generic[T]):
     label: str
     value: Callable[[T], str]
     example: str = ""
+    also: Callable[[T], str] | None = None
+    """Another text of a record that may fit."""
 
     def test(self, wanted: str) -> Callable[[T], bool]:
         """Make the test of a record for a value."""
-        fits = glob(wanted) if self.example else wanted.__eq__
-        return lambda one: fits(self.value(one))
+        fits, also = glob(wanted) if self.example else wanted.__eq__, self.also
+        if also is None:
+            return lambda one: fits(self.value(one))
+        return lambda one: fits(self.value(one)) or fits(also(one))
 
 
 @attrs.frozen
@@ -107,7 +111,8 @@ def filtered(
             choices.setdefault(texts[one.name], [])  # what was asked for is shown
         divides = bool(texts[one.name]) or len(choices) > 1
         choices.pop("", None)
-        by_size = dict(sorted(choices.items(), key=lambda choice: -len(choice[1])))
+        chosen = texts[one.name]
+        by_size = dict(sorted(choices.items(), key=lambda choice: (choice[0] != chosen, -len(choice[1]))))
         fields.append(FilterField(one.name, one.label, texts[one.name], by_size, divides, one.example))
     return FilteredList(
         list(compress(every, both)), list(compress(left, both[len(every) - len(left) :])), fields

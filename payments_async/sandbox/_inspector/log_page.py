@@ -48,13 +48,14 @@ def overview(page: PageRequest) -> Context:
         names, limits = RecordNames(world, items), world.limits
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
-        reach = reach_of(sandbox.journal)
+        reach = reach_of(sandbox.journal, items)
+        made = sandbox.journal.traffic.count(*page.span)
     is_search = find or page.before or page.has_span
     return {
         "is_empty": not items,
         "log_reach": reach,
         "figures": None if is_search else {**_traffic(sandbox), "payouts": payouts, "payments": payments},
-        **_log(page, read_query(find), LogMatches(numbers, items, names.root), names, limits),
+        **_log(page, read_query(find), LogMatches(numbers, items, names.root), names, limits, made),
         "seen": _seen(items),
         "terms": TERMS,
         "find": find,
@@ -63,16 +64,29 @@ def overview(page: PageRequest) -> Context:
     }
 
 
-def reach_of(journal: Journal) -> Context:
-    """How far back the log reaches, by kind of entry, and how many earlier entries are gone."""
+def reach_of(journal: Journal, items: Sequence[Item] = ()) -> Context:
+    """How far back the log reaches, by kind of entry, and how many earlier entries are gone.
+
+    Of the entries that are looked through, `items`, also the time up to which bodies are gone.
+    """
     gone = {kind: (moment_of(item), count) for kind, (item, count) in journal.reaches.items()}
-    return {"since": journal.oldest and moment_of(journal.oldest), "gone": gone}
+    requests = (item for item in reversed(items) if isinstance(item, LoggedExchange))
+    bodies = next((item.log.at for item in requests if not item.is_whole), None)
+    return {"since": journal.oldest and moment_of(journal.oldest), "gone": gone, "bodies": bodies}
 
 
 def _log(
-    page: PageRequest, query: SearchQuery, every: LogMatches, names: RecordNames, limits: SandboxLimits
+    page: PageRequest,
+    query: SearchQuery,
+    every: LogMatches,
+    names: RecordNames,
+    limits: SandboxLimits,
+    made: int | None,
 ) -> Context:
-    """The lines that fit a search, newest first, and the tabs. It holds no lock, since it may take long."""
+    """The lines that fit a search, newest first, and the tabs. It holds no lock, since it may take long.
+
+    `made` is how many requests there were in its time, where that is known.
+    """
     since, until = page.span
     in_time = every.of((lambda item: since <= moment_of(item) < until) if page.has_span else None)
     base = in_time.of(query.without_kinds.tester(names))
@@ -81,7 +95,6 @@ def _log(
     hits = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
     shown = hits.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
     wanted = not query.faults
-    made = page.sandbox.journal.traffic.count(since, until)
     return {
         "faults": query.faults,
         "rows": lines(shown.entries, names, limits) if wanted else [],

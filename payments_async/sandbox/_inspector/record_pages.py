@@ -32,6 +32,8 @@ from .timeline import (
 
 _NODES = 32
 """Nodes of a timeline on one page."""
+_TRIES = 20
+"""Tries of a webhook, the latest of them."""
 
 
 def payment(page: PageRequest, name: str) -> Context | str:
@@ -43,7 +45,7 @@ def payment(page: PageRequest, name: str) -> Context | str:
         return f"{CONSOLE}payments/{record.id}"
     return {
         "view": _view(page, record, subject),
-        "title": f"Payment {record.reference}",
+        "title": f"Payment {middle(record_views.own_name(record))}",
         "payment": card,
         "session": None if session is None else {"id": session.id, "href": CHECKOUT + session.id},
     }
@@ -55,7 +57,7 @@ def payout(page: PageRequest, name: str) -> Context | str:
         record, *others = _payouts(world, unquote(name))
         subject, card = payout_subject(record), record_views.payout_card(record)
     if others:
-        return f"{CONSOLE}payouts?{urlencode({'ref': escaped(unquote(name))})}"
+        return f"{CONSOLE}payouts?{urlencode({'name': escaped(unquote(name))})}"
     if record.id != name:
         return f"{CONSOLE}payouts/{record.id}"
     title = f"Payout {middle(record.reference or record.id)}"
@@ -74,8 +76,9 @@ def webhook(page: PageRequest, name: str) -> Context:
         "title": f"Webhook {delivery.id}",
         "hook": webhook_view(delivery),
         "state": state_of(delivery),
-        "again": [one.id for one in family if one.repeats == delivery.id],
-        "tries": sorted(tries, key=lambda one: str(one["at"])),
+        "again": [one.id for one in family if one.repeats == delivery.id][-_TRIES:],
+        "tries": sorted(tries, key=lambda one: str(one["at"]))[-_TRIES:],
+        "earlier": max(0, len(tries) - _TRIES),
         "trusted": _read_back(page, delivery) if delivery.origin == "forged" else None,
     }
 
@@ -94,7 +97,7 @@ def _read_back(page: PageRequest, forged: Webhook) -> Context | None:
     if accepted is None:
         return None
     with page.sandbox.reading() as world:
-        read = first_read(reversed(page.sandbox.journal.items()), forged.id, forged.record_id)
+        read = first_read(page.sandbox.journal.newest_exchanges(), forged.record_id, accepted)
         until = accepted + READ_BACK_WITHIN
         return {
             "by": read and read.request_id,

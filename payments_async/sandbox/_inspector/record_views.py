@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -11,7 +12,7 @@ from .._checkout.attempt_pages import attempt_view
 from .._checkout.next_action import ON_PHONE, one_time_code
 from .._common.iso_codes import currency
 from .._common.json import decode_object, object_or_null
-from .._common.masking import address, hide
+from .._common.masking import address, hide, mask_text
 from .._common.timestamps import stamp
 from .._common.values import Request
 from .._control_api.json_views import plan_words
@@ -50,10 +51,12 @@ class RecordRow:
 
 def own_name(record: PayoutRecord | PaymentRecord) -> str:
     """The program's own name for a record: its reference, description or order; else the service's."""
+    if isinstance(record, PayoutRecord) and record.reference:
+        return record.reference
     body = decode_object(record.body) if isinstance(record, PayoutRecord) else record.body
     pairs = object_or_null(body, "metadata") or {}
-    orders = (value for key, value in pairs.items() if "order" in key.lower())
-    named = (body.get("reference") or body.get("entity_id"), body.get("description"), *orders)
+    texts = (body.get("description"), *(value for key, value in pairs.items() if "order" in key.lower()))
+    named = (body.get("entity_id"), *(mask_text(text) for text in texts if isinstance(text, str)))
     return next((one for one in named if isinstance(one, str) and one), record.reference or record.id)
 
 
@@ -83,7 +86,12 @@ def payment_row(payment: PaymentRecord, now: float) -> RecordRow:
         payment.status,
         payment.created_at,
         str(card["amount"]),
-        " ".join(filter(None, (latest.method if latest else "", payment.reference.replace(name, "")))),
+        " ".join(
+            filter(
+                None,
+                (latest.method if latest else "", payment.reference if name != payment.reference else ""),
+            )
+        ),
         marks=[f"{card['refunded']} refunded"] if card["refunded"] else (),
         dots=[(tone(one.status), f"{one.method}: {one.status}") for one in payment.attempts],
         last=latest.failure.code if latest and latest.failure else str(action.get("action") or ""),
@@ -103,7 +111,7 @@ def webhook_row(webhook: Webhook, record: PayoutRecord | PaymentRecord | None, n
         state_of(webhook),
         webhook.at,
         currency(record.currency).plain(record.amount) if record else "",
-        f"{webhook.event} {address(webhook.url)}",
+        f"{webhook.event} {urlsplit(address(webhook.url)).path}",
         marks=[] if webhook.origin == "due" else [webhook.origin],
         dots=dots if webhook.next_at is None else [*dots, ("next", f"next: {moment(webhook.next_at)}")],
         last=_answer(tried) if tried else webhook.reason or "",
@@ -207,6 +215,7 @@ def phone_message(world: World, attempt: AttemptRecord) -> Card:
     return {
         "attempt": attempt.id,
         "payment": payment.id,
+        "name": own_name(payment),
         "kind": kind,
         "amount": currency(payment.currency).plain(payment.amount),
         "phone": hide(attempt.phone) if attempt.phone else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from .._common.operations import CONSOLE, NAMES
+from .._common.operations import CONSOLE, NAMES, OPERATIONS
 from .._common.rate_limits import MINUTES, WINDOW
 from .._common.scenario_words import WORDS
 from .._control_api.clock import gauges as gauges_of
@@ -62,11 +62,18 @@ def limits(page: PageRequest) -> Context:
             ],
             WINDOW,
             gauge.limit,
+            words={"ok": "let through", "refused": "answered 429"},
         )
         for number, gauge in enumerate(shown.shown[:_DRAWN])
         if gauge.minutes and gauge.refused and any([*gauge.minutes, *gauge.refused])
     }
-    return {"gauges": shown.shown, "drawn": drawn, "more": shown.more, "last": shown.last}
+    finds = {scope: _of_class(scope) for scope in {gauge.scope for gauge in shown.shown}}
+    return {"gauges": shown.shown, "drawn": drawn, "finds": finds, "more": shown.more, "last": shown.last}
+
+
+def _of_class(scope: str) -> str:
+    """The search for the requests that a limit counts."""
+    return " OR ".join(f"op:{operation.name}" for operation in OPERATIONS if operation.limit == scope)
 
 
 def advisor(page: PageRequest) -> Context:

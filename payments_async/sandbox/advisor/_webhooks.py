@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from .._common.values import LoggedRequest
-from .._journal import Item, LoggedExchange, WebhookTried
+from .._journal import LoggedExchange, WebhookTried
 from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, observe
 
 READ_BACK_WITHIN = 60.0
@@ -106,15 +107,13 @@ def _is_read(sent: ObservedRequest) -> bool:
     return (sent.log.method == "GET" or sent.is_live) and sent.log.status == 200
 
 
-def first_read(newest: Iterable[Item], webhook_id: str, record_id: str) -> LoggedRequest | None:
-    """The first read of a record after its webhook was accepted; `newest` are entries, newest first."""
+def first_read(newest: Iterable[LoggedExchange], record_id: str, since: float) -> LoggedRequest | None:
+    """The first read of a record within a minute of a time; `newest` are the requests, newest first."""
     found = None
-    for item in newest:
-        if isinstance(item, WebhookTried) and item.webhook_id == webhook_id and item.accepted:
-            break
-        if not isinstance(item, LoggedExchange):
+    for exchange in takewhile(lambda one: one.log.at >= since, newest):
+        if exchange.log.at > since + READ_BACK_WITHIN:
             continue
-        sent = observe(item)
+        sent = observe(exchange)
         if _is_read(sent) and record_id in (*sent.path_ids, *sent.shown):
             found = sent.log
     return found

@@ -68,6 +68,8 @@ def test_the_pace_is_of_the_last_seconds_and_unknown_at_the_very_beginning() -> 
     assert RunSeries(series.buckets[:2]).recent_rate(101.5) == 0.0
     assert RunSeries(series.buckets[:2]).recent_rate(102.0) == 10.0
     assert RunSeries().recent_rate(102.0) == 0.0
+    resumed = RunSeries((*series.buckets, *(SeriesBucket(at, created=50) for at in range(180, 185))))
+    assert resumed.recent_rate(185.0) == 50, "the time between two runs is no part of the pace"
 
 
 @pytest.mark.parametrize("begin", [102, 105, 130])

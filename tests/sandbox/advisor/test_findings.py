@@ -127,7 +127,8 @@ def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_sta
     for _ in range(20):
         api.payout(reference="r-1")
         advice(sandbox)
-    assert {found["count"] for found in advice(sandbox)} == {20}
+    counts = [found["count"] for found in advice(sandbox) if found["rule"] == "post_without_key"]
+    assert counts == [20]
 
 
 def test_many_small_mistakes_do_not_displace_one_about_money(

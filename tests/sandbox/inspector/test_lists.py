@@ -46,7 +46,7 @@ def test_filters_choose_by_value_and_by_text_and_offer_what_there_is() -> None:
     some = filtered(every, filters, {"kind": "b", "before": "b1"}, str)
     assert (some.found, some.left) == (["b1", "b2"], ["b2"])
     unknown = filtered(every, filters, {"kind": "c"}, str)
-    assert (unknown.found, [*unknown.fields[0].choices]) == ([], ["a", "b", "c"]), (
+    assert (unknown.found, [*unknown.fields[0].choices]) == ([], ["c", "a", "b"]), (
         "what was asked for is shown"
     )
 
@@ -98,13 +98,13 @@ def test_payouts_are_paged_and_filtered_and_summed_by_status(sandbox: Sandbox, a
         api.payout(reference=f"june-{number}", amount=10.5, metadata={"sandbox_scenario": "manual"})
         api.payout(reference=f"july-{number}", metadata={"sandbox_scenario": "fail:NO_FUNDS immediate"})
     api.payout(reference="dollars", amount=7, currency="USD", metadata={"sandbox_scenario": "manual"})
-    shown = follow(sandbox, "payouts?ref=june*")
+    shown = follow(sandbox, "payouts?name=june*")
     assert [len(one) for one in rows(shown)] == [25, 20]
     made = [one.id for one in reversed(sandbox.books.payouts()) if (one.reference or "")[:4] == "june"]
     assert [one for some in rows(shown) for one in some] == made
     assert "45 of 91 payouts" in text_of(shown[0])
     assert "20 more payouts" in text_of(shown[0])
-    assert 'name="ref" value="june*"' in shown[1]
+    assert 'name="name" value="june*"' in shown[1]
     assert "Back to the first page" in shown[1]
     everything = text_of(page(sandbox, "payouts"))
     assert "Status pending 46 USD 7.00 · XOF 472.5 failed 45 XOF 2,250 Failure NO_FUNDS 45" in everything
@@ -114,7 +114,7 @@ def test_payouts_are_paged_and_filtered_and_summed_by_status(sandbox: Sandbox, a
     assert 'type="hidden" name="failure" value="NO_FUNDS"' in only, "the field to type in keeps the others"
     assert "0 of 91 payouts" in text_of(page(sandbox, "payouts?currency=GHS"))
     api.payout(reference="june-new")
-    assert rows([page(sandbox, f"payouts?ref=june*&before={made[9]}")]) == [made[10:35]]
+    assert rows([page(sandbox, f"payouts?name=june*&before={made[9]}")]) == [made[10:35]]
 
 
 def test_a_page_stays_though_the_record_it_begins_below_has_another_status(
@@ -183,7 +183,14 @@ def test_of_many_cases_of_one_mistake_the_first_are_named(sandbox: Sandbox, api:
         api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}", amount=number + 1)
         api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}", amount=number + 2)
     shown = page(sandbox, "advisor")
-    assert len(re.findall(r'href="/_sandbox/requests/req_\d+">req_', shown.partition("and 6 more")[0])) == 24
+    assert (
+        len(
+            re.findall(
+                r'href="/_sandbox/requests/req_\d+">req_', shown.partition("and 22 more in the list")[0]
+            )
+        )
+        == 8
+    )
     assert shown.count(">Dismiss<") == 1
     assert "Advisor 1 finding" in text_of(shown), "as many as there are mistakes"
 

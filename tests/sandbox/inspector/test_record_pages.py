@@ -412,6 +412,7 @@ def test_a_forged_webhook_shows_whether_its_receiver_read_the_record_back(
         api.sync(payout)
     first = sandbox.requests[-2].request_id
     assert f"The receiver read the record back after 2 s: {first}" in words(page(sandbox, address))
+    sandbox.advance(1)
     trusting = sandbox.forge(payout, url=receiver.url).id
     sandbox.wait_for_webhooks()
     sandbox.advance(61)
@@ -526,7 +527,7 @@ def test_every_id_and_reference_leads_to_its_page(sandbox: Sandbox, api: Api, re
     leads("webhooks", short, "webhooks/wh_00000001")
     leads("webhooks/wh_00000001", payout, to_payout)
     leads("webhooks/wh_00000001", payout, to_payout)
-    leads("phone", "Payment", to_payment)
+    leads("phone", "Payment order-7", to_payment)
     leads("faults", payout, to_payout)
     leads("limits", payout, to_payout)
     assert payout in page(sandbox, "limits")

@@ -527,7 +527,7 @@ def test_a_star_is_looked_for_with_a_stroke_before_it(sandbox: Sandbox, api: Api
         (r'"a\"b"', 1),
     ):
         assert len(log(sandbox, f"?find={quote_plus(find)}")) == count, find
-    star = sandbox.handle("GET", "/_sandbox/payouts?ref=a%5C*b").body.decode()
+    star = sandbox.handle("GET", "/_sandbox/payouts?name=a%5C*b").body.decode()
     assert "1 of 4 payouts" in star
 
 

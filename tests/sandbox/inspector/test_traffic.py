@@ -154,7 +154,7 @@ def test_each_limit_is_drawn_against_its_last_minutes() -> None:
     for _ in range(5):
         api.payout()
     shown = page(sandbox, "limits")
-    assert "7 answered 1 refused peak 5 at 00:02 = 125 % of 4" in text_of(shown)
+    assert "7 let through 1 answered 429 peak 5 at 00:02 = 125 % of 4" in text_of(shown)
     (writes, *others) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"]
     assert writes["minutes"] == [*[0] * 12, 3, 0, 4]
     assert writes["refused"] == [*[0] * 14, 1]

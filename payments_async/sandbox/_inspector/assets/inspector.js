@@ -170,7 +170,7 @@ function leave(fresh) {
 const shown = new WeakMap();
 for (const region of document.querySelectorAll("[data-live]")) shown.set(region, region.innerHTML);
 
-const named = (one) => one.dataset.k || one.dataset.call || one.getAttribute("href");
+const named = (one) => one.dataset.k || one.dataset.call || one.getAttribute("href") || one.parentElement.dataset.k;
 function swap(region, next) {
   shown.set(region, next.innerHTML);
   const held = region.contains(document.activeElement) ? document.activeElement : null;
@@ -179,7 +179,7 @@ function swap(region, next) {
   region.replaceChildren(...next.childNodes);
   for (const one of region.querySelectorAll("details")) one.open = open.includes(one.dataset.k);
   if (!name) return;
-  const again = [...region.querySelectorAll("button, a")].find((one) => named(one) === name);
+  const again = [...region.querySelectorAll("button, a, summary")].find((one) => named(one) === name);
   (again || document.getElementById("main")).focus({ preventScroll: true });
 }
 

@@ -40,7 +40,7 @@ function goals() {
   const links = [...pages].filter((page) => page.textContent.toLowerCase().includes(text.toLowerCase()))
     .map((page) => [page.firstChild.textContent, page.href]);
   if (/^(p[oia]|cs|wh|req)_\w{8,}$/.test(text)) links.unshift([`Open ${text}`, `${HOME}${PAGES[text.slice(0, 3)]}/${text}`]);
-  else if (text) links.push([`Payouts named ${text}*`, `${HOME}payouts?ref=${found}*`], [`Payments named ${text}*`, `${HOME}payments?name=${found}*`]);
+  else if (text) links.push([`Payouts named ${text}*`, `${HOME}payouts?name=${found}*`], [`Payments named ${text}*`, `${HOME}payments?name=${found}*`]);
   if (text) links.push([`Search the log for ${text}`, `${HOME}?find=${found}`]);
   go.querySelector("ul").replaceChildren(...links.map(([name, href]) => {
     const item = document.createElement("li");
