@@ -11,7 +11,7 @@ from tests import house
 from tests.docs.pages import ROOT, page
 
 ARCHITECTURE = "docs/architecture.md"
-PLACES = (ROOT, ROOT / "payments_async")
+PLACES = (ROOT, ROOT / "payments_async", ROOT / "docs")  # links begin in docs/
 PATH = re.compile(r"[\w./]*\w(?:/(?![\w.])|\.(?:py|md|json|toml|yml)\b)")
 MODULE = re.compile(r"\bpayments_a?sync(?:\.[a-z_]\w*)+")
 
