@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 73_600,
+    "shipped lines": 73_700,
     "test lines": 95_800,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
@@ -46,7 +46,7 @@ BUDGETS: Final[Mapping[str, int]] = {
     "webhook delivery with its look-up: files": 28,
     "webhook delivery with its look-up: moves between folders": 19,
     "row run on SQLite: files": 81,
-    "row run on SQLite: moves between folders": 310,
+    "row run on SQLite: moves between folders": 312,
     "row run on PostgreSQL: files": 109,
     "row run on PostgreSQL: moves between folders": 1_250,
 }
@@ -60,7 +60,7 @@ RAISED: Final[Mapping[str, str]] = {
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
     "webhook delivery with its look-up: moves between folders": "from 18: the same",
     "row run on SQLite: files": "from 80: used keys are those of the process",
-    "row run on SQLite: moves between folders": "from 306: row digests are made over keyed hashes",
+    "row run on SQLite: moves between folders": "from 306: row digests over keyed hashes; a run says when it reads the list",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
 }
