@@ -14,6 +14,13 @@ PACKAGE = "payments_async"
 class NamedArguments(griffe.Extension):  # type: ignore[misc] # griffe is there where the site is built
     """Puts the keys of TypedDicts into signatures, as `_call_signatures.py` does for `help()`."""
 
+    def on_object(self, *, obj: Any, **_: Any) -> None:
+        """A docstring names the interface by its file: the site has a link to its page."""
+        if obj.docstring is not None:
+            obj.docstring.value = obj.docstring.value.replace(
+                "`docs/interface.md`", "[the interface](../interface/)"
+            )
+
     def on_package(self, *, pkg: Any, loader: Any, **_: Any) -> None:
         """Change the signatures of a package."""
         if not pkg.path.startswith("payments_"):
