@@ -60,7 +60,7 @@ RAISED: Final[Mapping[str, str]] = {
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
     "webhook delivery with its look-up: moves between folders": "from 18: the same",
     "row run on SQLite: files": "from 80: used keys are those of the process",
-    "row run on SQLite: moves between folders": "from 306: row digests are keyed hashes; reading the list is a state",
+    "row run on SQLite: moves between folders": "from 306: keyed hashes; reading the list is told",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
 }
