@@ -154,7 +154,7 @@ def test_changes_of_payouts_push_no_request_out(sandbox: Sandbox, api: Api) -> N
     assert len(sandbox.requests) == 12
     shown = sandbox.handle("GET", "/_sandbox/").body.decode()
     assert "Changes and webhooks reach back to" in shown
-    assert "; 24 earlier are gone. All requests without success, and with it, are here." in shown
+    assert "; 24 earlier are gone. All requests without success are here." in shown
     entries = sandbox.entries()
     assert [one.seq for one in entries] == list(range(sandbox.journal.first, sandbox.journal.last + 1))
     assert sandbox.journal.oldest is entries[0].item

@@ -138,7 +138,7 @@ def find_method(code: str | None) -> CatalogueMethod | None:
 _PHONE = re.compile(r"\+?[0-9]{7,15}")
 _SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")
 _LONGEST_NAME = 100
-_EXPIRY = re.compile(r"(0[1-9]|1[0-2]|[1-9](?=\s*/))\s*/?\s*(?:20)?([0-9]{2})")
+_EXPIRY = re.compile(r"(0[1-9]|1[0-2]|[1-9](?=\s*/))\s*(?:/\s*)?(?:20)?([0-9]{2})")
 _CVC = re.compile("[0-9]{3,4}")
 
 

@@ -92,6 +92,17 @@ def test_a_finding_that_was_dismissed_returns_with_new_evidence(api: Api, sandbo
     assert sandbox.handle("POST", unknown, json_type, b"{}").status == 404
 
 
+def test_of_two_mistakes_one_is_dismissed(api: Api, sandbox: Sandbox) -> None:
+    for amount in (1, 2):
+        api.payout(reference="r-1", idempotency_key="key-00001", amount=amount)
+    for _ in range(2):
+        api.payout(reference="r-2")
+    first, second = advice(sandbox)
+    headers = {"Content-Type": "application/json"}
+    sandbox.handle("POST", f"/_sandbox/api/advice/{first['id']}/dismiss", headers, b"{}")
+    assert [found["id"] for found in advice(sandbox)] == [second["id"]]
+
+
 def test_its_evidence_has_a_bound_and_its_count_none(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
