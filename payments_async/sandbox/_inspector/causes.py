@@ -52,7 +52,7 @@ _FIXES: Final[Mapping[str, str]] = {
 
 
 @attrs.frozen
-class Failure:
+class LoggedFailure:
     """One thing that failed, and the cause under which it is counted."""
 
     title: str
@@ -70,7 +70,7 @@ class Failure:
 
 
 @attrs.frozen
-class Cause:
+class FailureCause:
     """A cause with what failed by it. Times are seconds since 1970."""
 
     title: str
@@ -88,16 +88,16 @@ class Cause:
     """The address of a list of all of them."""
 
 
-def causes(failures: Iterable[Failure]) -> list[Cause]:
+def causes(failures: Iterable[LoggedFailure]) -> list[FailureCause]:
     """Group failures, the most frequent cause first."""
     groups = grouped(failures, lambda one: (one.title, one.end, one.fix))
     found = [_cause(alike[0], alike) for alike in groups.values()]
     return sorted(found, key=lambda cause: -cause.count)
 
 
-def _cause(first: Failure, alike: Sequence[Failure]) -> Cause:
+def _cause(first: LoggedFailure, alike: Sequence[LoggedFailure]) -> FailureCause:
     newest = sorted(alike, key=lambda one: -one.at)
-    return Cause(
+    return FailureCause(
         first.title,
         first.end,
         first.tone,
@@ -123,7 +123,7 @@ def failed_items(
     items: Iterable[Item],
     find: Callable[[str], PayoutRecord | PaymentRecord | None],
     limits: SandboxLimits,
-) -> Iterator[Failure]:
+) -> Iterator[LoggedFailure]:
     """The failures among the entries of a log, without its webhooks."""
     explained = _Reasons(limits)
     for item in items:
@@ -133,14 +133,14 @@ def failed_items(
             yield _record(item, record)  # a payment fails with its attempt
 
 
-def failed_webhooks(webhooks: Iterable[Webhook]) -> Iterator[Failure]:
+def failed_webhooks(webhooks: Iterable[Webhook]) -> Iterator[LoggedFailure]:
     """The deliveries that have not arrived although they were tried, or will never be tried."""
     for hook in webhooks:
         tried = hook.tries[-1] if hook.tries else None
         if hook.state in ("delivered", "sending") or (hook.state == "waiting" and tried is None):
             continue
         answer = hook.reason if tried is None else tried.error or f"answered {tried.status}"
-        yield Failure(
+        yield LoggedFailure(
             f"{_place(hook.url)}: {answer}",
             state_of(hook),
             tone(state_of(hook)),
@@ -192,13 +192,13 @@ def _body(answer: Answer | None) -> bytes:
     return answer.body if answer else b""
 
 
-def _request(exchange: LoggedExchange, reasons: _Reasons) -> Failure:
+def _request(exchange: LoggedExchange, reasons: _Reasons) -> LoggedFailure:
     log, (end, colour) = exchange.log, got(exchange.log.status, exchange.log.fault)
     fault = "The sandbox was told to simulate this. " if log.fault else ""
     what = log.operation or f"{log.method} without an operation"
     is_refused = outcome_of(log.status, log.fault) == "refused"
     fix = _FIXES.get(end) or _FIXES.get(log.fault or "") or (_FIXES["refused"] if is_refused else _DOUBT)
-    return Failure(
+    return LoggedFailure(
         f"{what}: {reasons.of(exchange)}",
         end,
         colour,
@@ -228,14 +228,14 @@ def _money(exchange: LoggedExchange) -> Money | None:
     return (str(code), number) if known else None
 
 
-def _record(change: Change, record: PayoutRecord | PaymentRecord) -> Failure:
+def _record(change: Change, record: PayoutRecord | PaymentRecord) -> LoggedFailure:
     attempts: Sequence[AttemptRecord] = record.attempts if isinstance(record, PaymentRecord) else ()
     attempt = next((one for one in attempts if one.id == change.id), None)
     failure = attempt.failure if attempt else getattr(record, "failure", None)
     why = f"{failure.code}: {failure.message}" if failure else change.after
     is_payout = change.kind == "payout"
     every = f"payouts?failure={failure.code}" if is_payout and failure else "?find=is:failed+is:record"
-    return Failure(
+    return LoggedFailure(
         f"{change.kind} {why}",
         change.after,
         tone(change.after),

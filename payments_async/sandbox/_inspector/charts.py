@@ -32,7 +32,7 @@ _NEAR: Final = 4
 
 
 @attrs.frozen
-class Mark:
+class ChartMark:
     """A place on an axis, or a note, with its words."""
 
     at: float
@@ -63,10 +63,10 @@ class Chart:
     bars: Sequence[Bar]
     legend: Sequence[tuple[str, str, int]]
     """Colour, word and sum of each outcome that there was."""
-    marks: Sequence[Mark]
+    marks: Sequence[ChartMark]
     """Values, by their heights."""
-    times: Sequence[Mark]
-    notes: Sequence[Mark]
+    times: Sequence[ChartMark]
+    notes: Sequence[ChartMark]
     limit_at: float | None
     """The height of the limit's line."""
     since: str
@@ -100,8 +100,8 @@ def chart(
             if totals[column]
         ],
         legend=[(_TONES[outcome], words[outcome], count) for outcome, count in sums.items() if count],
-        marks=[Mark(_y(value, top), f"{value:,}") for value in sorted({0, top // 2, top})],
-        times=[Mark((at - since) / (until - since) * 100, stamp(at)[11:16]) for at in times],
+        marks=[ChartMark(_y(value, top), f"{value:,}") for value in sorted({0, top // 2, top})],
+        times=[ChartMark((at - since) / (until - since) * 100, stamp(at)[11:16]) for at in times],
         notes=_notes(notes, steps, step),
         limit_at=None if limit is None or limit > top else _y(limit, top),
         since=_seconds(since),
@@ -124,14 +124,14 @@ def _paths(counts: Sequence[Mapping[Outcome, int]], top: int) -> dict[str, str]:
 
 def _notes(
     notes: Sequence[tuple[float, str]], steps: Sequence[tuple[float, object]], step: float
-) -> list[Mark]:
+) -> list[ChartMark]:
     """The notes of each bar together."""
     wide, said = 100 / len(steps), dict[float, str]()
     for at, words in notes:
         x = ((at - steps[0][0]) // step + 0.5) * wide
         if 0 < x < 100:
             said[x] = f"{said[x]}; {words}" if x in said else f"{stamp(at)[11:19]} {words}"
-    return [Mark(x, words) for x, words in said.items()]
+    return [ChartMark(x, words) for x, words in said.items()]
 
 
 def _round(value: int) -> int:
