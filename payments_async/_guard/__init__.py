@@ -1,0 +1,1 @@
+"""Guards on money: rules for what may be sent, and budgets."""
