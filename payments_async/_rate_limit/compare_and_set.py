@@ -1,4 +1,4 @@
-"""Runs the rule of `store` on a row that processes share, by compare-and-set: no lock is held meanwhile.
+"""Stores of rows that processes share, and how a rule changes a row by compare-and-set, without a lock.
 
 Each message to a store carries the process's own request. If the row still has the version that the process
 has read, the store takes the row that the process made of it; otherwise it keeps the request beside the row.
@@ -19,15 +19,15 @@ from __future__ import annotations
 import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
 
 import attrs
 
 from .._runtime import SYSTEM
 from ..errors import ConfigurationError
-from . import store
-from .store import LimitRow, PermitHolder, PermitRequest, Reservation, State, StoreUnavailable
+from .store import PERMITS, LimitRow, PermitRequest, Reservation, StoreUnavailable
 
 ROUNDS: Final = 8
 """Round trips for one change, after which it is put off: the store must have lost the row several times."""
@@ -67,22 +67,35 @@ class RowRead:
     """The store's time."""
 
 
+class Rule(Protocol):
+    """How rows of one kind change. Any process may carry out the request of another: so it is pure."""
+
+    def read(self, values: Any) -> Any:
+        """The state that a row keeps as JSON; None for a row that is new, or was lost."""
+
+    def write(self, state: Any) -> Any:
+        """The JSON value of a state."""
+
+    def change(
+        self, state: Any, kind: str, values: dict[str, Any], now: float, waited: float
+    ) -> tuple[Any, Any]:
+        """The state after a request that came `waited` seconds ago, and its answer, a JSON value."""
+
+
 class LimitStore(ABC):
     """A store of rows. Used on one event loop; opens its connection when first used, and again after a loss.
 
-    Each call takes two or three round trips of at most a second each, else raises `StoreUnavailable`. What
-    can only be put right by the operator raises `ConfigurationError`.
+    Each call takes a few seconds at most, else raises `StoreUnavailable`. What can only be put right by the
+    operator raises `ConfigurationError`.
     """
 
     def __init__(self, place: str) -> None:
         """`place`: the store, as messages name it."""
         self._place = place
-        self._name = SYSTEM.token(8).hex()
-        self._numbers = itertools.count(1)
 
     async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
         """Reserve permits."""
-        values, now = await self._change(row, "reserve", attrs.asdict(request))
+        values, now = await self.change(row, PERMITS, "reserve", attrs.asdict(request))
         return attrs.evolve(Reservation(**values), late=max(now - values["at"], 0.0))
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
@@ -90,38 +103,60 @@ class LimitStore(ABC):
 
         `pause`: the same seconds when they replace a mistaken `Retry-After`.
         """
-        await self._change(row, "close_after_429", {"seconds": seconds, "pause": pause})
+        await self.change(row, PERMITS, "close_after_429", {"seconds": seconds, "pause": pause})
 
     async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
         """End a probe: `answered` opens the row, else the next reservation is granted another probe."""
-        await self._change(row, "end_probe", {"probe": probe, "answered": answered})
+        await self.change(row, PERMITS, "end_probe", {"probe": probe, "answered": answered})
 
     @abstractmethod
-    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
-        """Write, or keep the request: one round trip."""
+    async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+        """Change the row. Returns the rule's answer, and the store's time when it was there."""
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close the connection."""
 
-    async def _change(self, row: LimitRow, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
-        """Change the row. Returns the answer, and the store's time when it was there."""
+    @contextmanager
+    def _reading(self, row: LimitRow) -> Iterator[None]:
+        """Context in which a row is read and changed; raises ConfigurationError for one that cannot be."""
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ConfigurationError(
+                f"{self._place} has a row that cannot be read, damaged or of another version of this "
+                f"library: delete the row of {row.address}, {row.fingerprint}, {row.kind}"
+            ) from error
+
+
+class CompareAndSetStore(LimitStore):
+    """A store that takes a row only if nobody has changed it meanwhile.
+
+    A change takes two or three round trips of at most a second each.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self._name = SYSTEM.token(8).hex()
+        self._numbers = itertools.count(1)
+
+    @abstractmethod
+    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
+        """Write, or keep the request: one round trip."""
+
+    async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+        """Change the row, by this process or by another that wins the race."""
         number, first = next(self._numbers), None
         made: dict[str, Any] = {}
         for round_trip in range(ROUNDS):
             request = json.dumps([number, first, kind, values])
             version = f"{self._name} {number}.{round_trip}"
             read = await self.exchange(row, RowWrite(self._name, version, request, **made))
-            try:
-                state, answers = _content(read.content)
+            with self._reading(row):
+                kept, answers = json.loads(read.content) if read.content else (None, {})
                 if self._name in answers and answers[self._name][0] == number:
                     return answers[self._name][2], read.now
-                content = _carry_out(state, answers, read.requests, read.now)
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                raise ConfigurationError(
-                    f"{self._place} has a row that cannot be read, damaged or of another version of this "
-                    f"library: delete the row of {row.address}, {row.fingerprint}, {row.kind}"
-                ) from error
+                content = _carry_out(rule, kept, answers, read)
             made = {"based_on": read.version, "content": content, "served": [*read.requests]}
             first = read.now if first is None else first
             if abs(read.now - first) > REQUEST_KEPT:
@@ -129,46 +164,15 @@ class LimitStore(ABC):
         raise StoreUnavailable(f"{self._place} did not make a change in time: its row changed meanwhile")
 
 
-def _carry_out(
-    state: State | None,
-    answers: Mapping[str, Any],
-    requests: Mapping[str, tuple[float, str]],
-    now: float,
-) -> str:
+def _carry_out(rule: Rule, kept: Any, answers: Mapping[str, Any], read: RowRead) -> str:
     """The row's content after all requests that wait beside it."""
+    state, now = rule.read(kept), read.now
     answers = {sender: answer for sender, answer in answers.items() if abs(now - answer[1]) < ANSWER_KEPT}
-    for sender, (came, request) in sorted(requests.items(), key=lambda item: item[1][0]):
+    for sender, (came, request) in sorted(read.requests.items(), key=lambda item: item[1][0]):
         number, first, kind, values = json.loads(request)
         # a process that stood still may send now what it asked long ago
         waited = now - (came if first is None else first)
         if abs(waited) <= REQUEST_KEPT and answers.get(sender, (0,))[0] < number:
-            state, answer = _change_state(state, kind, values, now, waited)
+            state, answer = rule.change(state, kind, values, now, waited)
             answers[sender] = number, now, answer
-    return json.dumps([None if state is None else attrs.asdict(state), answers])
-
-
-def _content(text: str) -> tuple[State | None, dict[str, Any]]:
-    """The state of a row, and its answers: number of the request, time, values."""
-    if not text:
-        return None, {}
-    values, answers = json.loads(text)
-    if values is None:
-        return None, answers
-    workers = {name: PermitHolder(**worker) for name, worker in values.pop("workers").items()}
-    return State(**values, workers=workers), answers
-
-
-def _change_state(
-    state: State | None, kind: str, values: dict[str, Any], now: float, waited: float
-) -> tuple[State | None, Any]:
-    """The state after a request that came `waited` seconds ago, and its answer."""
-    if kind == "reserve":
-        last = None if values["last"] is None else Reservation(**values["last"])
-        request = PermitRequest(**{**values, "last": last, "ago": values["ago"] + waited})
-        state, answer = store.reserve(state, request, now)
-        return state, attrs.asdict(attrs.evolve(answer, waited=waited))
-    if state is None:  # lost since: it stays open
-        return None, None
-    if kind == "close_after_429":
-        return store.close_after_429(state, **values, now=now), None
-    return store.end_probe(state, **values), None
+    return json.dumps([rule.write(state), answers])

@@ -184,11 +184,12 @@ class KeyLimiter:
         if fleet is None:
             self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         else:
-            from .store import LimitRow  # most programs use no store
-            from .store_limiter import StoreLimiter
+            from .store_limiter import StoreLimiter  # most programs use no store
 
-            rows = [(LimitRow(*self._place, kind), (until, (sent or {}).get(kind, 0))) for kind in CLASSES]
-            self._classes = {row.kind: StoreLimiter(fleet, row, self.limits, before) for row, before in rows}
+            self._classes = {
+                kind: StoreLimiter(fleet, self._place, kind, self.limits, (until, (sent or {}).get(kind, 0)))
+                for kind in CLASSES
+            }
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
             kind: (self._classes[kind],) for kind in CLASSES
         }

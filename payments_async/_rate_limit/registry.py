@@ -93,6 +93,13 @@ class LimiterRegistry:
             )
         return limiter
 
+    def store_client(
+        self, address: Secret, runtime: Runtime, *, insecure_database: bool = False
+    ) -> StoreClient:
+        """The process's one client of the store at an address, for as long as somebody holds it."""
+        with self._lock:
+            return self._client(address, runtime, insecure_database=insecure_database)
+
     def __len__(self) -> int:
         """Number of keys with a limiter."""
         return len(self._known)
@@ -112,14 +119,19 @@ class LimiterRegistry:
             _check_shared(wished)
         if store is None:
             return
-        from .store_client import StoreClient  # most programs use no store
-        from .store_limiter import Fleet
+        from .store_limiter import Fleet  # most programs use no store
 
-        client = self._clients.get(store.address) or StoreClient(
-            store.address, store.runtime, insecure_database=store.insecure_database
-        )
-        self._clients[store.address] = client
+        client = self._client(store.address, store.runtime, insecure_database=store.insecure_database)
         limiter.share(Fleet(client, store.workers, store.timeout), self._clock())
+
+    def _client(self, address: Secret, runtime: Runtime, *, insecure_database: bool) -> StoreClient:
+        from .store_client import StoreClient  # most programs use no store
+
+        client = self._clients.get(address)
+        if client is None:
+            client = StoreClient(address, runtime, insecure_database=insecure_database)
+            self._clients[address] = client
+        return client
 
     def _find(self, place: _Place) -> KeyLimiter | None:
         """Find a limiter. An idle one without a client is dropped, since its limits were that client's."""

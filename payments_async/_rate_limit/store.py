@@ -1,8 +1,8 @@
 """The rate limit that a fleet of processes shares: its rule as a pure state machine.
 
 A store keeps one row for each service address, key fingerprint and limit class. A process reserves permits:
-"your n start in w seconds", first come, first served. `reserve` is the rule; `compare_and_set` runs it on the
-rows of PostgreSQL (`store_postgresql`) and of Redis (`store_redis`).
+"your n start in w seconds", first come, first served. `reserve` is the rule, and `PERMITS` what stores carry
+out on their rows.
 
 Why no minute holds more than its limit, wherever it begins: the requests that the service counts in it had a
 permit that was alive at its start (at most `peak`), or one that began within it (at most `60 * rate`, and a
@@ -23,7 +23,7 @@ faults of the store within a minute may then lead to a 429.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -53,19 +53,22 @@ PATIENCE: Final = 1.0
 """Seconds for a round trip to a store, after which the connection is given up."""
 
 
+RowKind = LimitClass | Literal["guard", "refusals"]
+
+
 class StoreUnavailable(Exception):
     """The store cannot be reached, or does not answer in time. The message names no password."""
 
 
 @attrs.frozen
 class LimitRow:
-    """Which limit: one row of the store. The key itself is never part of it."""
+    """One row of a store: whose, and which rule changes it. The key itself is never part of it."""
 
     address: str
     """Normalised address of the service."""
     fingerprint: str
     """Fingerprint of the secret key."""
-    kind: LimitClass
+    kind: RowKind
 
 
 @attrs.frozen(kw_only=True)
@@ -234,6 +237,39 @@ def end_probe(state: State, probe: float, *, answered: bool) -> State:
     if state.shut != probe:
         return state
     return attrs.evolve(state, shut=0.0 if answered else state.shut, probe_until=0.0)
+
+
+class PermitRule:
+    """The rule of permits, as a store carries it out."""
+
+    def read(self, values: Any) -> State | None:
+        """The state of a row."""
+        if values is None:
+            return None
+        workers = {name: PermitHolder(**worker) for name, worker in values["workers"].items()}
+        return State(**{**values, "workers": workers})
+
+    def write(self, state: State | None) -> Any:
+        """What the row keeps."""
+        return None if state is None else attrs.asdict(state)
+
+    def change(
+        self, state: State | None, kind: str, values: dict[str, Any], now: float, waited: float
+    ) -> tuple[State | None, Any]:
+        """The state after a request that came `waited` seconds ago, and its answer."""
+        if kind == "reserve":
+            last = None if values["last"] is None else Reservation(**values["last"])
+            request = PermitRequest(**{**values, "last": last, "ago": values["ago"] + waited})
+            state, answer = reserve(state, request, now)
+            return state, attrs.asdict(attrs.evolve(answer, waited=waited))
+        if state is None:  # lost since: it stays open
+            return None, None
+        if kind == "close_after_429":
+            return close_after_429(state, **values, now=now), None
+        return end_probe(state, **values), None
+
+
+PERMITS: Final = PermitRule()
 
 
 def _impossible(state: State, now: float) -> bool:

@@ -1,10 +1,10 @@
-"""Asks a store for permits, for all rate limiters of this process that use it.
+"""Asks a store for all rate limiters, and others, of this process that use it.
 
 It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
-The thread starts when a caller first finds no permit. It ends when a client that uses it is closed, after a
-minute without callers, and with the process; the next caller starts another.
+The thread starts when one of its users first needs something, such as a permit. It ends when a client that
+uses it is closed, after a minute without callers, and with the process; the next caller starts another.
 
-While the store cannot be reached it is tried once a second, and no limiter asks for anything meanwhile. A
+While the store cannot be reached it is tried once a second, and nobody asks for anything meanwhile. A
 forked child asks for itself: what it inherits is never used and never finalized.
 """
 
@@ -28,7 +28,7 @@ from .compare_and_set import LimitStore
 from .limits import Outage
 from .permit_bucket import RETRY
 from .store import StoreUnavailable
-from .store_limiter import StoreLimiter
+from .store_limiter import StoreUser
 from .waiters import NEVER
 
 LINGER: Final = 60.0
@@ -62,9 +62,9 @@ class StoreClient:
         self._begin_anew()
         _clients.add(self)
 
-    def call(self, limiter: StoreLimiter) -> None:
-        """Look at a limiter soon; from any thread."""
-        self._called.append(limiter)
+    def call(self, user: StoreUser) -> None:
+        """Look at a user soon; from any thread."""
+        self._called.append(user)
         if self._claim():
             self._is_ending = False
             start(self)
@@ -114,7 +114,7 @@ class StoreClient:
 
     def _begin_anew(self) -> None:
         self.worker = self.runtime.token(8).hex()
-        self._called: deque[StoreLimiter] = deque()
+        self._called: deque[StoreUser] = deque()
         self._right = deque([True])  # while no thread runs
         self._is_ending = self._is_stopped = False
         self._loop = self._task = self._thread = None
@@ -128,7 +128,7 @@ class StoreClient:
             runner.run(self.serve())
 
     async def serve(self) -> None:
-        """Ask the store for what limiters need, until nobody needs anything."""
+        """Ask the store for what its users need, until nobody needs anything."""
         session, is_over = StoreSession(self), False
         self._wake = asyncio.Event()
         try:
@@ -138,7 +138,7 @@ class StoreClient:
                     break  # it was stopped before it could be told
                 self._wake.clear()
                 while self._called:
-                    session.limiters.add(self._called.popleft())
+                    session.users.add(self._called.popleft())
                 await self._rest(await session.ask_all())
                 is_over = self._is_over(session)
         finally:
@@ -171,48 +171,48 @@ class StoreClient:
 
 
 class StoreSession:
-    """Asks a store for what limiters need, on the loop of a store client, while its thread runs."""
+    """Asks a store for what its users need, on the loop of a store client, while its thread runs."""
 
     def __init__(self, client: StoreClient) -> None:
         self._client = client
         self._monotonic = client.runtime.monotonic
         self._store: LimitStore | None = None
         self._used = self._retry_at = self._monotonic()
-        self.limiters: set[StoreLimiter] = set()
+        self.users: set[StoreUser] = set()
         """Those that need something now or soon."""
 
     @property
     def has_waiters(self) -> bool:
-        """True if a caller waits at one of the limiters."""
-        return any(limiter.has_waiters for limiter in self.limiters)
+        """True if a caller waits at one of the users."""
+        return any(user.has_waiters for user in self.users)
 
     def is_idle(self, seconds: float) -> bool:
         """True if the store has answered nobody for so long."""
         return self._monotonic() - self._used >= seconds
 
     async def ask_all(self) -> float:
-        """Ask for each limiter that is due. Returns the time of the next."""
+        """Ask for each user that is due. Returns the time of the next."""
         following = NEVER
         if self._client.outage is not None:
             now = self._monotonic()
-            for limiter in self.limiters:
-                limiter.lose(now)
+            for user in self.users:
+                user.lose(now)
             if now < self._retry_at:
                 return self._retry_at
-        for limiter in tuple(self.limiters):
-            if limiter.plan(now := self._monotonic()) <= now and not await self._ask(limiter):
+        for user in tuple(self.users):
+            if user.plan(now := self._monotonic()) <= now and not await self._ask(user):
                 return self._retry_at
-            due = limiter.plan(self._monotonic())
+            due = user.plan(self._monotonic())
             if due == NEVER:
-                self.limiters.discard(limiter)
+                self.users.discard(user)
             following = min(following, due)
         return following
 
     def dismiss(self) -> None:
-        """Let go of all limiters; they call again."""
-        for limiter in self.limiters:
-            limiter.dismiss()
-        self.limiters.clear()
+        """Let go of all users; they call again."""
+        for user in self.users:
+            user.dismiss()
+        self.users.clear()
 
     async def close(self) -> None:
         """Close the connection."""
@@ -220,15 +220,11 @@ class StoreSession:
             with suppress(StoreUnavailable):
                 await self._store.aclose()
 
-    async def _ask(self, limiter: StoreLimiter) -> bool:
-        """Report and ask for one limiter; False when the store cannot be reached."""
+    async def _ask(self, user: StoreUser) -> bool:
+        """Report and ask for one user; False when the store cannot be reached."""
         try:
             store = self._store = self._store or self._opened()
-            await limiter.report(store, self._monotonic())
-            asked = self._monotonic()
-            if (request := limiter.ask(asked)) is not None:
-                answer = await store.reserve(limiter.row, request)
-                limiter.take_answer(answer, request, asked, self._monotonic())
+            await user.exchange(store, self._monotonic)
         except ConfigurationError as error:
             self._lose(str(error), refusal=not self._client.was_reached)
         except StoreUnavailable as error:
@@ -250,8 +246,8 @@ class StoreSession:
         if outage is None or refusal > outage.is_refusal:
             self._client.outage = Outage(now if outage is None else outage.since, reason, refusal)
             logger.warning("the limit store cannot be used: %s", reason)
-        for limiter in self.limiters:
-            limiter.lose(now, again=True)
+        for user in self.users:
+            user.lose(now, again=True)
 
     def _find(self) -> None:
         outage, self._client.outage = self._client.outage, None

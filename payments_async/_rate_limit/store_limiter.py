@@ -1,11 +1,12 @@
 """Rate limiter of one limit class whose permits come from a store.
 
-`StoreAccess` is what limiters see of the store client, which calls the methods below "For the store client"
-on its own thread.
+`StoreAccess` is what limiters see of the store client, and `StoreUser` what it sees of them: it calls these
+methods on its own thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ import attrs
 from ..errors import ConfigurationError
 from .compare_and_set import LimitStore
 from .limiter import RateLimiter
-from .limits import Outage, RateLimits
+from .limits import LimitClass, Outage, RateLimits
 from .permit_bucket import LAG, PermitBucket, PlannedRequest
 from .store import LimitRow, PermitRequest, Reservation
 from .waiters import ASKED, NEVER
@@ -23,16 +24,36 @@ AFTER_ATTEMPT: Final = 5.0
 """Seconds after an attempt's timeout in which its request may still be counted."""
 
 
+class StoreUser(Protocol):
+    """What the store client needs of those for whom it asks, such as limiters."""
+
+    @property
+    def has_waiters(self) -> bool:
+        """True if a caller waits."""
+
+    def plan(self, now: float) -> float:
+        """When to be served next; `NEVER` while nothing is needed."""
+
+    def dismiss(self) -> None:
+        """Forget the plan, and call the store client again when something is needed."""
+
+    async def exchange(self, store: LimitStore, monotonic: Callable[[], float]) -> None:
+        """Tell and ask all that is due. Raises `StoreUnavailable`, ConfigurationError."""
+
+    def lose(self, now: float, *, again: bool = False) -> None:
+        """The store cannot be reached (`again`: still not)."""
+
+
 class StoreAccess(Protocol):
-    """What a limiter needs of the store client."""
+    """What users of a store need of the store client."""
 
     worker: str
     """Random name of this process."""
     outage: Outage | None
     """Why the store cannot be reached."""
 
-    def call(self, limiter: StoreLimiter) -> None:
-        """Look at a limiter soon; from any thread."""
+    def call(self, user: StoreUser) -> None:
+        """Look at a user soon; from any thread."""
 
     def end(self) -> None:
         """End its thread as soon as no caller waits."""
@@ -65,13 +86,22 @@ class StoreLimiter(RateLimiter):
 
     lag: float = LAG
 
-    def __init__(self, fleet: Fleet, row: LimitRow, limits: RateLimits, before: tuple[float, int]) -> None:
-        """`before`: until when so many requests, sent without the store, may still count."""
-        sizes = limits.of(row.kind), limits.capacity(row.kind)
+    def __init__(
+        self,
+        fleet: Fleet,
+        place: tuple[str, str],
+        kind: LimitClass,
+        limits: RateLimits,
+        before: tuple[float, int],
+    ) -> None:
+        """`place`: address and fingerprint. `before`: until when so many requests, sent without the store,
+        may still count.
+        """
+        sizes = limits.of(kind), limits.capacity(kind)
         self._permits = PermitBucket(*sizes, self._call_store, workers=fleet.workers, lingering=before)
         super().__init__(self._permits)
         self._fleet = fleet
-        self.row: LimitRow = row
+        self.row: LimitRow = LimitRow(*place, kind)
 
     @property
     def outage(self) -> Outage | None:
@@ -88,7 +118,7 @@ class StoreLimiter(RateLimiter):
         self._permits.workers = self._fleet.workers
         super().resize(limit, capacity)
 
-    # For the store client
+    # For the store client: a StoreUser
 
     @property
     def has_waiters(self) -> bool:
@@ -113,8 +143,16 @@ class StoreLimiter(RateLimiter):
         with self._lock:
             self._permits.planned = NEVER
 
-    async def report(self, store: LimitStore, now: float) -> None:
-        """Tell the store of a 429, or of a probe's end. Raises `StoreUnavailable`, ConfigurationError."""
+    async def exchange(self, store: LimitStore, monotonic: Callable[[], float]) -> None:
+        """Report, and reserve permits. Raises `StoreUnavailable`, ConfigurationError."""
+        await self._report(store, monotonic())
+        asked = monotonic()
+        if (request := self._ask(asked)) is not None:
+            answer = await store.reserve(self.row, request)
+            self._take_answer(answer, request, asked, monotonic())
+
+    async def _report(self, store: LimitStore, now: float) -> None:
+        """Tell the store of a 429, or of a probe's end."""
         permits = self._permits
         with self._lock:
             closing, ended = permits.closing, permits.ended_probe
@@ -130,7 +168,7 @@ class StoreLimiter(RateLimiter):
             with self._lock:
                 permits.ended_probe = None if permits.ended_probe is ended else permits.ended_probe
 
-    def ask(self, now: float) -> PermitRequest | None:
+    def _ask(self, now: float) -> PermitRequest | None:
         """What to ask the store for now; None when nothing is due. In an outage it is asked in any case."""
         with self._lock:
             planned = self._planned_request(now)
@@ -151,7 +189,7 @@ class StoreLimiter(RateLimiter):
                 ago=now - then,
             )
 
-    def take_answer(self, answer: Reservation, request: PermitRequest, asked: float, now: float) -> None:
+    def _take_answer(self, answer: Reservation, request: PermitRequest, asked: float, now: float) -> None:
         """Pass on the store's answer."""
         with self._lock:
             self._permits.take_answer(answer, request, asked, now)

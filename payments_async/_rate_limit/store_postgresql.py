@@ -25,7 +25,7 @@ from .._postgresql import (
     is_refusal,
 )
 from ..errors import ConfigurationError
-from .compare_and_set import LimitStore, RowRead, RowWrite
+from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from .store import PATIENCE, LimitRow, StoreUnavailable
 
 CONNECTING: Final = 3.0
@@ -64,7 +64,7 @@ INSERT INTO payments.limits AS row (address, fingerprint, kind, version, content
 """
 
 
-class PostgresLimitStore(LimitStore):
+class PostgresLimitStore(CompareAndSetStore):
     """Rows in the table `payments.limits`, which is made when it is first used."""
 
     def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:

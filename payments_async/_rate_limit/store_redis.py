@@ -25,7 +25,7 @@ from redis.exceptions import (
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .compare_and_set import LimitStore, RowRead, RowWrite
+from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from .store import PATIENCE, LimitRow, StoreUnavailable
 
 KEPT: Final = 7_200
@@ -48,7 +48,7 @@ return {string.format('%.17g', clock), redis.call('HGETALL', key)}
 """
 
 
-class RedisLimitStore(LimitStore):
+class RedisLimitStore(CompareAndSetStore):
     """Rows as hashes under `payments:limit:…`: version, content, and a field for each request that waits."""
 
     def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 import attrs
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
+from payments_async._rate_limit.compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from payments_async._rate_limit.store import VALID, LimitFigures, LimitRow, PermitRequest, Reservation, State
 
 PATIENCE: Final = 1.0
@@ -65,7 +65,7 @@ class PermitGroup:
     end: float
 
 
-class Connection(LimitStore):
+class Connection(CompareAndSetStore):
     """A process's connection: `send` on one of its calls returns the next message, and takes the answer."""
 
     @types.coroutine

@@ -42,7 +42,11 @@ class Process(Connection):
     def ask(self, wanted: int = 1, **more: Any) -> Process:
         """Send the first message of a reservation."""
         values = {"limit": 60_000, "held": 0, "lifetime": 35.0, **more}
-        self.call = self.reserve(ROW, PermitRequest(worker=self.worker, wanted=wanted, **values))
+        return self.begin(self.reserve(ROW, PermitRequest(worker=self.worker, wanted=wanted, **values)))
+
+    def begin(self, call: Any) -> Process:
+        """Send the first message of a change."""
+        self.call = call
         self._write = self.call.send(None)
         return self
 
@@ -63,9 +67,37 @@ class Process(Connection):
         return answer
 
 
+class Counting:
+    """A rule that adds numbers, and answers with the sum and the seconds that the request waited."""
+
+    def read(self, values: Any) -> int:
+        return int(values["sum"]) if values else 0
+
+    def write(self, state: int) -> dict[str, int]:
+        return {"sum": state}
+
+    def change(
+        self, state: int, kind: str, values: dict[str, Any], now: float, waited: float
+    ) -> tuple[int, Any]:
+        state += values[kind]
+        return state, [state, waited]
+
+
 @pytest.fixture
 def server() -> Server:
     return Server()
+
+
+def test_a_row_carries_any_rule_and_each_process_gets_the_answer_to_its_own_request(server: Server) -> None:
+    row = attrs.evolve(ROW, kind="guard")
+    slow, fast = Process(server, "slow"), Process(server, "fast")
+    for process, number in ((slow, 5), (fast, 7)):
+        process.begin(process.change(row, Counting(), "add", {"add": number}))
+        process.go_on()
+        server.now += 0.5
+    assert cast(Any, fast.finish()) == ([12, 0.0], EPOCH + 1.0)
+    assert cast(Any, slow.finish()) == ([5, 0.5], EPOCH + 1.0)
+    assert server.content()[0] == {"sum": 12}
 
 
 def test_a_change_takes_two_round_trips(server: Server) -> None:

@@ -25,10 +25,13 @@ from payments_async import (
 )
 from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
 from payments_async._rate_limit import store_client
+from payments_async._rate_limit.compare_and_set import LimitStore
 from payments_async._rate_limit.key_limiter import make_limiter
-from payments_async._rate_limit.store import PermitRequest
+from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
+from payments_async._rate_limit.store import LimitRow, PermitRequest
 from payments_async._rate_limit.store_client import LINGER, StoreClient, StoreSession
-from payments_async._rate_limit.store_limiter import StoreLimiter
+from payments_async._rate_limit.store_limiter import StoreUser
+from payments_async._rate_limit.waiters import NEVER
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
@@ -626,10 +629,60 @@ async def test_a_thread_that_is_about_to_end_serves_who_called_last() -> None:
     assert client._claim()
     client.end()
     session = StoreSession(client)
-    client._called.append(cast(StoreLimiter, object()))
+    client._called.append(cast(StoreUser, object()))
     assert not client._is_over(session)
     client._called.clear()
     assert client._is_over(session)
+
+
+class Counter:
+    """Another user of a store than a limiter, which needs one exchange."""
+
+    has_waiters = False
+
+    def __init__(self) -> None:
+        self.store: Any = None
+        self.lost = 0
+
+    def plan(self, now: float) -> float:
+        return now if self.store is None else NEVER
+
+    def dismiss(self) -> None:
+        """Nothing is planned."""
+
+    async def exchange(self, store: LimitStore, monotonic: Callable[[], float]) -> None:
+        await store.end_probe(LimitRow("a", "b", "guard"), 0.0, answered=True)
+        self.store = store
+
+    def lose(self, now: float, *, again: bool = False) -> None:
+        self.lost += 1
+
+
+@simulated
+async def test_others_than_limiters_are_served_by_the_same_thread_and_store() -> None:
+    async with fleet() as world:
+        key = world.clients[0]._pipeline.keys.of(world.clients[0]._internal.key()).limiter
+        user = Counter()
+        world.server.down = "refused"
+        key.fleet.store.call(user)
+        await world.runtime.sleep(1.5)
+        assert (user.store, user.lost > 0) == (None, True)
+        world.server.down = None
+        await world.runtime.sleep(1.5)
+        await create(world.clients[0])
+        assert user.store is not None
+        assert world.server.open == 1
+
+
+def test_a_process_has_one_client_of_a_store() -> None:
+    registry, runtime = LimiterRegistry(), SimulatedRuntime()
+    client = registry.store_client(Secret(ADDRESS), runtime)
+    assert registry.store_client(Secret(ADDRESS), runtime) is client
+    use = StoreUse(address=Secret(ADDRESS), workers=None, timeout=30.0, runtime=runtime)
+    fleet = registry.join("http://127.0.0.1:9/v1", "k", store=use).fleet
+    assert fleet is not None
+    assert fleet.store is client
+    assert registry.store_client(Secret(f"{ADDRESS}1"), runtime) is not client
 
 
 def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 import redis.asyncio
 
 from payments_async import ConfigurationError
-from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
+from payments_async._rate_limit.compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
@@ -26,12 +26,12 @@ EPOCH = 1_800_000_000.0
 class Bench(Protocol):
     """A store whose clock and rows are in the test's hands."""
 
-    limits: LimitStore
+    limits: CompareAndSetStore
 
     async def set_clock(self, seconds: float) -> None:
         """Set the store's clock."""
 
-    def connect(self) -> LimitStore:
+    def connect(self) -> CompareAndSetStore:
         """Another connection."""
 
 
@@ -40,7 +40,7 @@ class OnPostgres:
         self._url = url
         self.limits = self.connect()
 
-    def connect(self) -> LimitStore:
+    def connect(self) -> CompareAndSetStore:
         return PostgresLimitStore(self._url, clock="(SELECT seconds FROM test_clock)")
 
     async def open(self) -> None:
@@ -61,7 +61,7 @@ class OnValkey:
         self.limits = self.connect()
         self._control = redis.asyncio.Redis.from_url(url)
 
-    def connect(self) -> LimitStore:
+    def connect(self) -> CompareAndSetStore:
         return RedisLimitStore(self._url, clock="local clock = tonumber(redis.call('GET', 'test_clock'))")
 
     async def open(self) -> None:
