@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import arguments as arguments
     from . import errors as errors
     from . import events as events
+    from . import guard as guard
     from . import models as models
     from . import params as params
     from ._rate_limit.limits import LimitSnapshot as LimitSnapshot
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .errors import DeadlineExceeded as DeadlineExceeded
     from .errors import DecodeError as DecodeError
     from .errors import DuplicateReference as DuplicateReference
+    from .errors import GuardRefused as GuardRefused
     from .errors import IdempotencyConflict as IdempotencyConflict
     from .errors import InvalidRequest as InvalidRequest
     from .errors import LimitReached as LimitReached
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from .errors import ServerError as ServerError
     from .errors import UnprocessableError as UnprocessableError
     from .errors import WaitTimeout as WaitTimeout
+    from .guard import Guard as Guard
+    from .guard import GuardRequest as GuardRequest
     from .models import Amount as Amount
     from .models import Attempt as Attempt
     from .models import Checkout as Checkout
@@ -101,6 +105,7 @@ _HOMES = {
         "DeadlineExceeded",
         "DecodeError",
         "DuplicateReference",
+        "GuardRefused",
         "IdempotencyConflict",
         "InvalidRequest",
         "LimitReached",
@@ -116,6 +121,7 @@ _HOMES = {
         "UnprocessableError",
         "WaitTimeout",
     ),
+    "guard": ("Guard", "GuardRequest"),
     "models": (
         "Amount",
         "Attempt",
@@ -160,7 +166,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-_MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
+_MODULES = frozenset({"arguments", "errors", "events", "guard", "models", "params"})
 
 __all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 

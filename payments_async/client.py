@@ -34,6 +34,7 @@ from .errors import (
     ResponseMismatch,
     ServerError,
 )
+from .guard import Guard
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
 from .resources._base import ResourceClient, SharedWaits, load_operations
@@ -51,7 +52,7 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     is_system = runtime is SYSTEM
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
-    keys = Keys(limiters, settings.base_url, settings.limits, store_use(settings, runtime))
+    keys = Keys(limiters, settings, runtime, store_use(settings, runtime))
     return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), session)
 
 
@@ -105,6 +106,7 @@ class AsyncPayments:
         limits: RateLimits | None = None,
         limit_store: str | None = None,
         expected_workers: int | None = None,
+        guard: Guard | None = None,
         on_limit: Literal["wait", "raise"] = "wait",
         max_retry_after: float = 120.0,
         max_connections: int = 256,
@@ -136,6 +138,8 @@ class AsyncPayments:
             expected_workers: number of those processes. While the store cannot be reached, each takes its
                 part of 97 % of the limits; without a number, calls wait. `PAYMENTS_EXPECTED_WORKERS` when
                 absent.
+            guard: what may be sent. It holds for every client of the key in this process, besides the one in
+                the file that `PAYMENTS_GUARD` names.
             on_limit: wait for the rate limit, or raise LimitReached.
             max_retry_after: seconds; a longer `Retry-After` raises at once.
             max_connections: connections open at a time.
@@ -170,6 +174,7 @@ class AsyncPayments:
             limit_store=limit_store,
             insecure_database=insecure_database,
             expected_workers=expected_workers,
+            guard=guard,
             app_info=app_info,
             on_event=on_event,
             verified=insecure or verifies(ssl_context),

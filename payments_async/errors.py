@@ -9,6 +9,7 @@
     ├─ DeadlineExceeded            the caller's deadline ended a read, or a write before it was sent
     ├─ LimitReached                on_limit="raise": our own limiter would have waited    nothing sent
     │  └─ LimitStoreUnavailable    a bulk call, and no limit store to share the limit through
+    ├─ GuardRefused                the guard does not allow it; .rule .allowed .room_at   nothing sent
     ├─ SearchIncomplete            a bounded look-up ended before the end of the list
     ├─ APIStatusError              the service answered and refused
     │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
@@ -31,6 +32,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .models._masking import body_without_keys, without_keys
@@ -425,10 +427,42 @@ class LimitReached(PaymentsError):
 
 
 class LimitStoreUnavailable(LimitReached):
-    """The limit store could not be reached for 30 s, in bulk for a minute. Nothing was sent."""
+    """The limit store could not be reached for 30 s, in bulk for a minute. Nothing was sent.
+
+    Also raised when a guard's sums cannot be read for 5 s.
+    """
 
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "bring the store back and call again; with `expected_workers` only bulk calls need it"
+
+
+class GuardRefused(PaymentsError):
+    """The guard of this secret key does not allow the write. Nothing was sent (docs/guard.md)."""
+
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
+    remedy = "check the amount and its unit; where it is right, wait until `.room_at`, or change the guard"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str,
+        amount: Decimal | None = None,
+        currency: str | None = None,
+        allowed: Decimal | None = None,
+        room_at: datetime | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(message, **facts)
+        self.rule = rule
+        """The guard's word: `most`, `sums`, `currency`, `methods`, …; `body` for what it cannot read."""
+        self.amount = amount
+        """What was asked, major units."""
+        self.currency = currency
+        self.allowed = allowed
+        """What would have been allowed, major units, where there is such a figure."""
+        self.room_at = room_at
+        """When there may be room in the sum, UTC; None where waiting does not help."""
 
 
 class SearchIncomplete(PaymentsError):

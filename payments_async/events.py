@@ -28,6 +28,7 @@ __all__ = [
     "LimitStoreFound",
     "LimitStoreLost",
     "Listener",
+    "PayoutRefused",
     "Replayed",
     "RequestSent",
     "RetryScheduled",
@@ -94,6 +95,18 @@ class GateClosed(Event):
     def __str__(self) -> str:
         wait = f"calls of its limit wait for {self.seconds:.0f} s"
         return f"{self.operation}: the service answered 429, and {wait}"
+
+
+@attrs.frozen(eq=False, repr=False)
+class PayoutRefused(Event):
+    """The guard refused a write, and nothing was sent. `str()` says why in a sentence, for logs."""
+
+    rule: str
+    """The guard's word for the rule, such as `most`."""
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from payments_async import ExchangeRate as ExchangeRate
     from payments_async import Failure as Failure
     from payments_async import FailureCategory as FailureCategory
+    from payments_async import Guard as Guard
+    from payments_async import GuardRefused as GuardRefused
+    from payments_async import GuardRequest as GuardRequest
     from payments_async import IdempotencyConflict as IdempotencyConflict
     from payments_async import Inspection as Inspection
     from payments_async import Instrument as Instrument
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from . import arguments as arguments
     from . import errors as errors
     from . import events as events
+    from . import guard as guard
     from . import models as models
     from . import params as params
     from .client import Payments as Payments
@@ -95,7 +99,7 @@ _OURS = {
     "Payments": ".client",
 }
 _THEIRS = {"AsyncPayments"}
-_MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
+_MODULES = frozenset({"arguments", "errors", "events", "guard", "models", "params"})
 
 __all__ = sorted({*payments_async.__all__, *_OURS} - _THEIRS)  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 

@@ -16,6 +16,7 @@ from payments_async._runtime import Runtime
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import DuplicateReference, OutcomeUnknown, ResponseMismatch
+from payments_async.guard import Guard
 from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
 
@@ -61,6 +62,7 @@ class Payments:
         limits: RateLimits | None = None,
         limit_store: str | None = None,
         expected_workers: int | None = None,
+        guard: Guard | None = None,
         on_limit: Literal["wait", "raise"] = "wait",
         max_retry_after: float = 120.0,
         max_connections: int = 256,
@@ -92,6 +94,8 @@ class Payments:
             expected_workers: number of those processes. While the store cannot be reached, each takes its
                 part of 97 % of the limits; without a number, calls wait. `PAYMENTS_EXPECTED_WORKERS` when
                 absent.
+            guard: what may be sent. It holds for every client of the key in this process, besides the one in
+                the file that `PAYMENTS_GUARD` names.
             on_limit: wait for the rate limit, or raise LimitReached.
             max_retry_after: seconds; a longer `Retry-After` raises at once.
             max_connections: connections open at a time.
@@ -121,6 +125,7 @@ class Payments:
             limits=limits,
             limit_store=limit_store,
             expected_workers=expected_workers,
+            guard=guard,
             on_limit=on_limit,
             max_retry_after=max_retry_after,
             max_connections=max_connections,

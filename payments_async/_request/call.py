@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import attrs
 
@@ -47,6 +47,19 @@ _STEPS: Mapping[str, str] = {
     "unexpected": "correct what raised it: a program that replaces a part of aiohttp, or this package",
 }
 """Advice for each kind of failure."""
+
+
+class GuardAdmission(Protocol):
+    """A guard's permission to begin attempts (`_guard/key_guard.py`)."""
+
+    until: float
+    """An attempt may begin until then; monotonic seconds."""
+
+    async def renew(self, left: float | None) -> None:
+        """Let attempts begin from now on, for so many seconds at most."""
+
+    def settle(self, outcome: Literal["paid", "unpaid", "never"] | None) -> None:
+        """Note how the call ended."""
 
 
 class AttemptResult:
@@ -88,7 +101,7 @@ class Call:
     """One call: what it sends, the caller's options, and its attempts so far."""
 
     __slots__ = (
-        *("_first", "_prepared", "body", "clock", "deadline", "doubtful", "ends", "headers"),
+        *("_first", "_prepared", "admission", "body", "clock", "deadline", "doubtful", "ends", "headers"),
         *("idempotency_key", "key", "max_retries", "may_send", "number", "operation", "path"),
         *("priority", "record", "request", "resumed", "retries", "sent_before", "started", "store_outage"),
         *("store_waited", "timeout", "tries"),
@@ -129,6 +142,8 @@ class Call:
         self.sent_before = False
         """True if an earlier call may have sent the same request."""
         self.clock: Callable[[], Timestamps] | None = None
+        self.admission: GuardAdmission | None = None
+        """The guard's permission; None where no guard has to give one."""
         self.number = 0
         """The call's number in its events; 0 while nothing takes them."""
         self.tries: list[tuple[Any, ...]] = []

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from .._http.addresses import normal
 from .._rate_limit.key_limiter import KeyLimiter
-from .._rate_limit.limits import Outage, RateLimits
+from .._rate_limit.limits import Outage
 from .._rate_limit.registry import LimiterRegistry, StoreUse
 from .._runtime import Runtime
+from ..guard import Guard
 from .auth import SecretKey
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .._guard.key_guard import KeyGuard
 
 
 class RetryBudget:
@@ -38,17 +45,31 @@ class RetryBudget:
             self.tokens += 1
 
 
+class KeyGuards:
+    """What clients of a key share of its guard, also those made before there was one."""
+
+    __slots__ = ("__weakref__", "guard")
+
+    def __init__(self) -> None:
+        self.guard: KeyGuard | None = None
+        """Stands between each write and its first attempt."""
+
+
 _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
+_GUARDS: WeakKeyDictionary[KeyLimiter, KeyGuards] = WeakKeyDictionary()
+_GUARDED: Final[set[KeyLimiter]] = set()
+"""Keys with a guard, which holds until the process ends."""
 
 
 class KeyState:
-    """The rate limits and retry budget of one key."""
+    """The rate limits, retry budget and guard of one key."""
 
-    __slots__ = ("budget", "limiter")
+    __slots__ = ("budget", "guards", "limiter")
 
-    def __init__(self, limiter: KeyLimiter, budget: RetryBudget) -> None:
+    def __init__(self, limiter: KeyLimiter) -> None:
         self.limiter: KeyLimiter = limiter
-        self.budget: RetryBudget = budget
+        self.budget: RetryBudget = _BUDGETS.setdefault(limiter, RetryBudget())
+        self.guards: KeyGuards = _GUARDS.setdefault(limiter, KeyGuards())
 
 
 def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:
@@ -69,11 +90,11 @@ class Keys:
     """The states of the keys that one client has used."""
 
     def __init__(
-        self, limiters: LimiterRegistry, base_url: str, limits: RateLimits | None, store: StoreUse | None
+        self, limiters: LimiterRegistry, settings: Settings, runtime: Runtime, store: StoreUse | None
     ) -> None:
         self._limiters = limiters
-        self._base_url = base_url
-        self._limits = limits
+        self._settings = settings
+        self._runtime = runtime
         self._store = store
         self._states: dict[str, KeyState] = {}
         self.known_outage: Outage | None = None
@@ -85,7 +106,7 @@ class Keys:
 
     def of_another(self, settings: Settings, runtime: Runtime) -> Keys:
         """The states of the keys of another client on the same clock."""
-        return Keys(self._limiters, settings.base_url, settings.limits, store_use(settings, runtime))
+        return Keys(self._limiters, settings, runtime, store_use(settings, runtime))
 
     def use_store(self, store: StoreUse | None) -> None:
         """Share the limits through a store from now on, unless the client has one."""
@@ -100,9 +121,25 @@ class Keys:
                 state.limiter.fleet.store.end()
 
     def _join(self, fingerprint: str) -> KeyState:
-        limiter = self._limiters.join(self._base_url, fingerprint, self._limits, self._store)
-        state = KeyState(limiter, _BUDGETS.setdefault(limiter, RetryBudget()))
+        settings = self._settings
+        limiter = self._limiters.join(settings.base_url, fingerprint, settings.limits, self._store)
+        state = KeyState(limiter)
+        for guard in settings.guards:
+            self._guard(state, guard, fingerprint)
         if len(self._states) >= 16:  # keys that were rotated away
             self._states.clear()
         self._states[fingerprint] = state
         return state
+
+    def _guard(self, state: KeyState, guard: Guard, fingerprint: str) -> None:
+        """Put a key under a guard, until the process ends. Raises ConfigurationError."""
+        from .._guard.key_guard import KeyGuard  # most programs have none
+
+        settings, runtime = self._settings, self._runtime
+        if state.guards.guard is None:
+            state.guards.guard = KeyGuard((normal(settings.base_url), fingerprint), runtime)
+            _GUARDED.add(state.limiter)
+        open_store = partial(
+            self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
+        )
+        state.guards.guard.join(guard, settings.limit_store, open_store)

@@ -15,7 +15,7 @@ from typing import Final
 from .._emitter import LONG, Emitter, log, logger
 from .._rate_limit.limits import Outage
 from .._runtime import Runtime, Timer
-from ..errors import PaymentsError
+from ..errors import GuardRefused, PaymentsError
 from ..models._response import is_replayed
 from ..params.operations import record_of
 from .call import AttemptResult, Call
@@ -117,6 +117,16 @@ def store_found(emitter: Emitter, call: Call, lasted: float) -> None:
 
         name, number = call.operation.name, len(call.attempts) + 1
         emitter.emit(events.LimitStoreFound(name, number, lasted, call=call.number))
+
+
+def refused(emitter: Emitter, call: Call, error: GuardRefused) -> None:
+    """Report that the guard refused a write; logged even without a hook."""
+    emitter.warn(str(error))
+    if is_observed(emitter):
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.PayoutRefused(name, number, error.rule, str(error), call=call.number))
 
 
 def retrying(emitter: Emitter, call: Call, delay: float, reason: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
@@ -27,7 +27,7 @@ from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
-from . import notify
+from . import guarding, notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
 from .idempotency import KeyMaker
@@ -40,6 +40,9 @@ from .prepare import foreign, is_sent, make_request, prepare, refuse_connection,
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .._guard.key_guard import KeyGuard
 
 
 @attrs.define(eq=False)
@@ -72,6 +75,8 @@ class Pipeline:
                 if key is None or call.tries:
                     key = self._key(call, key)
                 state = self.keys.of(key)
+                if (guard := state.guards.guard) is not None and call.body is not None and not call.tries:
+                    await self._admit(guard, call)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)
                 is_usual = len(limiters) == 1 and (call.ends is None or started < call.ends)
@@ -81,6 +86,8 @@ class Pipeline:
                     started = runtime.monotonic()
                 if call.retries:
                     started = await self._check_late_retry(call, grants, started)
+                if call.admission is not None and started >= call.admission.until:
+                    started = await self._renew_admission(call, grants)
                 request: HTTPRequest | None = None
                 try:
                     request = make_request(call, settings, key, started)
@@ -103,9 +110,13 @@ class Pipeline:
                 if delay := before_retry(state.budget, call, result, result.error, settings, runtime):
                     await self._sleep(call, delay)
         except BaseException as error:
+            if call.admission is not None:
+                guarding.settle(call, error)
             if is_outermost:
                 notify.finished(emitter, call, error, runtime.monotonic())
             raise
+        if call.admission is not None:
+            guarding.settle(call, None)
         if is_outermost:
             notify.finished(emitter, call, None, runtime.monotonic())
         return call.delivery(result)
@@ -378,6 +389,24 @@ class Pipeline:
         try:
             left = call.left(self.runtime.monotonic)
             await refuse_outdated(self.run, call, age, call.first_answered, left)
+        except BaseException as stopped:
+            give_up(grants, self.runtime.monotonic(), sent=False)
+            if isinstance(stopped, CancelledError):
+                self._attach_outcome(call, stopped)
+            raise
+        return self.runtime.monotonic()
+
+    async def _admit(self, guard: KeyGuard, call: Call) -> None:
+        try:
+            await guarding.admit(guard, call, self.settings, self.runtime)
+        except CancelledError as stopped:
+            self._attach_outcome(call, stopped)
+            raise
+
+    async def _renew_admission(self, call: Call, grants: Grants) -> float:
+        """Renew what the guard has reserved, which took long to be sent. Returns the time."""
+        try:
+            await guarding.renew(call, self.settings, self.runtime)
         except BaseException as stopped:
             give_up(grants, self.runtime.monotonic(), sent=False)
             if isinstance(stopped, CancelledError):

@@ -23,6 +23,7 @@ from ..errors import (
     ConflictError,
     DecodeError,
     DuplicateReference,
+    GuardRefused,
     OutcomeUnknown,
     PaymentsError,
     PermissionDeniedError,
@@ -146,6 +147,8 @@ class OutcomeResolver:
             return await self._pipeline.run_again(call, age, _first_answered(given))
         except _FINAL_WORDS:
             raise
+        except GuardRefused as error:
+            return await self._look_up(prepared, error, since)
         except PaymentsError as error:
             if _is_the_first_answer(error):
                 raise

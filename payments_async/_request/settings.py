@@ -18,6 +18,7 @@ from .._rate_limit.limits import RateLimits
 from .._rate_limit.registry import NO_SHARE
 from .._version import __version__
 from ..errors import ConfigurationError
+from ..guard import Guard
 from . import auth
 
 OnLimit = Literal["wait", "raise"]
@@ -50,6 +51,8 @@ class Settings(ValueMixin):
     max_retries: int
     max_retry_after: float
     on_limit: OnLimit
+    guards: tuple[Guard, ...] = ()
+    """All of them hold."""
     fails_closed: bool = False
     """True for a bulk run: calls end when the limit store cannot be reached for long."""
 
@@ -58,7 +61,7 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Select this package's environment variables, as `Secret`, so that tracebacks print none of them."""
     names = (
         *("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"),
-        *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS"),
+        *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_GUARD"),
     )
     return {name: Secret(environ[name]) for name in names if environ.get(name)}
 
@@ -75,6 +78,7 @@ def settle(
     expected_workers: int | None,
     app_info: str | None,
     on_event: Callable[[Any], object] | None,
+    guard: Guard | None,
     verified: bool = True,
     **numbers: Any,
 ) -> Settings:
@@ -102,6 +106,7 @@ def settle(
         limits=shared,
         limit_store=store,
         insecure_database=insecure_database,
+        guards=_guards(guard, environ.get("PAYMENTS_GUARD")),
         expected_workers=_expected_workers(expected_workers, environ.get("PAYMENTS_EXPECTED_WORKERS")),
         **check_numbers(numbers),
     )
@@ -196,6 +201,16 @@ def check_store(address: object, limits: RateLimits | None, *, insecure_database
 
     open_store(secret, insecure_database=insecure_database)  # its address is right, its library there
     return secret
+
+
+def _guards(guard: Guard | None, path: str | None) -> tuple[Guard, ...]:
+    """The guard that a client was given, and that of `PAYMENTS_GUARD`. Raises ConfigurationError."""
+    if guard is None and not path:
+        return ()
+    if guard is not None and not isinstance(guard, Guard):
+        raise ConfigurationError(f"guard must be a Guard, not {type(guard).__name__}")
+    given = () if guard is None else (guard,)
+    return (*given, Guard.from_file(path)) if path else given
 
 
 def _expected_workers(given: int | None, variable: str | None) -> int | None:

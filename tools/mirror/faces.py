@@ -9,7 +9,7 @@ from textwrap import dedent
 from .module import Module
 from .words import SOURCE, blocking, header
 
-SHARED = ("arguments", "errors", "events", "models", "params")
+SHARED = ("arguments", "errors", "events", "guard", "models", "params")
 """Public modules without a coroutine: their names are the same objects in both packages."""
 
 EXTRAS = ("otel", "sandbox")

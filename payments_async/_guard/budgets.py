@@ -1,0 +1,344 @@
+"""Sums of money over sliding windows: the rule, as a state machine without a clock or I/O.
+
+An amount is *held* from its reservation until its outcome is known. Attempts may begin for `LEASE` seconds
+after the reservation or its last renewal. An amount that was paid counts in each window of its currency for
+the window's length after its answer. One without outcome counts as paid `SETTLING` seconds after its lease.
+
+So no window holds more than its sum, wherever it begins. Of all payouts that the service made in it, take the
+one that was reserved last: at that moment each of the others was held, or answered within the window.
+
+A window is trusted from `known_from` on. One that the state has never counted, because it is new, was lost or
+was put back, is trusted once it has passed, or at once when an operator says so (`begin`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, Literal, NamedTuple
+
+LEASE: Final = 60.0
+"""Seconds after a reservation in which attempts may begin."""
+SETTLING: Final = 900.0
+"""Seconds after the lease from which an amount without an outcome counts as paid."""
+STEPS: Final = 200
+"""Parts of a window: an amount counts longer than it must by at most one."""
+CLOCK_STEP: Final = 2.5
+"""Seconds by which the store's clock and a process's may differ from one exchange to the next."""
+MOST_REFUSALS: Final = 100
+"""Refusals that are kept for `payments guard show`."""
+
+Limits = Mapping[str, Sequence[tuple[int, Decimal]]]
+"""{currency: (seconds of a window, most in it), …}."""
+Outcome = Literal["paid", "unpaid", "never"]
+"""It was paid; this attempt paid nothing; no attempt ever did."""
+
+
+class Amount(NamedTuple):
+    """One amount to be reserved."""
+
+    name: str
+    """Identifies the idempotency key and body."""
+    currency: str
+    amount: Decimal
+
+
+class Shortage(NamedTuple):
+    """Why an amount does not fit."""
+
+    currency: str
+    window: int
+    limit: Decimal
+    used: Decimal
+    """Paid within the window, and held."""
+    wait: float
+    """Seconds until there may be room."""
+    is_known: bool
+    """False if the state does not know what was paid in the window."""
+
+
+class Held:
+    """An amount without an outcome."""
+
+    __slots__ = ("amount", "currency", "until", "worker")
+
+    def __init__(self, currency: str, amount: Decimal, until: float, worker: str | None) -> None:
+        self.currency = currency
+        self.amount = amount
+        self.until = until
+        """When its lease ends."""
+        self.worker = worker
+        """The process that has reserved it; None if several have: a refusal to one proves nothing then."""
+
+
+class Window:
+    """What was paid in one currency within one window."""
+
+    __slots__ = ("known_from", "paid", "parts", "seconds")
+
+    def __init__(self, seconds: int, known_from: float, parts: Iterable[tuple[float, Decimal]] = ()) -> None:
+        self.seconds = seconds
+        self.known_from = known_from
+        self.parts: deque[tuple[float, Decimal]] = deque(parts)
+        """Amounts, each with the time until which it counts; the first ends first."""
+        self.paid: Decimal = sum((amount for _, amount in self.parts), Decimal(0))
+
+    def add(self, amount: Decimal, answered: float) -> None:
+        """Count an amount for the window's length after its answer, rounded up to the next part's end."""
+        step = self.seconds / STEPS
+        ends = math.ceil((answered + self.seconds) / step) * step
+        self.paid += amount
+        if self.parts and self.parts[-1][0] >= ends:
+            ends, before = self.parts.pop()
+            amount += before
+        self.parts.append((ends, amount))
+
+    def forget(self, now: float) -> None:
+        """Leave out what counts no longer."""
+        while self.parts and self.parts[0][0] <= now:
+            self.paid -= self.parts.popleft()[1]
+
+    def room_after(self, missing: Decimal, now: float) -> float:
+        """Seconds until so much counts no longer; a second for what is held."""
+        for ends, amount in self.parts:
+            missing -= amount
+            if missing <= 0:
+                return ends - now
+        return 1.0
+
+
+class Budgets:
+    """The state of all sums of one guard. Times are seconds on one clock."""
+
+    def __init__(self, now: float, born: float = 0.0) -> None:
+        self.born: float = max(born, now)
+        """Tells apart states of which one replaced the other; the later one is greater."""
+        self.serial = 0
+        """Counts the changes."""
+        self.at = now
+        self.held: dict[str, Held] = {}
+        """The lease that ends first stands first."""
+        self.sums: dict[str, Decimal] = {}
+        """{currency: held}."""
+        self.windows: dict[tuple[str, int], Window] = {}
+
+    def reserve(
+        self, amounts: Sequence[Amount], limits: Limits, now: float, worker: str = ""
+    ) -> tuple[int, Shortage | None]:
+        """Reserve amounts in order for a process. Returns how many, and why the next does not fit.
+
+        An amount that is held already is renewed.
+        """
+        self.pass_time(now)
+        for number, (name, currency, amount) in enumerate(amounts):
+            known = self.held.pop(name, None)
+            if known is not None:
+                known.until, known.worker = now + LEASE, worker if known.worker == worker else None
+                self.held[name] = known
+                continue
+            for seconds, most in limits.get(currency, ()):
+                if shortage := self._shortage(currency, seconds, most, amount, now):
+                    return number, shortage
+            self.held[name] = Held(currency, amount, now + LEASE, worker)
+            self.sums[currency] = self.sums.get(currency, 0) + amount
+        return len(amounts), None
+
+    def settle(self, name: str, outcome: Outcome, now: float) -> None:
+        """Note an outcome. A refusal frees an amount only if no other process has reserved it, too."""
+        held = self.held.get(name)
+        if held is None or (outcome == "unpaid" and held.worker is None):
+            return
+        self._let_go(name, held)
+        if outcome == "paid":
+            self._pay(held, now)
+
+    def pass_time(self, now: float) -> None:
+        """Count as paid what has had no outcome for long."""
+        self.at = now
+        for name, held in [*self._abandoned(now)]:
+            self._let_go(name, held)
+            self._pay(held, held.until + SETTLING)
+
+    def begin(self, limits: Limits, now: float) -> None:
+        """Trust all windows from now on, whatever was paid in them before the state knew them."""
+        for currency, sums in limits.items():
+            for seconds, _ in sums:
+                self._window(currency, seconds, now).known_from = now
+
+    def used(self, currency: str, seconds: int, now: float) -> tuple[Decimal, Decimal, float]:
+        """Of one window: what was paid, what is held, and from when on it is known."""
+        window = self._window(currency, seconds, now)
+        return window.paid, self.sums.get(currency, Decimal(0)), window.known_from
+
+    def shift(self, seconds: float) -> None:
+        """Follow a clock that was set: all times move with it."""
+        self.at += seconds
+        for held in self.held.values():
+            held.until += seconds
+        for window in self.windows.values():
+            window.known_from += seconds
+            window.parts = deque((ends + seconds, amount) for ends, amount in window.parts)
+
+    def _abandoned(self, now: float) -> Iterable[tuple[str, Held]]:
+        for name, held in self.held.items():
+            if held.until + SETTLING > now:
+                return
+            yield name, held
+
+    def _let_go(self, name: str, held: Held) -> None:
+        del self.held[name]
+        self.sums[held.currency] -= held.amount
+
+    def _pay(self, held: Held, answered: float) -> None:
+        for (currency, _), window in self.windows.items():
+            if currency == held.currency:
+                window.add(held.amount, answered)
+
+    def _shortage(
+        self, currency: str, seconds: int, most: Decimal, amount: Decimal, now: float
+    ) -> Shortage | None:
+        window = self._window(currency, seconds, now)
+        used = window.paid + self.sums.get(currency, 0)
+        if window.known_from > now:
+            return Shortage(currency, seconds, most, used, window.known_from - now, is_known=False)
+        if used + amount <= most:
+            return None
+        wait = window.room_after(used + amount - most, now)
+        return Shortage(currency, seconds, most, used, max(wait, 0.0), is_known=True)
+
+    def _window(self, currency: str, seconds: int, now: float) -> Window:
+        """The window, without what counts no longer. A new one is derived from a longer one."""
+        window = self.windows.get((currency, seconds))
+        if window is None:
+            window = self.windows[currency, seconds] = self._new_window(currency, seconds, now)
+        window.forget(now)
+        return window
+
+    def _new_window(self, currency: str, seconds: int, now: float) -> Window:
+        longer = [
+            each for (other, _), each in self.windows.items() if other == currency and each.seconds > seconds
+        ]
+        if not longer:
+            return Window(seconds, now + seconds)
+        known = min(longer, key=lambda each: each.seconds)
+        parts = [(ends - known.seconds + seconds, amount) for ends, amount in known.parts]
+        return Window(seconds, min(known.known_from, now + seconds), parts)
+
+
+# The state as JSON, and what processes ask of it
+
+
+class BudgetRule:
+    """The rule of a row in a store (`compare_and_set.Rule`)."""
+
+    def read(self, values: Any) -> Budgets | None:
+        """The state of a row; None for one that is new, or was lost."""
+        if values is None:
+            return None
+        budgets = Budgets(values["at"])
+        budgets.born, budgets.serial = values["born"], values["serial"]
+        for name, (currency, amount, until, worker) in values["held"].items():
+            held = budgets.held[name] = Held(currency, Decimal(amount), until, worker)
+            budgets.sums[currency] = budgets.sums.get(currency, 0) + held.amount
+        for currency, seconds, known_from, parts in values["windows"]:
+            amounts = [(ends, Decimal(amount)) for ends, amount in parts]
+            budgets.windows[currency, seconds] = Window(seconds, known_from, amounts)
+        return budgets
+
+    def write(self, state: Budgets) -> Any:
+        """The state as JSON."""
+        held = {
+            name: (each.currency, str(each.amount), each.until, each.worker)
+            for name, each in state.held.items()
+        }
+        windows = [
+            (currency, seconds, each.known_from, [(ends, str(amount)) for ends, amount in each.parts])
+            for (currency, seconds), each in state.windows.items()
+        ]
+        return {
+            "born": state.born,
+            "serial": state.serial,
+            "at": state.at,
+            "held": held,
+            "windows": windows,
+        }
+
+    def change(
+        self, state: Budgets | None, kind: str, values: dict[str, Any], now: float, waited: float
+    ) -> tuple[Budgets, Any]:
+        """Settle, then reserve; `begin` trusts the windows first. The answer has JSON values."""
+        state = _current(state, values["last"], now, waited)
+        now = max(now, state.at)
+        state.serial += 1
+        state.pass_time(now)
+        limits = limits_of(values["sums"])
+        if kind == "begin":
+            state.begin(limits, now)
+        for name, outcome in values["outcomes"]:
+            state.settle(name, outcome, now)
+        granted = []
+        for group in values["groups"]:
+            amounts = [Amount(name, currency, Decimal(amount)) for name, currency, amount in group]
+            count, shortage = state.reserve(amounts, limits, now, values["worker"])
+            granted.append((count, shortage and [*map(_plain, shortage)]))
+        used = [
+            [*map(_plain, state.used(each[0], each[1], now))] for each in values["sums"] if kind == "show"
+        ]
+        return state, {"last": (state.born, state.serial, now), "granted": granted, "used": used}
+
+
+def _current(state: Budgets | None, last: Sequence[float] | None, now: float, waited: float) -> Budgets:
+    """The state that a process may go on with. `last`: what it saw last, and the seconds since then.
+
+    A row that was lost or put back begins anew. When the store's clock was set, all times move with it.
+    """
+    if state is None and last is None:
+        return Budgets(now)
+    if last is None:
+        assert state is not None
+        return state
+    born, serial, at, ago = last
+    if state is None or (state.born, state.serial) < (born, serial):
+        return Budgets(now, born + 1.0)
+    moved = now - at - ago - waited
+    if state.born == born and abs(moved) > CLOCK_STEP:
+        state.shift(moved)
+        state.born += 1.0
+    return state
+
+
+def limits_of(sums: Iterable[Sequence[Any]]) -> dict[str, list[tuple[int, Decimal]]]:
+    """{currency: windows}, of (currency, seconds, most)."""
+    limits: dict[str, list[tuple[int, Decimal]]] = {}
+    for currency, seconds, most in sums:
+        limits.setdefault(currency, []).append((seconds, Decimal(most)))
+    return limits
+
+
+class RefusalRule:
+    """The rule of a row with the last refusals."""
+
+    def read(self, values: Any) -> list[Any]:
+        """The refusals; none in a row that is new."""
+        return values or []
+
+    def write(self, state: list[Any]) -> Any:
+        """The refusals as JSON."""
+        return state
+
+    def change(
+        self, state: list[Any], kind: str, values: dict[str, Any], now: float, waited: float
+    ) -> tuple[list[Any], Any]:
+        """Add refusals; the answer has the last ones."""
+        kept = [*state, *values["refusals"]][-MOST_REFUSALS:]
+        return kept, kept
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Decimal) else value
+
+
+BUDGETS: Final = BudgetRule()
+REFUSALS: Final = RefusalRule()

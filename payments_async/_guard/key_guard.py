@@ -1,0 +1,345 @@
+"""The guards of one secret key in this process: judges each write once, and keeps account of its sums.
+
+All guards that clients of the key were given hold. Of sums over one window the lower figure holds, and there
+is one state for all. A write is known by its idempotency key and body; known ones are not judged again while
+the state counts them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+from weakref import WeakSet
+
+from .. import _assumptions
+from .._codec.payment_body import Payment
+from .._emitter import warn_caller
+from .._http.types import Secret
+from .._rate_limit.store import LimitRow
+from .._rate_limit.store_client import StoreClient
+from .._runtime import Runtime, after_fork_in_child
+from ..errors import ConfigurationError, GuardRefused
+from ..guard import Guard, GuardRequest, window_name
+from ..params.operations import Operation
+from . import rules
+from .asking import answer
+from .budget_client import PATIENCE, BudgetClient, Granted
+from .budgets import LEASE, MOST_REFUSALS, SETTLING, Amount, Budgets, Outcome, Shortage
+from .minor_units import MINOR_UNITS, PUBLISHED
+from .rules import Refusal, Write
+
+ASKING: Final = 900.0
+"""Seconds in which `ask` may answer where the call has no deadline."""
+_KNOWN: Final = 50_000
+"""Writes that are remembered at most; one that is forgotten is judged and reserved as new."""
+OpenStore = Callable[[Secret], StoreClient]
+"""Gives the process's client of the store at an address."""
+
+
+class Admission:
+    """A write that may be sent."""
+
+    __slots__ = ("_guard", "amount", "counted_until", "doubted", "first", "until")
+
+    def __init__(self, guard: KeyGuard, amount: Amount, now: float) -> None:
+        self._guard = guard
+        self.amount = amount
+        self.first: float = now
+        """When it was judged; monotonic seconds, as the others."""
+        self.until: float = now + _assumptions.KEY_TRUSTED_FOR
+        """An attempt may begin until then; a later one renews the reservation first."""
+        self.counted_until: float = self.until
+        self.doubted = False
+        """True if an attempt ended without a definite answer: a later refusal proves nothing then."""
+
+    async def renew(self, left: float | None) -> None:
+        """Renew its reservation, for attempts that begin from now on; `left`: seconds at most.
+
+        Raises GuardRefused, LimitStoreUnavailable.
+        """
+        await self._guard.renew(self, left)
+
+    def settle(self, outcome: Outcome | None) -> None:
+        """Note how a call ended; None for one in doubt."""
+        if outcome is None or (outcome == "unpaid" and self.doubted):
+            self.doubted = True
+        else:
+            self._guard.settle(self, outcome)
+
+
+class KeyGuard:
+    """The guards of one key, and their sums."""
+
+    def __init__(self, place: tuple[str, str], runtime: Runtime) -> None:
+        """`place`: the service's address and the key's fingerprint."""
+        self._place, self._runtime = place, runtime
+        self.guards: tuple[Guard, ...] = ()
+        self.limits: dict[str, list[tuple[int, Decimal]]] = {}
+        """{currency: windows and the most in each}, the lower figures of all guards."""
+        self.client: BudgetClient | None = None
+        """Keeps the sums in a store; None for sums of this process, and without sums."""
+        self.refused: deque[dict[str, Any]] = deque(maxlen=MOST_REFUSALS)
+        self._budgets: Budgets | None = None
+        self._settled: deque[tuple[str, Outcome, float]] = deque()
+        self._known: OrderedDict[str, Admission] = OrderedDict()
+        self._lock = threading.Lock()
+        self._kept_at: object = None
+        self._remembers = False
+        _guards.add(self)
+
+    def join(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
+        """Add a guard. Raises ConfigurationError when its sums are kept elsewhere than another's."""
+        if guard in self.guards:
+            return
+        for currency in guard.most.keys() - MINOR_UNITS if guard.decimals else ():
+            warn_caller(
+                f"guard: ISO 4217 of {PUBLISHED} gives {currency} no decimals (it may be withdrawn), so "
+                "those of its amounts are not judged"
+            )
+        if guard.sums:
+            self._keep(guard, limit_store, open_store)
+        self.guards = (*self.guards, guard)
+        self._remembers = any(each.sums or each.ask is not None for each in self.guards)
+        for currency, most, seconds in guard.sums:
+            figures = dict(self.limits.get(currency, ()))
+            figures[seconds] = min(most, figures.get(seconds, most))
+            self.limits[currency] = sorted(figures.items())
+        if self.client is not None:
+            self.client.limits = self.limits
+
+    def _keep(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
+        address = Secret(f"sqlite:{guard.state}") if guard.state else limit_store
+        where: object = guard.budgets or (address, guard.name)
+        if where == (None, guard.name):
+            raise ConfigurationError(
+                "guard: sums need a state: a file (state='guard.sqlite'), the client's limit_store, or "
+                "budgets='process' for this process alone"
+            )
+        if self._kept_at not in (None, where):
+            raise ConfigurationError("guards of one key in one process keep their sums in different places")
+        if self._kept_at is None and guard.budgets:
+            now = self._runtime.monotonic()
+            self._budgets = Budgets(now)
+        elif self._kept_at is None:
+            assert address is not None
+            service, fingerprint = self._place
+            row = LimitRow(service, f"name {guard.name}" if guard.name else fingerprint, "guard")
+            self.client = BudgetClient(open_store(address), row, self._runtime)
+        if self._budgets is not None:
+            self._budgets.begin(
+                {each.currency: [(each.seconds, each.most)] for each in guard.sums}, self._runtime.monotonic()
+            )
+        self._kept_at = where
+
+    # One write
+
+    async def admit(self, write: Write, idempotency_key: str, left: float | None) -> Admission | None:
+        """Judge a write, and reserve its amount. `left`: seconds of the call's deadline.
+
+        None for a write that needs no account. Raises GuardRefused, LimitStoreUnavailable.
+        """
+        if not any(rules.is_judged(guard, write) for guard in self.guards):
+            self._refuse(
+                write.operation.name,
+                next(filter(None, (rules.judge_path(each, write) for each in self.guards)), None),
+            )
+            return None
+        if not self._remembers:
+            await self._judge(write, self._read(write), left)
+            return None
+        now, name = self._runtime.monotonic(), _name(idempotency_key, write.body)
+        known = self._known.get(name)
+        if known is not None and now < min(known.counted_until, known.first + _assumptions.KEY_TRUSTED_FOR):
+            return known
+        payment = self._read(write)
+        await self._judge(write, payment, left)
+        admission = Admission(self, Amount(name, payment.currency, payment.amount), self._runtime.monotonic())
+        if write.pays_out and payment.currency in self.limits:
+            await self.renew(admission, left)
+        self._remember(admission)
+        return admission
+
+    async def renew(self, admission: Admission, left: float | None) -> None:
+        """Reserve an amount, or renew its reservation. Raises GuardRefused, LimitStoreUnavailable."""
+        _, shortage = await self._reserve([admission], left)
+        if shortage is not None:
+            self._refuse("payouts.create", self._no_room(shortage, admission.amount), shortage)
+
+    async def reserve_all(self, operation: Operation[Any], rows: Sequence[tuple[str, bytes]]) -> Granted:
+        """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
+
+        Nobody is asked. Returns how many may be sent, and why the sums have no room for the next. Raises
+        GuardRefused if a rule forbids the first, and LimitStoreUnavailable.
+        """
+        admissions: list[Admission] = []
+        for key, body in rows:
+            write = Write(operation, operation.path, {}, body, is_ours=True)
+            payment = rules.read(write)
+            refusal = payment if isinstance(payment, Refusal) else self.refusal(payment)
+            if refusal is not None and not admissions:
+                self._refuse(write.operation.name, refusal)
+            if refusal is not None or isinstance(payment, Refusal):
+                break
+            amount = Amount(_name(key, body), payment.currency, payment.amount)
+            admissions.append(Admission(self, amount, self._runtime.monotonic()))
+        needed = [each for each in admissions if each.amount.currency in self.limits]
+        count, shortage = await self._reserve(needed, None)
+        granted = len(admissions) if shortage is None else admissions.index(needed[count])
+        if self._remembers:
+            for admission in admissions[:granted]:
+                self._remember(admission)
+        return granted, shortage
+
+    def settle(self, admission: Admission, outcome: Outcome) -> None:
+        """Note the outcome of a write."""
+        amount, now = admission.amount, self._runtime.monotonic()
+        if outcome == "paid":
+            windows = self.limits.get(amount.currency)
+            admission.until = admission.counted_until = now + (
+                windows[0][0] if windows else _assumptions.KEY_TRUSTED_FOR
+            )
+        else:
+            self._known.pop(amount.name, None)
+        if amount.currency not in self.limits:
+            return
+        if self.client is not None:
+            self.client.settle(amount.name, outcome)
+        else:
+            self._settled.append((amount.name, outcome, now))
+
+    def refusal(self, payment: Payment) -> Refusal | None:
+        """What the rules say against a payout, `ask` and the room in the sums left out."""
+        for guard in self.guards:
+            if found := rules.judge(guard, payment, pays_out=True) or rules.judge_most(guard, payment):
+                return found
+        return rules.judge_sums(self.limits.get(payment.currency, ()), payment)
+
+    def forked(self) -> None:
+        """Begin anew in a forked child."""
+        self._lock = threading.Lock()
+        if self.client is not None:
+            self.client.forked()
+
+    def _read(self, write: Write) -> Payment:
+        found = rules.read(write)
+        if isinstance(found, Refusal):
+            self._refuse(write.operation.name, found)
+        assert isinstance(found, Payment)
+        return found
+
+    async def _judge(self, write: Write, payment: Payment, left: float | None) -> None:
+        pays_out = write.pays_out
+        for guard in self.guards:
+            if rules.is_judged(guard, write):
+                self._refuse(write.operation.name, rules.judge(guard, payment, pays_out=pays_out))
+                above = rules.judge_most(guard, payment)
+                if above is not None and not await self._allows(guard, write, payment, above, left):
+                    self._refuse(write.operation.name, above)
+        if pays_out:
+            self._refuse(
+                write.operation.name, rules.judge_sums(self.limits.get(payment.currency, ()), payment)
+            )
+
+    async def _allows(
+        self, guard: Guard, write: Write, payment: Payment, above: Refusal, left: float | None
+    ) -> bool:
+        if guard.ask is None:
+            return False
+        assert above.allowed is not None
+        request = GuardRequest(
+            write.operation.name,
+            *(payment.amount, payment.currency, payment.method, payment.country, payment.reference),
+            above.allowed,
+        )
+        seconds = ASKING if left is None else min(left, ASKING)
+        return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
+
+    async def _reserve(self, admissions: Sequence[Admission], left: float | None) -> Granted:
+        if not admissions:
+            return 0, None
+        amounts, asked = [each.amount for each in admissions], self._runtime.monotonic()
+        if self.client is None:
+            granted = self._reserve_here(amounts, asked)
+        else:
+            granted = await self.client.reserve(amounts, PATIENCE if left is None else left)
+        for admission in admissions[: granted[0]]:
+            admission.until = asked + LEASE
+            admission.counted_until = admission.until + SETTLING
+        return granted
+
+    def _reserve_here(self, amounts: Sequence[Amount], now: float) -> Granted:
+        budgets = self._budgets
+        assert budgets is not None
+        with self._lock:
+            while self._settled:
+                budgets.settle(*self._settled.popleft())
+            return budgets.reserve(amounts, self.limits, now)
+
+    def _remember(self, admission: Admission) -> None:
+        self._known[admission.amount.name] = admission
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+
+    def _no_room(self, short: Shortage, amount: Amount) -> Refusal:
+        window = window_name(short.window)
+        if not short.is_known:
+            text = (
+                f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
+            )
+            return Refusal("begin", text)
+        room = max(short.limit - short.used, Decimal(0))
+        text = (
+            f"{rules.money(amount.amount, amount.currency)} is more than is left of the sum of {window}, "
+            f"{short.limit}: {room:f} are left now"
+        )
+        return Refusal("sums", text, None, room)
+
+    def _refuse(self, operation: str, refusal: Refusal | None, shortage: Shortage | None = None) -> None:
+        """Raise GuardRefused, if there is a refusal, and keep it for `payments guard show`."""
+        if refusal is None:
+            return
+        now = self._runtime.now()
+        room_at = None if shortage is None else now + timedelta(seconds=shortage.wait)
+        error = refused(operation, refusal, room_at=room_at)
+        fact = {"at": now.timestamp(), "operation": operation, "rule": refusal.rule, "text": refusal.text}
+        self.refused.append(fact)
+        if self.client is not None:
+            self.client.note_refusal(fact)
+        raise error
+
+
+def refused(operation: str, refusal: Refusal, **facts: Any) -> GuardRefused:
+    """The error for a refusal."""
+    payment = refusal.payment
+    room_at = facts.get("room_at")
+    then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""
+    return GuardRefused(
+        f"{operation}: the guard refused it, and nothing was sent ({refusal.rule}): {refusal.text}{then}",
+        rule=refusal.rule,
+        amount=None if payment is None else payment.amount,
+        currency=None if payment is None else payment.currency,
+        allowed=refusal.allowed,
+        operation=operation,
+        **facts,
+    )
+
+
+def _name(idempotency_key: str, body: bytes) -> str:
+    """Identifies a write to all processes, and shows nothing of it."""
+    return hashlib.sha256(idempotency_key.encode() + b"\0" + body).hexdigest()[:24]
+
+
+_guards: Final[WeakSet[KeyGuard]] = WeakSet()
+
+
+def _after_fork() -> None:
+    for guard in list(_guards):
+        guard.forked()
+
+
+after_fork_in_child(_after_fork)

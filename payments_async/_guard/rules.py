@@ -1,0 +1,154 @@
+"""Judges one write by the rules of a guard, all but its sums. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from .._codec.payment_body import Payment, read_payment
+from .._validation import rules
+from ..guard import Guard, window_name
+from ..models._masking import clean
+from ..params.operations import Operation, record_of
+from .minor_units import decimals_of
+
+PAYOUTS: Final = "/payouts"
+_COLLECTING: Final = frozenset({"/payment/checkouts", "/payment/intents"})
+
+
+class Refusal(NamedTuple):
+    """What a rule says against a write."""
+
+    rule: str
+    """The guard's word for it, or "body"."""
+    text: str
+    payment: Payment | None = None
+    allowed: Decimal | None = None
+    """What would have been allowed, major units."""
+
+
+class Write(NamedTuple):
+    """A write about to be sent."""
+
+    operation: Operation[Any]
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    is_ours: bool
+    """This package wrote the body from a request object."""
+
+    @property
+    def place(self) -> str:
+        """The path without its query."""
+        return self.path.partition("?")[0] if "?" in self.path else self.path
+
+    @property
+    def pays_out(self) -> bool:
+        """True if it creates a payout."""
+        return self.operation.method == "POST" and self.place == PAYOUTS
+
+
+def read(write: Write) -> Payment | Refusal:
+    """What a write would pay, by its bytes."""
+    problem = rules.headers(write.headers) if write.headers else None
+    if problem is None:
+        found = read_payment(write.body, is_ours=write.is_ours)
+        if not isinstance(found, str):
+            return found
+        problem = found
+    return Refusal("body", f"the guard cannot read it: it {problem}")
+
+
+def is_judged(guard: Guard, write: Write) -> bool:
+    """Whether a guard judges the content of a write."""
+    return write.pays_out or (
+        guard.collecting and write.operation.method == "POST" and write.place in _COLLECTING
+    )
+
+
+def judge_path(guard: Guard, write: Write) -> Refusal | None:
+    """Refuse a write to a path that is exactly no operation of the interface."""
+    method, place = write.operation.method, write.place
+    if guard.other_writes == "allow" or record_of(method, place)[0] is not None:
+        return None
+    return Refusal(
+        "other_writes",
+        f"{method} {clean(place)} is no operation of the interface, and under a guard only those write: "
+        "other_writes='allow' opens it",
+    )
+
+
+def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> Refusal | None:
+    """Refuse what one rule forbids, all but `most`."""
+    currency = payment.currency
+    if guard.other_currencies == "refuse" and currency not in guard.most:
+        names = ", ".join(sorted(guard.most))
+        return Refusal("currency", f"{clean(currency)} is not among its currencies ({names})", payment)
+    if guard.decimals and (refusal := _decimals(payment)):
+        return refusal
+    if not pays_out:
+        return None
+    if guard.methods is not None and payment.method not in guard.methods:
+        return _outside("methods", payment.method, payment, guard.methods)
+    if guard.countries is not None and payment.country not in guard.countries:
+        return _outside("countries", payment.country, payment, guard.countries)
+    return None
+
+
+def judge_most(guard: Guard, payment: Payment) -> Refusal | None:
+    """Refuse an amount above the most of its currency."""
+    most = guard.most.get(payment.currency)
+    if most is None or payment.amount <= most:
+        return None
+    text = f"{money(payment.amount, payment.currency)} is above the most of one payout, {most}"
+    return Refusal("most", text + _minor_units(payment, most), payment, most)
+
+
+def judge_sums(limits: Iterable[tuple[int, Decimal]], payment: Payment) -> Refusal | None:
+    """Refuse an amount that is above a whole sum, for which there will never be room."""
+    for seconds, most in limits:
+        if payment.amount > most:
+            shown = money(payment.amount, payment.currency)
+            text = f"{shown} is above the sum of {window_name(seconds)}, {most}"
+            return Refusal("sums", text + _minor_units(payment, most), payment, most)
+    return None
+
+
+def _decimals(payment: Payment) -> Refusal | None:
+    digits = decimals_of(payment.currency)
+    amount = payment.amount
+    if digits is None or amount == round(amount, digits):
+        return None
+    has = "no decimals" if digits == 0 else f"{digits} decimals"
+    text = (
+        f"{money(amount, payment.currency)} has more decimals than the currency, which has {has} (ISO 4217)"
+    )
+    return Refusal("decimals", f"{text}; {_example(payment.currency)}", payment, round(amount, digits))
+
+
+def _minor_units(payment: Payment, most: Decimal) -> str:
+    """A hint for amounts that look like cents: a whole number that would pass as so many cents."""
+    digits = decimals_of(payment.currency)
+    if not digits or payment.amount != round(payment.amount) or payment.amount.scaleb(-digits) > most:
+        return ""
+    meant = payment.amount.scaleb(-digits).quantize(Decimal(1).scaleb(-digits))
+    example = _example(payment.currency)
+    return f". A{example[1:]}. If {payment.amount:f} was meant as minor units (cents), write {meant}"
+
+
+def _example(currency: str) -> str:
+    digits = decimals_of(currency) or 0
+    return (
+        f"amounts are major units: 50 is {money(Decimal(50).quantize(Decimal(1).scaleb(-digits)), currency)}"
+    )
+
+
+def _outside(rule: str, value: object, payment: Payment, allowed: Any) -> Refusal:
+    shown = clean(value) if isinstance(value, str) else "none"
+    return Refusal(rule, f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})", payment)
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """An amount as text, such as GHS 50.00."""
+    return f"{clean(currency)} {amount:f}"
