@@ -4,6 +4,9 @@ An exception that ends the wait, such as KeyboardInterrupt, cancels the call and
 most. It then carries `.outcome`, `.result` and a note on whether money may have moved. The wait is made of
 slices of 0.2 s: a signal that arrives just before a lock is waited for does not end that wait.
 
+A call may ask its caller's thread to run a plain function meanwhile. The lock then only wakes the caller:
+`question` and `over`, which are set before it is released, say what for.
+
 The queue takes no lock, so that the garbage collector may post in the middle of anything. One wake-up serves
 all calls that came meanwhile.
 """
@@ -11,17 +14,18 @@ all calls that came meanwhile.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from payments_async.errors import OutcomeUnknown, PaymentsError
+from payments_async.errors import ConfigurationError, OutcomeUnknown, PaymentsError
 
 T = TypeVar("T")
 AsyncCall = Callable[..., Coroutine[Any, Any, T]]
@@ -46,7 +50,7 @@ class BlockingCall(Generic[T]):
 
     __slots__ = (
         *("_args", "_done", "_error", "_func", "_kwargs", "_raised", "_value"),
-        *("context", "over", "task"),
+        *("context", "over", "question", "task"),
     )
 
     def __init__(
@@ -62,6 +66,8 @@ class BlockingCall(Generic[T]):
         self._done.acquire()
         self.over = False
         """True if the call has ended or will never begin. Its caller may not have woken up yet."""
+        self.question: Callable[[], None] | None = None
+        """What the caller's thread is to run, until it begins."""
         self.context = copy_context()
         self.task: asyncio.Task[None] | None = None
         """The task that runs it, once it has begun."""
@@ -77,7 +83,10 @@ class BlockingCall(Generic[T]):
         del running[self]
         if not self.over:
             self.over = True
-            self._done.release()
+            try:  # noqa: SIM105 - `suppress` costs more than the release
+                self._done.release()
+            except RuntimeError:  # released for a question that the caller has not seen yet
+                pass
 
     def cancel(self) -> None:
         """Cancel the call, on the loop. If it has not begun, it never will."""
@@ -88,14 +97,28 @@ class BlockingCall(Generic[T]):
             self._error = asyncio.CancelledError()
             self._done.release()
 
+    def ask(self, queue: CallQueue, func: Callable[..., object], *args: object) -> asyncio.Future[object]:
+        """Have the caller's thread run a plain function that raises no Exception. On the loop."""
+        answered: asyncio.Future[object] = queue.loop.create_future()
+        self.question = partial(_answer, queue, answered, func, args)
+        with suppress(RuntimeError):  # released for an earlier question that the caller has not seen yet
+            self._done.release()
+        return answered
+
     def wait(self) -> None:
-        """Block until it has ended."""
-        while not self._done.acquire(True, WAIT_SLICE):  # by position: by name it costs as much as the queue
-            pass
+        """Block until it has ended, and run here what it asks meanwhile."""
+        # by position: by name it costs as much as the queue
+        while not (self._done.acquire(True, WAIT_SLICE) and self.over):
+            if (question := self.question) is not None:
+                self.question = None
+                question()
 
     def wait_briefly(self) -> bool:
-        """Block until it has ended, for `GRACE` seconds at most. Returns whether it has ended."""
-        return self._done.acquire(timeout=GRACE)
+        """Block until it has ended, for about `GRACE` seconds, and answer nothing. Returns whether it has."""
+        while self._done.acquire(timeout=GRACE):
+            if self.over:
+                return True
+        return False
 
     def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:
         """Cancel the call after its wait was interrupted, and annotate the exception with the outcome.
@@ -174,6 +197,24 @@ def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | No
     return "The call was stopped before it could move money; it can be made again."
 
 
+def _answer(
+    queue: CallQueue, answered: asyncio.Future[object], func: Callable[..., object], args: tuple[object, ...]
+) -> None:
+    """Run a question's function in the caller's thread, unless nothing waits for its answer any more."""
+    if answered.done():
+        return
+    process = os.getpid()
+    value = func(*args)
+    if os.getpid() != process:
+        raise ConfigurationError("the question forked this process: the call is the parent's, and ends there")
+    queue.call_soon(partial(_settle, answered, value))
+
+
+def _settle(answered: asyncio.Future[object], value: object) -> None:
+    if not answered.done():
+        answered.set_result(value)
+
+
 def traced(func: AsyncCall[T]) -> AsyncCall[T]:
     """The coroutine function under its caller's trace; the function itself where there is none."""
     try:
@@ -242,6 +283,14 @@ class CallQueue:
         except RuntimeError:
             return False
         return True
+
+    def asker(self) -> Callable[..., asyncio.Future[object]] | None:
+        """What runs a function in the thread that waits for the current task's call; None outside one."""
+        if asyncio.get_running_loop() is not self.loop:
+            return None
+        current = asyncio.current_task()
+        calls = (call for call in self._running if call.task is current)
+        return next((partial(call.ask, self) for call in calls), None)
 
     async def cancel_others(self) -> None:
         """Cancel every call but the one that runs this."""

@@ -33,6 +33,7 @@ from weakref import WeakSet, finalize
 
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
+from payments_async._guard import asking
 from payments_async._runtime import after_fork_in_child
 from payments_async.errors import ConfigurationError
 
@@ -321,6 +322,11 @@ def _check_not_in_loop() -> None:
         )
 
 
+def _asker() -> asking.Run | None:
+    queue = _loop_thread.queue
+    return None if queue is None else queue.asker()
+
+
 def _after_fork() -> None:
     global _loop_thread
     _loop_thread.inherited()
@@ -334,3 +340,4 @@ _warned = False
 
 atexit.register(lambda: _loop_thread.end())  # looked up at exit: a fork changes it
 after_fork_in_child(_after_fork)
+asking.finders.append(_asker)

@@ -244,6 +244,7 @@ def test_a_long_wait_is_made_of_short_ones() -> None:
     slices = MagicMock(side_effect=[False, False, True])
     call: BlockingCall[str] = BlockingCall(succeed, (), {})
     call._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
+    call.over = True
     call.wait()
     assert slices.call_count == 3
     assert {call.args for call in slices.call_args_list} == {(True, 0.2)}

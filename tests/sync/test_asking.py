@@ -1,0 +1,214 @@
+"""The guard's question, asked in the thread of the blocking caller."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from payments_async._guard.asking import answer
+from payments_async._runtime import SYSTEM, SystemRuntime, Timer
+from payments_async.errors import ConfigurationError
+from payments_sync import _event_loop
+from payments_sync._blocking_call import BlockingCall, CallQueue
+from payments_sync._event_loop import Bridge
+from tests.sync.scenes import interrupt_main_thread, loop_threads, note, run
+
+
+async def nothing() -> None:
+    """What there is to close."""
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    bridge = Bridge(nothing)
+    yield bridge
+    bridge.close()
+
+
+async def said(ask: Any) -> bool:
+    return await answer(ask, "the request", seconds=3600, runtime=SYSTEM)
+
+
+class Expiring(SystemRuntime):
+    """A runtime whose timers run when a test calls `expire`, from any thread; or at once."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        super().__init__()
+        self._at_once = at_once
+
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        loop = asyncio.get_running_loop()
+        self.expire = lambda: loop.call_soon_threadsafe(callback)
+        return super().call_later(0 if self._at_once else 3600, callback)
+
+
+def test_a_plain_function_runs_in_the_callers_own_thread(bridge: Bridge) -> None:
+    threads: list[int] = []
+
+    def ask(request: object) -> bool:
+        threads.append(threading.get_ident())
+        return request == "the request"
+
+    assert bridge.call(said, ask)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(bridge.call, said, ask).result()
+        other = pool.submit(threading.get_ident).result()
+    assert threads == [threading.get_ident(), other]
+
+
+def test_callers_are_asked_each_in_its_own_thread_at_once(bridge: Bridge) -> None:
+    together = threading.Barrier(3)
+
+    def ask(request: object) -> bool:
+        together.wait(300)
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert {call.result() for call in [pool.submit(bridge.call, said, ask) for _ in range(3)]} == {True}
+
+
+def test_a_call_may_ask_twice_and_the_function_may_make_a_call(bridge: Bridge) -> None:
+    async def twice() -> list[bool]:
+        return [await said(lambda request: bridge.call(said, lambda request: True)), await said(lambda _: 1)]
+
+    assert bridge.call(twice) == [True, False]
+
+
+def test_a_coroutine_function_runs_on_the_loop(bridge: Bridge) -> None:
+    async def ask(request: object) -> bool:
+        return threading.current_thread() in loop_threads()
+
+    assert bridge.call(said, ask)
+
+
+def test_an_exception_is_a_no(bridge: Bridge, caplog: pytest.LogCaptureFixture) -> None:
+    def ask(request: object) -> bool:
+        raise StopIteration("account 0244")
+
+    assert not bridge.call(said, ask)
+    assert "ended with StopIteration" in caplog.text
+    assert "account" not in caplog.text
+
+
+def elsewhere(request: object) -> bool:
+    """Whether it runs neither in the main thread nor on the twin's loop."""
+    return threading.current_thread() not in (threading.main_thread(), *loop_threads())
+
+
+def test_a_question_outside_a_blocking_call_runs_in_a_thread_of_asyncios(bridge: Bridge) -> None:
+    async def in_a_task_of_its_own() -> bool:
+        return await asyncio.create_task(said(elsewhere))
+
+    assert bridge.call(in_a_task_of_its_own)
+    assert asyncio.run(said(elsewhere)), "on another loop"
+
+
+def test_a_late_answer_is_ignored_and_the_caller_gets_the_calls_end(bridge: Bridge) -> None:
+    runtime, refused = Expiring(), threading.Event()
+
+    async def call() -> str:
+        is_yes = await answer(ask, "the request", seconds=1, runtime=runtime)
+        refused.set()
+        return "sent" if is_yes else "refused"
+
+    def ask(request: object) -> bool:
+        runtime.expire()
+        return refused.wait(300)
+
+    assert bridge.call(call) == "refused"
+
+
+def test_ctrl_c_while_the_function_runs_is_one_during_the_wait(bridge: Bridge) -> None:
+    ends: list[str] = []
+
+    async def call() -> None:
+        try:
+            await said(ask)
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    def ask(request: object) -> bool:
+        interrupt_main_thread()
+        return threading.Event().wait(300)
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        bridge.call(call)
+    assert ends == ["cancelled"]
+    assert note(stopped.value) == "The call was stopped before it could move money; it can be made again."
+    assert stopped.value.outcome is None  # type: ignore[attr-defined] # what the bridge adds
+
+
+async def test_questions_that_nobody_saw_in_time_are_not_asked_and_their_call_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue, runtime, asked = CallQueue(), Expiring(at_once=True), list[object]()
+    monkeypatch.setattr(_event_loop._loop_thread, "queue", queue)
+
+    async def twice() -> list[bool]:
+        return [await answer(asked.append, n, seconds=1, runtime=runtime) for n in range(2)]
+
+    call = BlockingCall(twice, (), {})
+    queue.post(call)
+    queue._empty()
+    await asyncio.wait(queue._running.values())
+    await asyncio.to_thread(call.wait)
+    assert call.result() == [False, False]
+    assert call.question is not None
+    call.question()  # as a caller does that sees it between its expiry and the call's end
+    assert asked == []
+
+
+async def test_a_question_is_not_taken_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("payments_sync._blocking_call.GRACE", 0.01)
+    call = BlockingCall(nothing, (), {})
+    answered = call.ask(CallQueue(), bool)
+    assert not call.wait_briefly()
+    assert not answered.done()
+
+
+def test_an_answer_from_another_process_ends_the_call(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(request: object) -> bool:
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        return True
+
+    with pytest.raises(ConfigurationError, match="the call is the parent's") as stopped:
+        bridge.call(said, ask)
+    assert "before it could move money" in note(stopped.value)
+
+
+FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from payments_async.errors import ConfigurationError
+from payments_sync import _blocking_call
+from payments_sync._event_loop import Bridge
+from tests.sync.test_asking import nothing, said
+
+_blocking_call.GRACE = 0.01
+
+def ask(request):
+    pid = os.fork()
+    if pid:
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    return True
+
+bridge = Bridge(nothing)
+try:
+    print(bridge.call(said, ask))
+except ConfigurationError as error:
+    os._exit(7 if "the call is the parent's" in str(error) else 8)
+bridge.close()
+"""
+
+
+def test_a_child_that_the_function_forks_does_not_wait_for_the_parents_call() -> None:
+    assert run(FORK) == "7\nTrue\n"
