@@ -8,12 +8,12 @@ asyncio's.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Literal
 
+from .._emitter import logger
 from .._runtime import Runtime
 
 Ask = Callable[[Any], object]
@@ -24,8 +24,6 @@ Run = Callable[..., Awaitable[object]]
 
 finders: Final[list[Callable[[], Run | None]]] = []
 """Each returns what runs a function in the thread that waits for the current task; None if no thread does."""
-
-_log = logging.getLogger("payments_async")
 
 
 async def answer(ask: Ask, request: object, *, seconds: float, runtime: Runtime) -> bool:
@@ -62,5 +60,5 @@ def _called(ask: Ask, request: object) -> object:
 
 def _refusal(error: Exception) -> Literal[False]:
     """A no, logged without the exception's text, which may show the request."""
-    _log.warning("the guard's question ended with %s, which refuses the payout", type(error).__name__)
+    logger.warning("the guard's question ended with %s, which refuses the payout", type(error).__name__)
     return False
