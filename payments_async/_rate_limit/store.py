@@ -70,6 +70,11 @@ class LimitRow:
     """Fingerprint of the secret key."""
     kind: RowKind
 
+    @property
+    def is_durable(self) -> bool:
+        """True if the row must outlive a restart of its store: money was counted in it."""
+        return self.kind in ("guard", "refusals")
+
 
 @attrs.frozen(kw_only=True)
 class Reservation:

@@ -1,6 +1,7 @@
-"""The rate limit of a fleet in PostgreSQL: one unlogged table, one statement that compares and sets.
+"""Rows of a fleet in PostgreSQL: two tables, one statement that compares and sets.
 
-An unlogged table is empty after a crash or a fail-over: a new state, which grants nothing extra.
+Rate limits are in an unlogged table, which is empty after a crash or a fail-over: a new state, which grants
+nothing extra. Budgets are in a logged one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from .store import PATIENCE, LimitRow, StoreUnavailable
 
 CONNECTING: Final = 3.0
-"""Seconds to connect and to look for the table."""
+"""Seconds to connect and to look for the tables."""
 CLOCK: Final = "extract(epoch FROM clock_timestamp())"
 """The store's time, seconds, as an expression in SQL."""
 _REFUSED: Final = "28000"
@@ -37,35 +38,41 @@ _WEAK: Final = "require_auth"
 _SHARED_SESSION: Final = ("26000", "42P05")
 """What prepared statements come to behind a pooler that gives each transaction another session."""
 
-TABLE: Final = """
-CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits (
+_FORM: Final = """(
     address text, fingerprint text, kind text,
     version text, content text, requests jsonb,
     PRIMARY KEY (address, fingerprint, kind)
-) WITH (fillfactor = 50)
-"""
-"""Makes the table."""
-_RIGHTS: Final = (
-    "its user may not make or use the table payments.limits: as the database's owner, run "
-    "CREATE SCHEMA IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user"
+) WITH (fillfactor = 50)"""
+TABLES: Final = (
+    f"CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits {_FORM}",
+    f"CREATE TABLE IF NOT EXISTS payments.budgets {_FORM}",
 )
-_HAS_TABLE: Final = "SELECT to_regclass('payments.limits') IS NOT NULL"
+"""Make the tables."""
+_RIGHTS: Final = (
+    "its user may not make or use the tables payments.limits and payments.budgets: as the database's owner, "
+    "run CREATE SCHEMA IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user"
+)
+_HAS_TABLES: Final = (
+    "SELECT to_regclass('payments.limits') IS NOT NULL AND to_regclass('payments.budgets') IS NOT NULL"
+)
 _HAS_SCHEMA: Final = "SELECT to_regnamespace('payments') IS NOT NULL"
 # a conflict locks the row and only then compares, for as long as this one statement takes
 _EXCHANGE: Final = """
-INSERT INTO payments.limits AS row (address, fingerprint, kind, version, content, requests) VALUES (
+INSERT INTO payments.{table} AS row (address, fingerprint, kind, version, content, requests) VALUES (
     %(address)s, %(fingerprint)s, %(kind)s, %(version)s, '',
     jsonb_build_object(%(sender)s::text, jsonb_build_array({clock}, %(request)s::text))
 ) ON CONFLICT (address, fingerprint, kind) DO UPDATE SET (version, content, requests) = (
     SELECT %(version)s, %(content)s, row.requests - %(served)s::text[] WHERE row.version = %(based_on)s
     UNION ALL
     SELECT row.version, row.content, row.requests || excluded.requests WHERE row.version <> %(based_on)s
-) RETURNING version, content, requests, ({clock})::float8
+) RETURNING version, content, requests, ({clock})::float8,
+    CASE current_setting('synchronous_commit')
+    WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 
 
 class PostgresLimitStore(CompareAndSetStore):
-    """Rows in the table `payments.limits`, which is made when it is first used."""
+    """Rows in the tables `payments.limits` and `payments.budgets`, which are made when first used."""
 
     def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
@@ -77,7 +84,7 @@ class PostgresLimitStore(CompareAndSetStore):
         self._parameters = {**address.parameters, "connect_timeout": 2}
         self._insecure_database = insecure_database
         self._require_private(address.exposure)
-        self._statement = _EXCHANGE.format(clock=clock)
+        self._clock = clock
         self._turn = asyncio.Lock()
         self._prepare_after: int | None = 0
         self._connection: Connection | None = None
@@ -89,7 +96,9 @@ class PostgresLimitStore(CompareAndSetStore):
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Run the statement on one row."""
         values = {**attrs.asdict(row), **attrs.asdict(write), "served": list(write.served)}
-        version, content, requests, now = await self._execute(values)
+        table = "budgets" if row.is_durable else "limits"
+        statement = _EXCHANGE.format(table=table, clock=self._clock)
+        version, content, requests, now, _ = await self._execute(statement, values)
         return RowRead(
             version, content, {sender: (came, text) for sender, (came, text) in requests.items()}, now
         )
@@ -100,12 +109,12 @@ class PostgresLimitStore(CompareAndSetStore):
         if connection is not None:
             await connection.close()
 
-    async def _execute(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    async def _execute(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Run the statement on the connection, which is made when there is none and dropped when it fails."""
         async with self._turn:
             while True:
                 try:
-                    return await self._send(values)
+                    return await self._send(statement, values)
                 except psycopg.Error as error:
                     code = _code(error)
                 except TimeoutError as error:
@@ -118,16 +127,16 @@ class PostgresLimitStore(CompareAndSetStore):
                     raise self._error(code)
                 self._prepare_after = None
 
-    async def _send(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    async def _send(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
         if self._connection is None:
             self._connection = await self._connect()
         async with _cut_after(self._connection, PATIENCE):
-            cursor = await self._connection.execute(self._statement.encode(), values)
+            cursor = await self._connection.execute(statement.encode(), values)
             [row] = await cursor.fetchall()
         return row
 
     async def _connect(self) -> Connection:
-        """Connect, and make the table when it is missing."""
+        """Connect, and make the tables when one is missing."""
         async with asyncio.timeout(CONNECTING):
             connection = await psycopg.AsyncConnection.connect(
                 autocommit=True, prepare_threshold=self._prepare_after, **self._parameters
@@ -144,13 +153,14 @@ class PostgresLimitStore(CompareAndSetStore):
     async def _prepare(self, connection: Connection) -> None:
         if connection.info.server_version < OLDEST:
             raise ConfigurationError(f"{self._place} is older than PostgreSQL {OLDEST // 10_000}")
-        if await _one(connection, _HAS_TABLE):
+        if await _one(connection, _HAS_TABLES):
             return
         async with connection.transaction():
             await connection.execute(MAKING_TABLES)
             if not await _one(connection, _HAS_SCHEMA):
                 await connection.execute("CREATE SCHEMA payments")
-            await connection.execute(TABLE)
+            for table in TABLES:
+                await connection.execute(table.encode())
 
     def _error(self, code: str) -> Exception:
         """The error for a SQLSTATE, or an error's name. The server's own message is never part of it."""
@@ -162,7 +172,7 @@ class PostgresLimitStore(CompareAndSetStore):
             return ConfigurationError(f"{self._place}: {_RIGHTS}")
         if code in ("42703", "42804"):
             return ConfigurationError(
-                f"{self._place} has a table payments.limits of another version: drop it"
+                f"{self._place} has tables payments.limits or payments.budgets of another version: drop them"
             )
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
 

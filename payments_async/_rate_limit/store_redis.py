@@ -1,4 +1,4 @@
-"""The rate limit of a fleet in Redis or Valkey: one hash for a row, one script that compares and sets.
+"""Rows of a fleet in Redis or Valkey: one hash for a row, one script that compares and sets.
 
 Each key is in a hash tag, so that a cluster finds it.
 """
@@ -29,21 +29,21 @@ from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
 from .store import PATIENCE, LimitRow, StoreUnavailable
 
 KEPT: Final = 7_200
-"""Seconds for which an unused row is kept: longer than any closing."""
+"""Seconds for which an unused row is kept: longer than any closing. A durable row never expires."""
 CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] / 1000000"
 """Lua that puts the store's time, in seconds, into `clock`."""
 
 _SCRIPT: Final = """
 CLOCK
-local key, sender, version, request, based_on, content = KEYS[1], unpack(ARGV, 1, 5)
+local key, sender, version, request, based_on, content, kept = KEYS[1], unpack(ARGV, 1, 6)
 if redis.call('HGET', key, 'version') == based_on then
-    for number = 6, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
+    for number = 7, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
     redis.call('HSET', key, 'version', version, 'content', content)
 else
     redis.call('HSETNX', key, 'version', version)
     redis.call('HSET', key, 'request ' .. sender, string.format('%.17g ', clock) .. request)
 end
-redis.call('EXPIRE', key, KEPT)
+if kept ~= '' then redis.call('EXPIRE', key, kept) end
 return {string.format('%.17g', clock), redis.call('HGETALL', key)}
 """
 
@@ -74,13 +74,14 @@ class RedisLimitStore(CompareAndSetStore):
             raise ConfigurationError(f"{self._place}: {why}")
         self._url = url
         self._seen = False
-        self._script = _SCRIPT.replace("CLOCK", clock).replace("KEPT", str(KEPT))
+        self._script = _SCRIPT.replace("CLOCK", clock)
         self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Run the script on one row."""
-        message = (write.sender, write.version, write.request, write.based_on, write.content, *write.served)
-        now, fields = await self._run(row, *message)
+        kept = "" if row.is_durable else KEPT
+        message = (write.sender, write.version, write.request, write.based_on, write.content, kept)
+        now, fields = await self._run(row, *message, *write.served)
         found = dict(zip(fields[::2], fields[1::2], strict=True))
         requests = {}
         for field, value in found.items():

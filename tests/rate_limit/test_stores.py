@@ -31,6 +31,9 @@ class Bench(Protocol):
     async def set_clock(self, seconds: float) -> None:
         """Set the store's clock."""
 
+    async def is_durable(self, row: LimitRow) -> bool:
+        """Whether the server keeps a row for good."""
+
     def connect(self) -> CompareAndSetStore:
         """Another connection."""
 
@@ -49,6 +52,15 @@ class OnPostgres:
 
     async def set_clock(self, seconds: float) -> None:
         await self._control.execute("UPDATE test_clock SET seconds = %s", [seconds])
+
+    async def is_durable(self, row: LimitRow) -> bool:
+        found = await self._control.execute(
+            "SELECT c.relpersistence FROM (SELECT tableoid, kind FROM payments.limits UNION ALL "
+            "SELECT tableoid, kind FROM payments.budgets) r JOIN pg_class c ON c.oid = r.tableoid "
+            "WHERE kind = %s",
+            [row.kind],
+        )
+        return await found.fetchall() == [("p",)]
 
     async def aclose(self) -> None:
         await self.limits.aclose()
@@ -69,6 +81,11 @@ class OnValkey:
 
     async def set_clock(self, seconds: float) -> None:
         await self._control.set("test_clock", repr(seconds))
+
+    async def is_durable(self, row: LimitRow) -> bool:
+        left = await self._control.ttl(f"payments:limit:{{{row.address} {row.fingerprint} {row.kind}}}")
+        assert left == -1 or 7_000 < left <= 7_200
+        return bool(left == -1)
 
     async def aclose(self) -> None:
         await self.limits.aclose()
@@ -134,6 +151,19 @@ async def test_a_row_that_cannot_be_read_is_named(bench: Bench) -> None:
     await bench.limits.exchange(ROW, damage)
     with pytest.raises(ConfigurationError, match=r"^the limit store \w+://127.0.0.1.* cannot be read"):
         await bench.limits.reserve(ROW, asked("a"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_durable"), [("write", False), ("read", False), ("guard", True), ("refusals", True)]
+)
+async def test_rows_that_count_money_are_durable(bench: Bench, kind: Any, *, is_durable: bool) -> None:
+    await bench.set_clock(EPOCH)
+    row = attrs.evolve(ROW, kind=kind)
+    assert row.is_durable is is_durable
+    first = await bench.limits.exchange(row, RowWrite("a", "a 1", "ask a"))
+    won = RowWrite("a", "a 2", "ask a", based_on=first.version, content="content", served=["a"])
+    assert (await bench.limits.exchange(row, won)).content == "content"
+    assert await bench.is_durable(row) is is_durable
 
 
 async def test_a_lost_row_stays_open(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from .... import __version__
 from ...._postgresql import MAKING_TABLES
-from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
+from ...._rate_limit.store_postgresql import TABLES as LIMIT_TABLES
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, LedgerRefused, RightsMissing
 from ..batches import FORM
 from ..operators import DatabaseReport, Role
@@ -41,12 +41,14 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "forgotten_references": ("SELECT",),
         **dict.fromkeys(FIGURES, _ALL),
         "limits": _ROWS,
+        "budgets": _ROWS,
     },
     Role.PLANNER: {
         "": ("USAGE", "CREATE"),
         "meta": ("SELECT",),
         **dict.fromkeys(("batches", "chunks", "workers", *FIGURES, "forgotten_references"), _ALL),
         "limits": _ROWS,
+        "budgets": _ROWS,
     },
 }
 """{role: {table, "" for the schema: rights}}. Rights on a batch's rows follow those on chunks."""
@@ -135,7 +137,7 @@ def _lacking_to_make(in_database: bool, in_schema: bool, user: str, name: str) -
 async def _make(transaction: Transaction) -> bool:
     _, ((there,),) = await transaction.read(_LOCK, _THERE)
     if not there:
-        transaction.write(*((statement, ()) for statement in (*TABLES, LIMITS_TABLE)))
+        transaction.write(*((statement, ()) for statement in (*TABLES, *LIMIT_TABLES)))
         transaction.write((_MADE, (SCHEMA, __version__)))
     return not there
 
