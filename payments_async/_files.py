@@ -1,4 +1,4 @@
-"""Private files: written beside their place and put there whole, so that a reader never sees half of one."""
+"""Private files, put in their place whole, so that a reader never sees half of one; and file systems."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ PAGE_SUFFIX: Final = ".page.json"
 """The end of the name of the file, beside a ledger, that says where the page of its run is."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME: Final = 60
+MOUNTS: Final = "/proc/self/mountinfo"
+"""Where Linux lists the file systems that are mounted."""
+_ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"}
+    | {"nfs4", "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "fuse"}
+)
+"""File systems with unreliable locks or synced writes. `fuse.*` counts too, as its backend is unknown."""
 
 
 class AtomicFile:
@@ -61,3 +70,42 @@ def file_name(batch_id: str) -> str:
     """Make a batch's name the name of a file; one with other signs than letters and digits gets a hash."""
     plain = _ODD.sub("-", batch_id).strip(".-")[:_LONGEST_NAME] or "batch"
     return plain if plain == batch_id else f"{plain}-{hashlib.sha256(batch_id.encode()).hexdigest()[:8]}"
+
+
+def network_file_system(path: str) -> str | None:
+    """The type of the network file system that an absolute path lies on; None for a local or unknown one."""
+    try:
+        with open(MOUNTS, encoding="utf-8", errors="replace") as file:
+            kind = file_system(path, file.read())
+    except OSError:
+        return None  # not Linux
+    return kind if is_remote(kind) else None
+
+
+def file_system(path: str, mountinfo: str) -> str | None:
+    """Find the type of file system of an absolute path in Linux's mountinfo; None when it is not listed."""
+    best, found = -1, None
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        point = _unescaped(fields[4])
+        if len(point) >= best and _lies_in(path, point):
+            best, found = len(point), right.split(" ", 1)[0]
+    return found
+
+
+def is_remote(kind: str | None) -> bool:
+    """True if a file system of this type may not carry a database. An unknown one may."""
+    return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
+
+
+def _unescaped(text: str) -> str:
+    for escape, meant in _ESCAPES:
+        text = text.replace(escape, meant)
+    return text
+
+
+def _lies_in(path: str, point: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")

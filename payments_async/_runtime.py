@@ -9,6 +9,7 @@ import asyncio
 import os
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -90,6 +91,14 @@ def after_fork_in_child(renew: Callable[[], None]) -> None:
     """Have a function called in each forked child, to renew what belongs to its parent's threads."""
     if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
         os.register_at_fork(after_in_child=renew)
+
+
+def held_during_fork() -> threading.RLock:
+    """Make a lock for which each fork waits: no child begins in the midst of what is done under it."""
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
 
 
 def clock_with_suspension(platform: str) -> Callable[[], float | None]:

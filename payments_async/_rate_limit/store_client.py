@@ -22,7 +22,7 @@ from weakref import WeakSet
 from .._emitter import logger
 from .._extras import needs
 from .._http.types import Secret
-from .._runtime import Runtime, after_fork_in_child
+from .._runtime import SYSTEM, Runtime, after_fork_in_child
 from ..errors import ConfigurationError
 from .compare_and_set import LimitStore
 from .limits import Outage
@@ -238,7 +238,7 @@ class StoreSession:
 
     def _opened(self) -> LimitStore:
         client = self._client
-        return open_store(client.address, insecure_database=client.insecure_database)
+        return open_store(client.address, insecure_database=client.insecure_database, runtime=client.runtime)
 
     def _lose(self, reason: str, *, refusal: bool = False) -> None:
         now, outage = self._monotonic(), self._client.outage
@@ -279,8 +279,8 @@ atexit.register(_at_exit)
 after_fork_in_child(_after_fork)
 
 
-def open_store(url: str, *, insecure_database: bool = False) -> LimitStore:
-    """The store at `postgresql://…`, `redis://…` or `rediss://…`; it connects when it is first used.
+def open_store(url: str, *, insecure_database: bool = False, runtime: Runtime = SYSTEM) -> LimitStore:
+    """The store at `postgresql://…`, `redis://…`, `rediss://…` or `sqlite:/path`; connects when first used.
 
     `insecure_database`: allow one on another host without TLS that proves its name.
     Raises ConfigurationError for another scheme, an address that cannot be used, or a missing library. The
@@ -291,7 +291,11 @@ def open_store(url: str, *, insecure_database: bool = False) -> LimitStore:
         return _postgresql(url, insecure_database)
     if scheme in ("redis", "rediss"):
         return _redis(url, insecure_database)
-    raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
+    if scheme == "sqlite":
+        return _sqlite(url, runtime)
+    raise ConfigurationError(
+        "limit_store must be an address like postgresql://…, redis://… or sqlite:/absolute/path"
+    )
 
 
 def _postgresql(url: str, insecure_database: bool) -> LimitStore:
@@ -308,3 +312,9 @@ def _redis(url: str, insecure_database: bool) -> LimitStore:
     except ImportError as error:
         raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
     return RedisLimitStore(url, insecure_database=insecure_database)
+
+
+def _sqlite(url: str, runtime: Runtime) -> LimitStore:
+    from .store_sqlite import SQLiteStore
+
+    return SQLiteStore(url.partition(":")[2], runtime=runtime)

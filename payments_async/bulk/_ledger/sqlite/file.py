@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from ...._files import network_file_system
 from ..._files import PARQUET_START, SQLITE_START
 from ...ledger_errors import LedgerExposed, LedgerForeign, LedgerOnNetwork, LedgerReadOnly
 
@@ -31,53 +32,11 @@ CHECKED_WHOLE: Final = 32 << 20
 """Bytes: SQLite checks the structure of a file of this size in less than 0.1 s."""
 _OF_ARCHIVE: Final = "choose another path; `payments payouts check` and DuckDB read an archive"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_MOUNTS: Final = "/proc/self/mountinfo"
-_ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
-
-NETWORK_FILE_SYSTEMS: Final = frozenset(
-    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"}
-    | {"nfs4", "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "fuse"}
-)
-"""File systems with unreliable locks or synced writes. `fuse.*` counts too, as its backend is unknown."""
 
 
-def file_system(path: str, mountinfo: str) -> str | None:
-    """Find the type of file system of an absolute path in Linux's mountinfo; None when it is not listed."""
-    best, found = -1, None
-    for line in mountinfo.splitlines():
-        left, _, right = line.partition(" - ")
-        fields = left.split(" ")
-        if len(fields) < 5 or not right:
-            continue
-        point = _unescaped(fields[4])
-        if len(point) >= best and _lies_in(path, point):
-            best, found = len(point), right.split(" ", 1)[0]
-    return found
-
-
-def is_remote(kind: str | None) -> bool:
-    """True if a file system of this type may not carry a ledger. An unknown one may."""
-    return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
-
-
-def _unescaped(text: str) -> str:
-    for escape, meant in _ESCAPES:
-        text = text.replace(escape, meant)
-    return text
-
-
-def _lies_in(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")
-
-
-def refuse_remote(path: str, *, mounts: str = _MOUNTS) -> None:
+def refuse_remote(path: str) -> None:
     """Raise LedgerOnNetwork when `path` is known to lie on a network file system."""
-    try:
-        with open(mounts, encoding="utf-8", errors="replace") as file:
-            kind = file_system(path, file.read())
-    except OSError:
-        return  # not Linux: the type is unknown
-    if is_remote(kind):
+    if (kind := network_file_system(path)) is not None:
         raise LedgerOnNetwork(path, f"lies on a file system of type {kind}")
 
 

@@ -19,9 +19,10 @@ import attrs
 import pytest
 from aiosqlite import Connection
 
+from payments_async import _files
+from payments_async._files import file_system, is_remote
 from payments_async.bulk._ledger.batches import FORM
 from payments_async.bulk._ledger.sqlite import connection, file
-from payments_async.bulk._ledger.sqlite.file import file_system, is_remote, refuse_remote
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk._protocol.records import Binding
 from payments_async.bulk.errors import BulkError
@@ -72,10 +73,13 @@ def test_the_file_system_is_that_of_the_closest_mount(path: str, kind: str, remo
     assert is_remote(kind) is remote
 
 
-def test_where_mounts_are_not_told_nothing_is_refused(tmp_path: Path) -> None:
+def test_where_mounts_are_not_told_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert file_system("/x", "") is None
     assert not is_remote(None)
-    refuse_remote("/x", mounts=str(tmp_path / "missing"))
+    monkeypatch.setattr(_files, "MOUNTS", str(tmp_path / "missing"))
+    file.refuse_remote("/x")
 
 
 async def test_a_network_file_system_is_refused_before_anything_is_made(
@@ -83,7 +87,7 @@ async def test_a_network_file_system_is_refused_before_anything_is_made(
 ) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"9 1 0:1 / {tmp_path} rw - cifs //server/x rw\n")
-    monkeypatch.setattr(connection, "refuse_remote", lambda path: refuse_remote(path, mounts=str(mounts)))
+    monkeypatch.setattr(_files, "MOUNTS", str(mounts))
     with pytest.raises(LedgerOnNetwork, match="type cifs; put the ledger on a local disk"):
         await SqliteLedger.open(tmp_path / "ledger", clock=Clock(), create=True)
     assert os.listdir(tmp_path) == ["mounts"]
