@@ -23,7 +23,7 @@ from benchmarks import bulk_engine, inside
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
 from benchmarks.sandbox import PAYOUT
-from payments_async import AsyncPayments, UnprocessableError
+from payments_async import AsyncPayments, Guard, UnprocessableError
 from payments_async._request.prepare import writing
 from payments_async._runtime import Timer
 from payments_async.params import operations
@@ -117,6 +117,14 @@ def creating() -> Path:
     return create
 
 
+def guarded_client(guard: Guard) -> AsyncPayments:
+    """A client under a guard, whose network is taken out."""
+    stub = inside.Stub(inside.CREATED)
+    return AsyncPayments(
+        KEY, base_url=inside.URL, transport=stub, limits=UNPACED, runtime=Standing(), guard=guard
+    )
+
+
 def paths() -> dict[str, tuple[Path, int]]:
     """Each path, and how often it is done."""
     client = AsyncPayments(
@@ -129,6 +137,11 @@ def paths() -> dict[str, tuple[Path, int]]:
         KEY, base_url=inside.URL, transport=inside.Stub(inside.REFUSED), limits=UNPACED, runtime=Standing()
     )
     call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=operations.PAYOUTS_CREATE)
+    rules = {"most": {"GHS": "5000"}, "methods": ["mtn_momo_gh"], "countries": ["GH"]}
+    hour, day = ("GHS", 10**9, "hour"), ("GHS", 10**10, "day")
+    guarded, summed = guarded_client(Guard(**rules)), guarded_client(
+        Guard(**rules, sums=[hour, day], budgets="process")
+    )
     gate, clock = inside.gate(), Standing().monotonic
 
     def through_gate() -> None:
@@ -143,6 +156,8 @@ def paths() -> dict[str, tuple[Path, int]]:
         "gate": (through_gate, 1_000),
         "create": (lambda: done(client.payouts.create(**arguments())), 300),
         "call": (lambda: done(client.payouts.create(**call_arguments())), 300),
+        "guarded": (lambda: done(guarded.payouts.create(**arguments())), 300),
+        "guarded_sums": (lambda: done(summed.payouts.create(**arguments())), 300),
         "refused": (lambda: refused(refusing), 300),
         "sandbox_create": (creating(), 400),
         "blocking_create": (lambda: blocking.payouts.create(**arguments()), 300),

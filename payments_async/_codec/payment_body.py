@@ -29,7 +29,9 @@ class _Instrument(Parsed, gc=False):
     country: Any = None
 
 
-class _Body(Parsed, gc=False):
+class PaymentBody(Parsed, gc=False):
+    """The fields of a write that a guard judges; a number that is no integer stays text."""
+
     amount: Any = None
     currency: Any = None
     method: Any = None
@@ -37,7 +39,7 @@ class _Body(Parsed, gc=False):
     reference: Any = None
 
 
-_read = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
+parse_payment: Final = msgspec.json.Decoder(PaymentBody, float_hook=str).decode
 
 
 def read_payment(body: bytes, *, is_ours: bool) -> Payment | str:
@@ -48,18 +50,16 @@ def read_payment(body: bytes, *, is_ours: bool) -> Payment | str:
     if not is_ours and (problem := _doubt(body)):
         return problem
     try:
-        found = _read(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError):
+        found = parse_payment(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return "is no JSON object that can be read"
     instrument, amount = found.instrument, found.amount
-    if (type(amount) is str and _PLAIN_AMOUNT.fullmatch(amount)) or type(amount) is int:
-        amount = Decimal(amount)
-    elif type(amount) is not Decimal:
+    if type(amount) not in (int, str) or not _PLAIN_AMOUNT.fullmatch(str(amount)):
         return "has no amount that is a plain number or decimal text"
     if type(found.currency) is not str:
         return "has no currency"
     country = None if instrument is None else instrument.country
-    return Payment(amount, found.currency, found.method, country, found.reference)
+    return Payment(Decimal(amount), found.currency, found.method, country, found.reference)
 
 
 def _doubt(body: bytes) -> str | None:

@@ -20,7 +20,7 @@ from .._rate_limit.store import LimitRow
 from .._rate_limit.store_client import StoreClient
 from .._rate_limit.waiters import NEVER
 from .._runtime import Runtime
-from ..errors import LimitStoreUnavailable
+from ..errors import ConfigurationError, LimitStoreUnavailable
 from .budgets import BUDGETS, MOST_REFUSALS, REFUSALS, Amount, Limits, Outcome, Shortage
 
 PATIENCE: Final = 5.0
@@ -40,13 +40,17 @@ class Question:
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Granted]
 
-    def tell(self, granted: Granted) -> None:
+    def tell(self, granted: Granted | ConfigurationError) -> None:
         """Pass the answer on, from any thread. A caller that is gone needs none."""
         with suppress(RuntimeError):  # its loop was closed meanwhile
             self.loop.call_soon_threadsafe(self._set, granted)
 
-    def _set(self, granted: Granted) -> None:
-        if not self.answer.done():
+    def _set(self, granted: Granted | ConfigurationError) -> None:
+        if self.answer.done():
+            return
+        if isinstance(granted, ConfigurationError):
+            self.answer.set_exception(granted)
+        else:
             self.answer.set_result(granted)
 
 
@@ -60,7 +64,7 @@ class BudgetClient:
         self._begin_anew()
 
     async def reserve(self, amounts: Sequence[Amount], seconds: float) -> Granted:
-        """Reserve amounts in order. Raises LimitStoreUnavailable."""
+        """Reserve amounts in order. Raises LimitStoreUnavailable; ConfigurationError for a wrong state."""
         loop = asyncio.get_running_loop()
         question = Question(amounts, loop, loop.create_future())
         timer = self._runtime.call_later(min(seconds, PATIENCE), question.answer.cancel)
@@ -109,7 +113,12 @@ class BudgetClient:
     @property
     def has_waiters(self) -> bool:
         """True if something is to be asked or reported."""
-        return bool(self._asked or self._outcomes or self._refused)
+        return bool(self._asked) or self.has_reports
+
+    @property
+    def has_reports(self) -> bool:
+        """True if an outcome or a refusal is to be reported."""
+        return bool(self._outcomes or self._refused)
 
     def plan(self, now: float) -> float:
         """When to ask or report next; `NEVER` while there is nothing."""
@@ -120,7 +129,11 @@ class BudgetClient:
         self._report_at = NEVER
 
     def lose(self, now: float, *, again: bool = False) -> None:
-        """The store cannot be reached: callers wait for `PATIENCE`."""
+        """The store cannot be reached: callers wait for `PATIENCE`, unless it has to be corrected."""
+        outage = self._store.outage
+        if outage is not None and outage.is_refusal:
+            for question in _taken(self._asked):
+                question.tell(ConfigurationError(f"the guard's sums cannot be read: {outage.reason}"))
 
     async def exchange(self, store: LimitStore, monotonic: Callable[[], float]) -> None:
         """Reserve and report all that waits. Raises StoreUnavailable, ConfigurationError."""

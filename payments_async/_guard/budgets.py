@@ -30,6 +30,8 @@ CLOCK_STEP: Final = 2.5
 MOST_REFUSALS: Final = 100
 """Refusals that are kept for `payments guard show`."""
 
+_NOTHING: Final = Decimal(0)
+
 Limits = Mapping[str, Sequence[tuple[int, Decimal]]]
 """{currency: (seconds of a window, most in it), …}."""
 Outcome = Literal["paid", "unpaid", "never"]
@@ -76,37 +78,52 @@ class Held:
 class Window:
     """What was paid in one currency within one window."""
 
-    __slots__ = ("known_from", "paid", "parts", "seconds")
+    __slots__ = ("_per_second", "known_from", "paid", "parts", "seconds")
 
-    def __init__(self, seconds: int, known_from: float, parts: Iterable[tuple[float, Decimal]] = ()) -> None:
+    def __init__(self, seconds: int, known_from: float, parts: Iterable[tuple[int, Decimal]] = ()) -> None:
         self.seconds = seconds
         self.known_from = known_from
-        self.parts: deque[tuple[float, Decimal]] = deque(parts)
-        """Amounts, each with the time until which it counts; the first ends first."""
-        self.paid: Decimal = sum((amount for _, amount in self.parts), Decimal(0))
+        self._per_second = STEPS / seconds
+        self.parts: deque[list[Any]] = deque(map(list, parts))
+        """[number, amount]: it counts until the part of this number ends. The first ends first."""
+        self.paid: Decimal = sum((amount for _, amount in self.parts), _NOTHING)
 
     def add(self, amount: Decimal, answered: float) -> None:
-        """Count an amount for the window's length after its answer, rounded up to the next part's end."""
-        step = self.seconds / STEPS
-        ends = math.ceil((answered + self.seconds) / step) * step
+        """Count an amount for the window's length after its answer, and to the end of that part."""
         self.paid += amount
-        if self.parts and self.parts[-1][0] >= ends:
-            ends, before = self.parts.pop()
-            amount += before
-        self.parts.append((ends, amount))
+        number, parts = int((answered + self.seconds) * self._per_second) + 1, self.parts
+        if parts and parts[-1][0] >= number:
+            parts[-1][1] += amount
+        else:
+            parts.append([number, amount])
 
     def forget(self, now: float) -> None:
         """Leave out what counts no longer."""
-        while self.parts and self.parts[0][0] <= now:
+        present = int(now * self._per_second)
+        while self.parts and self.parts[0][0] <= present:
             self.paid -= self.parts.popleft()[1]
 
     def room_after(self, missing: Decimal, now: float) -> float:
         """Seconds until so much counts no longer; a second for what is held."""
-        for ends, amount in self.parts:
+        for number, amount in self.parts:
             missing -= amount
             if missing <= 0:
-                return ends - now
+                return max(float(number / self._per_second) - now, 0.0)
         return 1.0
+
+    def shift(self, seconds: float) -> None:
+        """Follow a clock that was set."""
+        self.known_from += seconds
+        for part in self.parts:
+            part[0] += math.ceil(seconds * self._per_second)
+
+    def shorter(self, seconds: int, now: float) -> Window:
+        """The window of fewer seconds, which ends at the same time."""
+        window = Window(seconds, min(self.known_from, now + seconds))
+        for number, amount in self.parts:
+            window.add(amount, number / self._per_second - self.seconds)
+        window.forget(now)
+        return window
 
 
 class Budgets:
@@ -122,28 +139,34 @@ class Budgets:
         """The lease that ends first stands first."""
         self.sums: dict[str, Decimal] = {}
         """{currency: held}."""
-        self.windows: dict[tuple[str, int], Window] = {}
+        self.windows: dict[str, dict[int, Window]] = {}
+        """{currency: {seconds: window}}."""
 
     def reserve(
-        self, amounts: Sequence[Amount], limits: Limits, now: float, worker: str = ""
+        self, amounts: Iterable[Amount], limits: Limits, now: float, worker: str = ""
     ) -> tuple[int, Shortage | None]:
         """Reserve amounts in order for a process. Returns how many, and why the next does not fit.
 
         An amount that is held already is renewed.
         """
         self.pass_time(now)
-        for number, (name, currency, amount) in enumerate(amounts):
+        count = 0
+        for amount in amounts:
+            name, currency, value = amount
             known = self.held.pop(name, None)
-            if known is not None:
+            if known is None:
+                used = value + self.sums.get(currency, _NOTHING)
+                for seconds, most in limits.get(currency, ()):
+                    window = self.window(currency, seconds, now)
+                    if window.known_from > now or used + window.paid > most:
+                        return count, _shortage(amount, window, most, used - value, now)
+                known = Held(currency, value, now + LEASE, worker)
+                self.sums[currency] = used
+            else:
                 known.until, known.worker = now + LEASE, worker if known.worker == worker else None
-                self.held[name] = known
-                continue
-            for seconds, most in limits.get(currency, ()):
-                if shortage := self._shortage(currency, seconds, most, amount, now):
-                    return number, shortage
-            self.held[name] = Held(currency, amount, now + LEASE, worker)
-            self.sums[currency] = self.sums.get(currency, 0) + amount
-        return len(amounts), None
+            self.held[name] = known
+            count += 1
+        return count, None
 
     def settle(self, name: str, outcome: Outcome, now: float) -> None:
         """Note an outcome. A refusal frees an amount only if no other process has reserved it, too."""
@@ -152,79 +175,69 @@ class Budgets:
             return
         self._let_go(name, held)
         if outcome == "paid":
-            self._pay(held, now)
+            for window in self.windows[held.currency].values():
+                window.add(held.amount, now)
 
     def pass_time(self, now: float) -> None:
         """Count as paid what has had no outcome for long."""
         self.at = now
-        for name, held in [*self._abandoned(now)]:
+        while self.held:
+            name, held = next(iter(self.held.items()))
+            if held.until + SETTLING > now:
+                return
             self._let_go(name, held)
-            self._pay(held, held.until + SETTLING)
+            for window in self.windows[held.currency].values():
+                window.add(held.amount, held.until + SETTLING)
 
     def begin(self, limits: Limits, now: float) -> None:
         """Trust all windows from now on, whatever was paid in them before the state knew them."""
         for currency, sums in limits.items():
             for seconds, _ in sums:
-                self._window(currency, seconds, now).known_from = now
+                self.window(currency, seconds, now).known_from = now
 
     def used(self, currency: str, seconds: int, now: float) -> tuple[Decimal, Decimal, float]:
         """Of one window: what was paid, what is held, and from when on it is known."""
-        window = self._window(currency, seconds, now)
-        return window.paid, self.sums.get(currency, Decimal(0)), window.known_from
+        window = self.window(currency, seconds, now)
+        return window.paid, self.sums.get(currency, _NOTHING), window.known_from
 
     def shift(self, seconds: float) -> None:
         """Follow a clock that was set: all times move with it."""
         self.at += seconds
         for held in self.held.values():
             held.until += seconds
-        for window in self.windows.values():
-            window.known_from += seconds
-            window.parts = deque((ends + seconds, amount) for ends, amount in window.parts)
+        for windows in self.windows.values():
+            for window in windows.values():
+                window.shift(seconds)
 
-    def _abandoned(self, now: float) -> Iterable[tuple[str, Held]]:
-        for name, held in self.held.items():
-            if held.until + SETTLING > now:
-                return
-            yield name, held
+    def window(self, currency: str, seconds: int, now: float) -> Window:
+        """The window, without what counts no longer. A new one is derived from a longer one."""
+        windows = self.windows.get(currency)
+        if windows is None:
+            windows = self.windows[currency] = {}
+        window = windows.get(seconds)
+        if window is None:
+            window = windows[seconds] = _new_window(windows, seconds, now)
+        window.forget(now)
+        return window
 
     def _let_go(self, name: str, held: Held) -> None:
         del self.held[name]
         self.sums[held.currency] -= held.amount
 
-    def _pay(self, held: Held, answered: float) -> None:
-        for (currency, _), window in self.windows.items():
-            if currency == held.currency:
-                window.add(held.amount, answered)
 
-    def _shortage(
-        self, currency: str, seconds: int, most: Decimal, amount: Decimal, now: float
-    ) -> Shortage | None:
-        window = self._window(currency, seconds, now)
-        used = window.paid + self.sums.get(currency, 0)
-        if window.known_from > now:
-            return Shortage(currency, seconds, most, used, window.known_from - now, is_known=False)
-        if used + amount <= most:
-            return None
-        wait = window.room_after(used + amount - most, now)
-        return Shortage(currency, seconds, most, used, max(wait, 0.0), is_known=True)
+def _shortage(amount: Amount, window: Window, most: Decimal, held: Decimal, now: float) -> Shortage:
+    used = window.paid + held
+    is_known = window.known_from <= now
+    wait = window.room_after(used + amount.amount - most, now) if is_known else window.known_from - now
+    return Shortage(amount.currency, window.seconds, most, used, wait, is_known)
 
-    def _window(self, currency: str, seconds: int, now: float) -> Window:
-        """The window, without what counts no longer. A new one is derived from a longer one."""
-        window = self.windows.get((currency, seconds))
-        if window is None:
-            window = self.windows[currency, seconds] = self._new_window(currency, seconds, now)
-        window.forget(now)
-        return window
 
-    def _new_window(self, currency: str, seconds: int, now: float) -> Window:
-        longer = [
-            each for (other, _), each in self.windows.items() if other == currency and each.seconds > seconds
-        ]
-        if not longer:
-            return Window(seconds, now + seconds)
-        known = min(longer, key=lambda each: each.seconds)
-        parts = [(ends - known.seconds + seconds, amount) for ends, amount in known.parts]
-        return Window(seconds, min(known.known_from, now + seconds), parts)
+def _new_window(windows: Mapping[int, Window], seconds: int, now: float) -> Window:
+    """A window that the state has not counted yet. A longer one has all that it needs."""
+    longer = [each for each in windows.values() if each.seconds > seconds]
+    if not longer:
+        return Window(seconds, now + seconds)
+    return min(longer, key=lambda each: each.seconds).shorter(seconds, now)
 
 
 # The state as JSON, and what processes ask of it
@@ -243,8 +256,8 @@ class BudgetRule:
             held = budgets.held[name] = Held(currency, Decimal(amount), until, worker)
             budgets.sums[currency] = budgets.sums.get(currency, 0) + held.amount
         for currency, seconds, known_from, parts in values["windows"]:
-            amounts = [(ends, Decimal(amount)) for ends, amount in parts]
-            budgets.windows[currency, seconds] = Window(seconds, known_from, amounts)
+            amounts = [(number, Decimal(amount)) for number, amount in parts]
+            budgets.windows.setdefault(currency, {})[seconds] = Window(seconds, known_from, amounts)
         return budgets
 
     def write(self, state: Budgets) -> Any:
@@ -254,8 +267,9 @@ class BudgetRule:
             for name, each in state.held.items()
         }
         windows = [
-            (currency, seconds, each.known_from, [(ends, str(amount)) for ends, amount in each.parts])
-            for (currency, seconds), each in state.windows.items()
+            (currency, seconds, each.known_from, [(number, str(amount)) for number, amount in each.parts])
+            for currency, windows in state.windows.items()
+            for seconds, each in windows.items()
         ]
         return {
             "born": state.born,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 from weakref import WeakSet
 
 from .. import _assumptions
@@ -31,7 +31,8 @@ from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
 from .budgets import LEASE, MOST_REFUSALS, SETTLING, Amount, Budgets, Outcome, Shortage
 from .minor_units import MINOR_UNITS, PUBLISHED
-from .rules import Refusal, Write
+from .quick import QuickRules
+from .rules import PAYOUTS, Refusal, Write
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
@@ -56,6 +57,10 @@ class Admission:
         self.counted_until: float = self.until
         self.doubted = False
         """True if an attempt ended without a definite answer: a later refusal proves nothing then."""
+
+    def counts(self, now: float) -> bool:
+        """Whether another call may send the write without being judged."""
+        return now < self.counted_until and now - self.first < _assumptions.KEY_TRUSTED_FOR
 
     async def renew(self, left: float | None) -> None:
         """Renew its reservation, for attempts that begin from now on; `left`: seconds at most.
@@ -86,10 +91,11 @@ class KeyGuard:
         self.refused: deque[dict[str, Any]] = deque(maxlen=MOST_REFUSALS)
         self._budgets: Budgets | None = None
         self._settled: deque[tuple[str, Outcome, float]] = deque()
-        self._known: OrderedDict[str, Admission] = OrderedDict()
+        self._known: dict[str, Admission] = {}
         self._lock = threading.Lock()
         self._kept_at: object = None
         self._remembers = False
+        self._quick = QuickRules((), {})
         _guards.add(self)
 
     def join(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
@@ -111,6 +117,7 @@ class KeyGuard:
             self.limits[currency] = sorted(figures.items())
         if self.client is not None:
             self.client.limits = self.limits
+        self._quick = QuickRules(self.guards, self.limits)
 
     def _keep(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
         address = Secret(f"sqlite:{guard.state}") if guard.state else limit_store
@@ -138,6 +145,35 @@ class KeyGuard:
 
     # One write
 
+    def admit_at_once(
+        self, path: str, body: bytes, idempotency_key: str
+    ) -> Admission | Literal[False] | None:
+        """Admit a payout that this package wrote and that clearly breaks no rule; else False.
+
+        None for a payout that needs no account. Where a store keeps the sums, it has to be asked: False.
+        """
+        if path != PAYOUTS or self.client is not None:
+            return False
+        found = self._quick.amount_of(body)
+        if found is None:
+            return False
+        return self._account(Amount(f"{idempotency_key} {hash(body)}", *found)) if self._remembers else None
+
+    def _account(self, amount: Amount) -> Admission | Literal[False]:
+        """Admit a payout that the rules allow, if this process keeps the sums and has room."""
+        now = self._runtime.monotonic()
+        known = self._known.get(amount.name)
+        if known is not None:
+            return known if known.counts(now) else False
+        admission = Admission(self, amount, now)
+        if amount.currency in self.limits:
+            if self._reserve_here((amount,), now)[1] is not None:
+                return False
+            admission.until = now + LEASE
+            admission.counted_until = admission.until + SETTLING
+        self._remember(admission)
+        return admission
+
     async def admit(self, write: Write, idempotency_key: str, left: float | None) -> Admission | None:
         """Judge a write, and reserve its amount. `left`: seconds of the call's deadline.
 
@@ -152,9 +188,9 @@ class KeyGuard:
         if not self._remembers:
             await self._judge(write, self._read(write), left)
             return None
-        now, name = self._runtime.monotonic(), _name(idempotency_key, write.body)
+        now, name = self._runtime.monotonic(), self._name(idempotency_key, write.body)
         known = self._known.get(name)
-        if known is not None and now < min(known.counted_until, known.first + _assumptions.KEY_TRUSTED_FOR):
+        if known is not None and known.counts(now):
             return known
         payment = self._read(write)
         await self._judge(write, payment, left)
@@ -185,7 +221,7 @@ class KeyGuard:
                 self._refuse(write.operation.name, refusal)
             if refusal is not None or isinstance(payment, Refusal):
                 break
-            amount = Amount(_name(key, body), payment.currency, payment.amount)
+            amount = Amount(self._name(key, body), payment.currency, payment.amount)
             admissions.append(Admission(self, amount, self._runtime.monotonic()))
         needed = [each for each in admissions if each.amount.currency in self.limits]
         count, shortage = await self._reserve(needed, None)
@@ -280,10 +316,16 @@ class KeyGuard:
                 budgets.settle(*self._settled.popleft())
             return budgets.reserve(amounts, self.limits, now)
 
+    def _name(self, idempotency_key: str, body: bytes) -> str:
+        """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""
+        if self.client is None:
+            return f"{idempotency_key} {hash(body)}"
+        return hashlib.sha256(idempotency_key.encode() + b"\0" + body).hexdigest()[:24]
+
     def _remember(self, admission: Admission) -> None:
         self._known[admission.amount.name] = admission
         if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
+            del self._known[next(iter(self._known))]
 
     def _no_room(self, short: Shortage, amount: Amount) -> Refusal:
         window = window_name(short.window)
@@ -327,11 +369,6 @@ def refused(operation: str, refusal: Refusal, **facts: Any) -> GuardRefused:
         operation=operation,
         **facts,
     )
-
-
-def _name(idempotency_key: str, body: bytes) -> str:
-    """Identifies a write to all processes, and shows nothing of it."""
-    return hashlib.sha256(idempotency_key.encode() + b"\0" + body).hexdigest()[:24]
 
 
 _guards: Final[WeakSet[KeyGuard]] = WeakSet()

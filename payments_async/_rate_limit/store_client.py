@@ -142,6 +142,9 @@ class StoreClient:
                 await self._rest(await session.ask_all())
                 is_over = self._is_over(session)
         finally:
+            if self._is_stopped:
+                session.users.update(self._called)
+                await session.report_all()
             if not is_over:
                 self._give_way(session)
             await session.close()
@@ -207,6 +210,12 @@ class StoreSession:
                 self.users.discard(user)
             following = min(following, due)
         return following
+
+    async def report_all(self) -> None:
+        """Report what users know and the store does not, at the end of the process."""
+        for user in self.users:
+            if user.has_reports:
+                await self._ask(user)
 
     def dismiss(self) -> None:
         """Let go of all users; they call again."""

@@ -31,6 +31,10 @@ class StoreUser(Protocol):
     def has_waiters(self) -> bool:
         """True if a caller waits."""
 
+    @property
+    def has_reports(self) -> bool:
+        """True if the store is to be told something before the process ends."""
+
     def plan(self, now: float) -> float:
         """When to be served next; `NEVER` while nothing is needed."""
 
@@ -85,6 +89,7 @@ class StoreLimiter(RateLimiter):
     __slots__ = ("_fleet", "_permits", "row")
 
     lag: float = LAG
+    has_reports = False
 
     def __init__(
         self,

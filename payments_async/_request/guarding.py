@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from .._guard.key_guard import KeyGuard
 
 
+def admit_at_once(guard: KeyGuard, call: Call) -> bool:
+    """Have a usual payout judged, without waiting; False if that takes more.
+
+    Reads are not judged, nor are later attempts.
+    """
+    body, key = call.body, call.idempotency_key
+    if body is None or key is None or call.tries:
+        return True
+    if call.request is None or call.headers:
+        return False
+    admission = guard.admit_at_once(call.path, body, key)
+    if admission is False:
+        return False
+    call.admission = admission
+    return True
+
+
 async def admit(guard: KeyGuard, call: Call, settings: Settings, runtime: Runtime) -> None:
     """Have a write judged before its first attempt. Raises GuardRefused, LimitStoreUnavailable."""
     from .._guard.rules import Write  # loaded with the guard

@@ -75,7 +75,7 @@ class Pipeline:
                 if key is None or call.tries:
                     key = self._key(call, key)
                 state = self.keys.of(key)
-                if (guard := state.guards.guard) is not None and call.body is not None and not call.tries:
+                if (guard := state.guards.guard) is not None and not guarding.admit_at_once(guard, call):
                     await self._admit(guard, call)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)
