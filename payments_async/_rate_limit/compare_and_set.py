@@ -68,7 +68,10 @@ class RowRead:
 
 
 class Rule(Protocol):
-    """How rows of one kind change. Any process may carry out the request of another: so it is pure."""
+    """How rows of one kind change: pure, and the same in every process.
+
+    Any process may carry out another's request, so all that a change depends on is in its values.
+    """
 
     def read(self, values: Any) -> Any:
         """The state that a row keeps as JSON; None for a row that is new, or was lost."""
