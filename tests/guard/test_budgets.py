@@ -1,0 +1,239 @@
+"""The rule of sums: what a window holds, when there is room, and what a state that is new or lost may grant."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async._guard.budgets import BUDGETS, LEASE, REFUSALS, SETTLING, Amount, Budgets
+from payments_async._guard.budgets import limits_of as limits
+
+HOUR, DAY = 3_600, 86_400
+BEGAN = 1_000_000.0
+
+
+def budgets(*sums: tuple[str, int, int]) -> Budgets:
+    """A state whose windows are trusted."""
+    state = Budgets(BEGAN)
+    state.begin(limits(sums), BEGAN)
+    return state
+
+
+def amount(name: str, value: str, currency: str = "GHS") -> Amount:
+    """An amount to be reserved."""
+    return Amount(name, currency, Decimal(value))
+
+
+def room(state: Budgets, sums: Any, value: str, at: float, name: str = "new") -> bool:
+    """Whether an amount fits; it is then held."""
+    count, shortage = state.reserve([amount(name, value)], limits(sums), BEGAN + at)
+    assert (count == 1) is (shortage is None)
+    return count == 1
+
+
+SUMS = (("GHS", HOUR, 100),)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "at", "fits"),
+    [
+        (None, LEASE + SETTLING + HOUR - 1, False),  # without an outcome: from the end of its lease
+        (None, LEASE + SETTLING + HOUR * 1.01, True),
+        ("paid", 10 + HOUR - 1, False),
+        ("paid", 10 + HOUR * 1.01, True),
+        ("unpaid", 10, True),
+        ("never", 10, True),
+    ],
+)
+def test_an_amount_counts_from_its_reservation_to_the_windows_length_after_its_answer(
+    outcome: Any, at: float, fits: bool
+) -> None:
+    state = budgets(*SUMS)
+    assert room(state, SUMS, "60", 0, "first")
+    if outcome is not None:
+        state.settle("first", outcome, BEGAN + 10)
+    assert room(state, SUMS, "40.01", at) is fits
+
+
+def test_of_several_windows_the_one_without_room_is_named_with_the_time_of_room() -> None:
+    sums = (("GHS", HOUR, 100), ("GHS", DAY, 150), ("XOF", HOUR, 10))
+    state = budgets(*sums)
+    assert room(state, sums, "100", 0, "first")
+    state.settle("first", "paid", BEGAN)
+    assert room(state, sums, "50", HOUR * 1.01, "second")
+    _, shortage = state.reserve([amount("third", "1")], limits(sums), BEGAN + HOUR * 1.01)
+    assert shortage is not None
+    assert (shortage.window, shortage.limit, shortage.used) == (DAY, Decimal(150), Decimal(150))
+    assert DAY - HOUR * 1.01 <= shortage.wait <= DAY - HOUR * 0.98
+
+
+def test_amounts_are_granted_in_order_until_one_does_not_fit() -> None:
+    state = budgets(*SUMS)
+    wanted = [amount("a", "50"), amount("b", "60"), amount("c", "10")]
+    count, shortage = state.reserve(wanted, limits(SUMS), BEGAN)
+    assert count == 1
+    assert shortage is not None
+    assert (shortage.used, shortage.wait) == (Decimal(50), 1.0)  # held: an outcome may come at any time
+
+
+def test_a_second_reservation_of_one_write_renews_it_and_takes_nothing_more() -> None:
+    state = budgets(*SUMS)
+    assert room(state, SUMS, "60", 0, "first")
+    assert room(state, SUMS, "60", LEASE - 1, "first")
+    assert not room(state, SUMS, "41", LEASE + SETTLING + HOUR, "second")
+    assert room(state, SUMS, "40", LEASE + SETTLING + HOUR, "third")
+
+
+@pytest.mark.parametrize(("outcome", "fits"), [("unpaid", False), ("never", True), ("paid", False)])
+def test_a_refusal_proves_nothing_once_two_processes_have_reserved(outcome: Any, fits: bool) -> None:
+    state = budgets(*SUMS)
+    state.reserve([amount("first", "60")], limits(SUMS), BEGAN, "one")
+    state.reserve([amount("first", "60")], limits(SUMS), BEGAN, "two")
+    state.settle("first", outcome, BEGAN)
+    assert room(state, SUMS, "41", 1) is fits
+
+
+def test_an_outcome_of_what_is_not_held_changes_nothing() -> None:
+    state = budgets(*SUMS)
+    state.settle("unknown", "paid", BEGAN)
+    assert room(state, SUMS, "100", 0)
+
+
+def test_a_new_window_is_derived_from_a_longer_one_and_else_not_trusted() -> None:
+    sums = (("GHS", DAY, 100),)
+    state = budgets(*sums)
+    for number, at in enumerate((0, 0, HOUR * 2)):
+        assert room(state, sums, "10", at, str(number))
+        state.settle(str(number), "paid", BEGAN + at)
+    assert not room(state, (*sums, ("GHS", HOUR, 15)), "6", HOUR * 2 + 60)
+    assert room(state, (*sums, ("GHS", HOUR, 15)), "5", HOUR * 2 + 60)
+    week = (("GHS", DAY * 7, 10_000),)
+    assert not room(state, week, "1", HOUR * 3, "week")
+    _, shortage = state.reserve([amount("week", "1")], limits(week), BEGAN + HOUR * 3)
+    assert shortage is not None
+    assert (shortage.is_known, shortage.wait) == (False, DAY * 7.0)
+    assert room(state, week, "1", HOUR * 3 + DAY * 7, "week")
+
+
+# --- The row of a store ---
+
+
+def change(row: Any, kind: str = "exchange", at: float = 0.0, **values: Any) -> tuple[Any, Any]:
+    """What the rule makes of a row, and its answer."""
+    asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "outcomes": [], "groups": []}
+    state, answer = BUDGETS.change(BUDGETS.read(row), kind, {**asked, **values}, BEGAN + at, 0.0)
+    return BUDGETS.write(state), answer
+
+
+def grants(row: Any, value: str, at: float, **values: Any) -> tuple[Any, bool, Any]:
+    """The row after a request, whether it was granted, and what the process then knows."""
+    row, answer = change(row, at=at, groups=[[("a " + str(at), "GHS", value)]], **values)
+    return row, answer["granted"][0][0] == 1, answer["last"]
+
+
+def test_a_row_is_trusted_after_its_window_or_at_once_when_an_operator_says_so() -> None:
+    row, granted, _ = grants(None, "1", 0)
+    assert not granted
+    assert grants(row, "1", HOUR - 1)[1] is False
+    assert grants(row, "1", HOUR)[1] is True
+    begun, _ = change(row, "begin", 5)
+    assert grants(begun, "100", 5)[1] is True
+
+
+def test_what_was_paid_before_an_operator_says_so_again_still_counts() -> None:
+    row, _ = change(None, "begin")
+    row, granted, _ = grants(row, "60", 1)
+    row, _ = change(row, "begin", 2)
+    assert granted
+    assert grants(row, "41", 3)[1] is False
+
+
+@pytest.mark.parametrize("loss", ["empty", "put back"])
+def test_a_row_that_is_behind_what_a_process_has_seen_is_trusted_no_more(loss: str) -> None:
+    first, _ = change(None, "begin")
+    _, _, seen = grants(first, "60", 1)
+    later, granted, known = grants(None if loss == "empty" else first, "1", 2, last=[*seen, 1.0])
+    assert not granted
+    assert grants(later, "1", 3, last=[*known, 1.0])[1] is False
+    begun, _ = change(later, "begin", 4)
+    after, granted, _ = grants(begun, "1", 5, last=[*seen, 4.0])  # a process that knows only the old state
+    assert granted
+    assert grants(after, "1", 6, last=[*known, 4.0])[1] is True
+
+
+@pytest.mark.parametrize("moved", [HOUR * 5.0, -HOUR * 5.0])
+def test_a_stores_clock_that_is_set_brings_no_room_and_takes_none(moved: float) -> None:
+    row, _ = change(None, "begin")
+    row, _, seen = grants(row, "60", 1)
+    row, _ = change(row, at=2, outcomes=[("a 1", "paid")], last=[*seen, 1.0])
+    row, granted, seen = grants(row, "41", 10 + moved, last=[*seen, 9.0])
+    assert not granted
+    assert grants(row, "41", 20 + moved, last=[*seen, 10.0])[1] is False
+    assert grants(row, "41", 20 + HOUR * 1.01 + moved, last=[*seen, HOUR * 1.01])[1] is True
+
+
+def test_a_row_survives_being_written_and_read() -> None:
+    row, _ = change(None, "begin")
+    row, _, _ = grants(row, "60.10", 1)
+    row, _ = change(row, at=2, outcomes=[("a 1", "paid")])
+    row, _, _ = grants(row, "20", 3)
+    assert BUDGETS.write(BUDGETS.read(row)) == row  # type: ignore[arg-type]
+    _, answer = change(row, "show", 4)
+    assert answer["used"] == [["60.10", "20", BEGAN]]
+
+
+def test_the_last_hundred_refusals_are_kept() -> None:
+    state: list[Any] = REFUSALS.read(None)
+    for number in range(120):
+        state, _ = REFUSALS.change(
+            REFUSALS.read(REFUSALS.write(state)), "add", {"refusals": [number]}, 0.0, 0.0
+        )
+    _, shown = REFUSALS.change(state, "add", {"refusals": []}, 0.0, 0.0)
+    assert shown == [*range(20, 120)]
+
+
+# --- Chance ---
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_window_ever_holds_more_than_its_sum_and_hardly_a_fitting_amount_is_refused(seed: int) -> None:
+    chance = random.Random(seed)
+    sums = (("GHS", 60, 100), ("GHS", 600, 400), ("XOF", 60, 1_000))
+    state, now = budgets(*sums), BEGAN
+    paid: list[tuple[str, float, float, Decimal]] = []  # currency, made at, answered at
+    waiting: list[tuple[str, float, Amount]] = []
+    refused = needless = 0
+    for number in range(1_500):
+        now += chance.choice([0.0, 0.1, 1.0, chance.expovariate(0.2)])
+        wanted = Amount(str(number), chance.choice(["GHS", "XOF"]), Decimal(chance.randint(1, 60)))
+        count, _ = state.reserve([wanted], limits(sums), now)
+        if count:
+            waiting.append((wanted.currency, now, wanted))
+        else:
+            refused += 1
+            held = sum(each.amount for currency, _, each in waiting if currency == wanted.currency)
+            needless += all(
+                held + wanted.amount + _in_window(paid, wanted.currency, now - seconds * 1.01, now) <= most
+                for currency, seconds, most in sums
+                if currency == wanted.currency
+            )
+        while waiting and chance.random() < 0.6:
+            currency, began, each = waiting.pop(chance.randrange(len(waiting)))
+            if chance.random() < 0.8:
+                paid.append((currency, chance.uniform(began, now), now, each.amount))
+                state.settle(each.name, "paid", now)
+            else:
+                state.settle(each.name, "unpaid", now)
+    for currency, seconds, most in sums:
+        for _, made, _, _ in paid:
+            assert _in_window(paid, currency, made - seconds, made, by=1) <= most
+    assert refused > 100
+    assert needless == 0
+
+
+def _in_window(paid: Any, currency: str, after: float, until: float, by: int = 2) -> Decimal:
+    """What was made (1) or answered (2) in a window."""
+    return sum((each[3] for each in paid if each[0] == currency and after < each[by] <= until), Decimal(0))
