@@ -172,8 +172,8 @@ class PostgresLimitStore(CompareAndSetStore):
             return ConfigurationError(f"{self._place}: {_RIGHTS}")
         if code in ("42703", "42804"):
             return ConfigurationError(
-                f"{self._place} has a table payments.limits or payments.budgets of another version: rename it, "
-                "and begin without what it counted"
+                f"{self._place} has a table payments.limits or payments.budgets of another version: rename "
+                "it, and begin without what it counted"
             )
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
 
