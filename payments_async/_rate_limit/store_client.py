@@ -302,9 +302,7 @@ def open_store(url: str, *, insecure_database: bool = False, runtime: Runtime = 
         return _redis(url, insecure_database)
     if scheme == "sqlite":
         return _sqlite(url, runtime)
-    raise ConfigurationError(
-        "limit_store must be an address like postgresql://…, redis://… or sqlite:/absolute/path"
-    )
+    raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
 
 
 def _postgresql(url: str, insecure_database: bool) -> LimitStore:

@@ -1,4 +1,4 @@
-"""The rule of sums: what a window holds, when there is room, and what a state that is new or lost may grant."""
+"""The rule of sums: what a window holds, when there is room, what a new or lost state may grant."""
 
 from __future__ import annotations
 
