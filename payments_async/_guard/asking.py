@@ -34,7 +34,7 @@ async def answer(ask: Ask, request: object, *, seconds: float, runtime: Runtime)
     run = next(filter(None, (find() for find in finders)), asyncio.to_thread)
     asked = asyncio.ensure_future(_asked(ask, request, run))
     late = asyncio.get_running_loop().create_future()
-    timer = runtime.call_later(seconds, partial(late.set_result, None))
+    timer = runtime.call_later(seconds, partial(late.set_result, None), background=True)
     try:
         await asyncio.wait((asked, late), return_when=asyncio.FIRST_COMPLETED)
     finally:

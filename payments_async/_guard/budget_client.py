@@ -67,7 +67,7 @@ class BudgetClient:
         """Reserve amounts in order. Raises LimitStoreUnavailable; ConfigurationError for a wrong state."""
         loop = asyncio.get_running_loop()
         question = Question(amounts, loop, loop.create_future())
-        timer = self._runtime.call_later(min(seconds, PATIENCE), question.answer.cancel)
+        timer = self._runtime.call_later(min(seconds, PATIENCE), question.answer.cancel, background=True)
         self._asked.append(question)
         self._store.call(self)
         try:

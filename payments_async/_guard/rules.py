@@ -38,6 +38,9 @@ class Write(NamedTuple):
     is_ours: bool
     """This package wrote the body from a request object."""
 
+    def __repr__(self) -> str:
+        return f"<{self.operation.name}>"  # tracebacks print it, and the body has account data
+
     @property
     def place(self) -> str:
         """The path without its query."""

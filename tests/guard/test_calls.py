@@ -1,0 +1,271 @@
+"""Guarded calls: what an outcome does to the sums, who is under a guard, and who is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import (
+    AsyncPayments,
+    AuthenticationError,
+    DuplicateReference,
+    Guard,
+    GuardRefused,
+    GuardRequest,
+    OutcomeUnknown,
+    PaymentsError,
+    UnprocessableError,
+)
+from payments_async.events import CallEnded, PayoutRefused
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.conftest import BASE_URL, KEY
+from tests.support.canary import shown_by, told_by
+from tests.support.jumping import JumpingRuntime
+from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, lost, unsent
+from tests.support.surfaces import Connect
+
+HOUR = 3_600.0
+GUARD = Guard(most={"XOF": 100}, sums=[("XOF", 150, "hour")], budgets="process")
+OTHER = {**PAYOUT, "amount": 60, "reference": "r-2"}
+
+
+def answer_of(amount: int, **fields: Any) -> Any:
+    """The answer to a payout of so much."""
+    return payout_answer(amount={"value": amount, "currency": "XOF"}, **fields)
+
+
+async def refused(call: Any) -> GuardRefused:
+    """The refusal of a call."""
+    with pytest.raises(GuardRefused) as caught:
+        await call
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("script", "is_counted"),
+    [
+        ([answer_of(100)], True),
+        ([payout_answer(200, {}, id=None)] * 3, True),  # a 2xx that proves nothing
+        ([lost()] * 3, True),
+        ([refusal(500)] * 3, True),
+        ([lost(), refusal(422)], True),  # the refusal of a second attempt proves nothing of the first
+        ([lost(), refusal(422, REPLAYED)], True),
+        ([refusal(422)], False),
+        ([refusal(401)], False),
+        ([refusal(409)], False),  # a payout with this reference: not of this key
+        ([refusal(503), refusal(409)], True),
+        ([unsent()] * 3, False),
+        ([unsent(), refusal(409)], False),
+    ],
+)
+async def test_an_amount_is_given_back_only_when_it_is_certain_that_nothing_was_created(
+    connect: Connect, script: Any, is_counted: bool
+) -> None:
+    room = answer_of(60, reference="r-2")
+    played = play(connect, *script, room, guard=GUARD)
+    with suppress(PaymentsError):
+        await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    assert played.transport.requests
+    if is_counted:
+        error = await refused(played.client.payouts.create(**OTHER))
+        assert (error.rule, error.allowed) == ("sums", Decimal(50))
+    else:
+        await played.client.payouts.create(**OTHER)
+
+
+async def test_what_a_resolve_finds_out_is_given_back_or_counted(connect: Connect) -> None:
+    script = [*[lost()] * 3, refusal(422, REPLAYED)]
+    played = play(connect, *script, answer_of(60, reference="r-2"), guard=GUARD)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    await refused(played.client.payouts.create(**OTHER))
+    with pytest.raises(UnprocessableError):
+        await played.client.resolve(caught.value)
+    await played.client.payouts.create(**OTHER)
+
+
+async def test_a_refusal_says_what_is_left_and_when_there_is_room(connect: Connect) -> None:
+    played = play(connect, answer_of(100), answer_of(60, reference="r-2"), guard=GUARD)
+    await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    error = await refused(played.client.payouts.create(**OTHER))
+    assert "XOF 60 is more than is left of the sum of one hour, 150: 50 are left now" in str(error)
+    assert (error.effect, error.operation, error.attempts) == ("none", "payouts.create", ())
+    assert error.room_at is not None
+    wait = (error.room_at - played.runtime.now()).total_seconds()
+    assert HOUR - 1 <= wait <= HOUR * 1.01
+    played.runtime.advance(wait - 30)
+    await refused(played.client.payouts.create(**OTHER))
+    played.runtime.advance(30)
+    await played.client.payouts.create(**OTHER)
+
+
+async def test_a_write_is_judged_once_for_its_key_and_body(connect: Connect) -> None:
+    guard = attrs.evolve(GUARD, sums=[("XOF", 100, "hour")])
+    played = play(connect, answer_of(100), guard=guard)
+    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
+    for _ in range(3):
+        await played.client.send(prepared)
+    other = attrs.evolve(prepared, body=prepared.body.replace(b"BJ", b"TG"))
+    assert (await refused(played.client.send(other))).rule == "sums"
+    played.runtime.advance(HOUR * 1.01)  # counted no longer: it is judged as new
+    await played.client.send(prepared)
+    assert (await refused(played.client.send(other))).rule == "sums"
+
+
+async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connect) -> None:
+    wait = {"Retry-After": "100"}
+    answers = [refusal(429, wait)] * 2 + [answer_of(100)]
+    played = play(connect, *answers, guard=GUARD, max_retries=3)
+    await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    assert played.runtime.monotonic() > 200
+    assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
+
+
+async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from payments_async._guard import budgets
+
+    monkeypatch.setattr(budgets, "SETTLING", -50.0)  # what has no outcome counts as paid after ten seconds
+    played = play(connect, refusal(429, {"Retry-After": "100"}), payout_answer(), guard=GUARD, max_retries=3)
+    error = await refused(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
+    assert (len(error.attempts), error.effect) == (1, "none")
+    assert len(played.transport.requests) == 1
+
+
+# --- Who is under it ---
+
+
+async def test_every_client_of_the_key_is_under_a_guard_also_those_made_before(sandbox: Sandbox) -> None:
+    address = {"api_key": sandbox.api_key, "base_url": sandbox.base_url}
+    wallet = {**PAYOUT, "amount": 101}
+
+    def blocking() -> None:
+        with Payments(**address) as client, pytest.raises(GuardRefused):
+            client.payouts.create(**wallet)
+
+    async with AsyncPayments(**address) as before:
+        await before.payouts.create(**wallet)
+        async with AsyncPayments(**address, guard=Guard(most={"XOF": 100})):
+            assert (await refused(before.payouts.create(**wallet))).rule == "most"
+        assert (await refused(before.payouts.create(**wallet))).rule == "most"
+        await asyncio.to_thread(blocking)
+        async with AsyncPayments(**address, guard=Guard(most={"XOF": 50, "GHS": 50})):
+            assert (await refused(before.payouts.create(**OTHER))).allowed == 50
+            assert (await refused(before.payouts.create(**{**OTHER, "currency": "GHS"}))).rule == "currency"
+        free = before.with_options(api_key="sk_sandbox_another")
+        with pytest.raises(AuthenticationError):
+            await free.payouts.create(**wallet)
+        await free.aclose()
+
+
+async def test_a_key_from_a_function_and_another_key_of_a_client_have_its_guard() -> None:
+    runtime, transport = JumpingRuntime(), ScriptedTransport(answer_of(10))
+    client = AsyncPayments(
+        lambda: KEY, base_url=BASE_URL, runtime=runtime, transport=runtime.wrap(transport), guard=GUARD
+    )
+    await client.payouts.create(**{**PAYOUT, "amount": 10})
+    assert (await refused(client.payouts.create(**{**PAYOUT, "amount": 101}))).rule == "most"
+    other = client.with_options(api_key="sk_sandbox_another")
+    assert (await refused(other.payouts.create(**{**PAYOUT, "amount": 101}))).rule == "most"
+
+
+async def test_of_two_guards_the_lower_sum_holds() -> None:
+    runtime = JumpingRuntime()
+    client = AsyncPayments(
+        *(KEY,), base_url=BASE_URL, runtime=runtime, guard=GUARD, transport=ScriptedTransport(answer_of(100))
+    )
+    state = key_guard(client)
+    state.join(attrs.evolve(GUARD, sums=[("XOF", 1_000, "hour"), ("XOF", 2_000, "day")]), None, None)
+    assert state.limits["XOF"] == [(3_600, Decimal(150)), (86_400, Decimal(2_000))]
+    await client.payouts.create(**{**PAYOUT, "amount": 100})
+    assert (await refused(client.payouts.create(**OTHER))).rule == "sums"
+
+
+def key_guard(client: AsyncPayments) -> Any:
+    """The guard of a client's key."""
+    pipeline = client._pipeline
+    return pipeline.keys.of(pipeline.settings.key()).guards.guard
+
+
+# --- ask ---
+
+
+@pytest.mark.parametrize(("said", "is_sent"), [(True, True), (False, False), ("yes", False), (1, False)])
+async def test_only_a_yes_lifts_the_most_of_one_payout(connect: Connect, said: Any, is_sent: bool) -> None:
+    asked: list[GuardRequest] = []
+    guard = attrs.evolve(GUARD, ask=lambda request: asked.append(request) or said)
+    played = play(connect, answer_of(101), guard=guard)
+    call = played.client.payouts.create(**{**PAYOUT, "amount": 101})
+    await (call if is_sent else refused(call))
+    assert [(each.amount, each.currency, each.most) for each in asked] == [
+        (Decimal(101), "XOF", Decimal(100))
+    ]
+    assert "+229" not in repr(asked)
+    assert (len(played.transport.requests) == 1) is is_sent
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"amount": 151}, "sums"),
+        ({"currency": "GHS", "amount": 500}, "currency"),
+        ({"amount": "101.5"}, "decimals"),
+    ],
+)
+async def test_a_yes_lifts_nothing_else(connect: Connect, fields: Mapping[str, Any], rule: str) -> None:
+    played = play(connect, payout_answer(), guard=attrs.evolve(GUARD, ask=lambda request: True))
+    assert (await refused(played.client.payouts.create(**{**PAYOUT, **fields}))).rule == rule
+
+
+async def test_who_was_asked_is_not_asked_again_for_the_same_write(connect: Connect) -> None:
+    asked: list[Any] = []
+    guard = Guard(most={"XOF": 100}, ask=lambda request: not asked.append(request))
+    played = play(connect, *[lost()] * 3, answer_of(101), guard=guard)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.payouts.create(**{**PAYOUT, "amount": 101})
+    await played.client.resolve(caught.value)
+    assert len(asked) == 1
+
+
+# --- What is seen ---
+
+
+async def test_a_refusal_is_an_event_and_a_warning_and_shows_no_account(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Any] = []
+    played = play(connect, payout_answer(), guard=GUARD, on_event=seen.append)
+    with caplog.at_level(logging.WARNING, "payments"):
+        error = await refused(played.client.payouts.create(**{**PAYOUT, "amount": 101}))
+    [event] = [each for each in seen if isinstance(each, PayoutRefused)]
+    assert (event.operation, event.rule, str(event)) == ("payouts.create", "most", str(error))
+    [ended] = [each for each in seen if isinstance(each, CallEnded)]
+    assert (ended.error, ended.effect) == ("GuardRefused", "none")
+    assert [record.getMessage() for record in caplog.records] == [str(error)]
+    assert "990112233" not in told_by(error) + shown_by(error)
+
+
+async def test_the_message_of_a_job_that_sends_cents_says_what_to_write(connect: Connect) -> None:
+    played = play(connect, payout_answer(), guard=Guard(most={"GHS": 500}))
+    error = await refused(played.client.payouts.create(**{**PAYOUT, "currency": "GHS", "amount": 25_000}))
+    assert str(error) == (
+        "payouts.create: the guard refused it, and nothing was sent (most): GHS 25000 is above the most of "
+        "one payout, 500. Amounts are major units: 50 is GHS 50.00. If 25000 was meant as minor units "
+        "(cents), write 250.00"
+    )
+
+
+async def test_duplicate_references_are_still_what_they_are(connect: Connect) -> None:
+    played = play(connect, refusal(409), EMPTY_PAGE, guard=GUARD)
+    with pytest.raises(DuplicateReference):
+        await played.client.payouts.create(**PAYOUT | {"amount": 10})
