@@ -36,7 +36,7 @@ from .rules import PAYOUTS, Refusal, Write
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
-_KNOWN: Final = 50_000
+_KNOWN: Final = 10_000
 """Writes that are remembered at most; one that is forgotten is judged and reserved as new."""
 OpenStore = Callable[[Secret], StoreClient]
 """Gives the process's client of the store at an address."""

@@ -71,10 +71,8 @@ async def test_a_state_counts_for_all_its_clients_once_it_was_begun(
         )
         assert sum(isinstance(end, GuardRefused) for end in ends) == 5
         assert len(await client.payouts.list(page_size=100)) == 10
-    sums: list[Any] = []
-    while (
-        not sums or sums[0][1] != "0" or len(refusals) < 6
-    ):  # outcomes and refusals are reported within a second
+    sums, refusals = await shown(client, place)
+    while sums[0][1] != "0" or len(refusals) < 6:  # what happened is reported within a second
         sums, refusals = await shown(client, place)
     assert [(paid, held) for paid, held, *_ in sums] == [("100", "0"), ("100", "0")]
     assert [each["rule"] for each in refusals] == ["begin"] + ["sums"] * 5
