@@ -202,6 +202,9 @@ class KeyGuard:
 
     async def renew(self, admission: Admission, left: float | None) -> None:
         """Reserve an amount, or renew its reservation. Raises GuardRefused, LimitStoreUnavailable."""
+        if admission.amount.currency not in self.limits:
+            admission.until = self._runtime.monotonic() + LEASE
+            return
         _, shortage = await self._reserve([admission], left)
         if shortage is not None:
             self._refuse("payouts.create", self._no_room(shortage, admission.amount), shortage)

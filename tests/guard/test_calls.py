@@ -237,6 +237,14 @@ async def test_who_was_asked_is_not_asked_again_for_the_same_write(connect: Conn
     assert len(asked) == 1
 
 
+async def test_a_yes_holds_for_attempts_that_begin_a_day_later(connect: Connect) -> None:
+    answers = [refusal(429, {"Retry-After": "90000"}), answer_of(101)]
+    guard = Guard(most={"XOF": 100}, ask=lambda request: True)
+    played = play(connect, *answers, guard=guard, max_retry_after=100_000.0)
+    await played.client.payouts.create(**{**PAYOUT, "amount": 101})
+    assert len(played.transport.requests) == 2
+
+
 # --- What is seen ---
 
 
