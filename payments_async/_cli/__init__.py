@@ -8,6 +8,7 @@
     _text          wraps text for people; messages on stderr
     demo           a payment and a thousand payouts, compared with the books; workers that are killed
     doctor         checks of the set-up, as a report for a ticket
+    guard          a guard on money: its sums, and what it would refuse
     mcp            the simulated service for coding agents, over the Model Context Protocol
     payouts        a file of payouts, each row paid at most once
     sandbox        the simulated service until Ctrl-C, or around one command

@@ -19,13 +19,14 @@ from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
 from .demo import demo
 from .doctor import doctor
+from .guard import guard
 from .mcp import mcp
 from .payouts import payouts
 from .sandbox import sandbox
 from .sandbox.serve_options import ServeOptions
 from .webhooks import webhooks
 
-COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, mcp, payouts, sandbox, webhooks)
+COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, guard, mcp, payouts, sandbox, webhooks)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
 _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))

@@ -34,6 +34,9 @@ _DATABASE: Final = "postgresql://db/payouts"
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("", "--payouts 100 --seed 7", "--machines"),
     "doctor": ("", "--probe", "--json"),
+    "guard begin": ("--guard guard.toml",),
+    "guard check": ("june.csv --guard guard.toml",),
+    "guard show": ("", "--refusals 20"),
     "mcp": ("", "--write"),
     "payouts archive": ("june.csv.ledger --to june.parquet",),
     "payouts batches": (_DATABASE,),

@@ -10,13 +10,17 @@ from .._extras import install_command
 _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("cli", "sandbox"),
     "doctor": ("cli",),
+    "guard": ("cli",),
     "mcp": ("cli", "mcp"),
     "sandbox": ("cli", "sandbox"),
     "payouts": ("cli", "bulk"),
     "webhooks": ("cli",),
 }
-_SENDING: Final = frozenset({"run", "worker", "reconcile", "retry-failed"})
-"""Commands of `payouts` that make a client, and with it the limit store that the environment names."""
+_STORED: Final = {
+    "payouts": frozenset({"run", "worker", "reconcile", "retry-failed"}),
+    "guard": frozenset({"begin", "show", "check"}),
+}
+"""Commands that use the limit store that the environment names: those of `payouts` make a client."""
 
 _STORES: Final[Mapping[str, str]] = {
     "postgresql": "machines",
@@ -33,17 +37,18 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
     if not names or asks_for_help(own):
         return ["cli"]
     needed = dict.fromkeys(_OF_COMMAND.get(names[0], ("cli",)))
+    values = [word.rpartition("=")[2] for word in own]
     if names[0] == "payouts":
         if "--open" in own or names[1:2] == ["watch"]:
             needed["sandbox"] = None
-        values = [word.rpartition("=")[2] for word in own]
         addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
         if any(_scheme(address).startswith("postgres") for address in addresses):
             needed["machines"] = None
+    if names[0] in _STORED:
         if any(value.endswith(".parquet") for value in values):
             needed["parquet"] = None
         store = _STORES.get(_scheme(environment.get("PAYMENTS_LIMIT_STORE", "")))
-        if store and _SENDING & set(names):
+        if store and _STORED[names[0]] & set(names):
             needed[store] = None
     return list(needed)
 

@@ -1,7 +1,7 @@
 """`payments doctor`: checks the set-up from key to service, as a report that can go into a ticket.
 
 report      all findings in order, and the exit code
-checks      versions, extras, settings, the way to the service, the limit store, and one harmless read
+checks      versions, extras, settings, the way to the service, guard, limit store, and one harmless read
 probes      what batches assume of the service (docs/bulk.md), tried with a sandbox key
 """
 
@@ -26,11 +26,11 @@ def doctor(
     country: str = "GH",
     json: JsonLinesFlag = False,
 ) -> int:
-    """Check versions, key, address, network, clock and limits, and print a report for a ticket.
+    """Check versions, key, address, network, guard, clock and limits, and print a report for a ticket.
 
     Reads one page of payouts with PAYMENTS_API_KEY at PAYMENTS_BASE_URL, and changes nothing there.
-    In a limit store it makes the table if it is missing, and leaves an entry that asks for no permit. The
-    report holds no key, password or account data.
+    In a limit store it makes the table if it is missing, and leaves an entry that asks for no permit, and
+    one for the sums of a guard. The report holds no key, password or account data.
 
     Parameters
     ----------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import socket
 import ssl
+import stat
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, Final
@@ -21,10 +23,13 @@ from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
+from ...bulk._texts.quantities import duration_text
 from ...client import AsyncPayments
 from ...errors import APIStatusError, ConfigurationError, PaymentsError
+from ...guard import Guard
 from ...models import RateLimit, ResponseInfo
 from .._exit_codes import Exit, exit_of
+from ..guard import state as guard_state
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a connection."""
@@ -226,6 +231,51 @@ async def limit_store(url: str, row: LimitRow) -> Check:
     except StoreUnavailable as error:
         return _problem("Store", str(error))
     return Check("Store", f"the limit store answers ({_milliseconds_since(started)} ms)")
+
+
+async def guard(given: Mapping[str, str], account: guard_state.Account, *, is_live: bool) -> Check:
+    """The guard of the environment, and whether its sums can be read and are trusted."""
+    path = given.get(guard_state.VARIABLE)
+    if path is None:
+        return _no_guard(is_live=is_live)
+    try:
+        found = Guard.from_file(path)
+        _, state = guard_state.joined(found, account, given.get("PAYMENTS_LIMIT_STORE"))
+        problem = None if state is None else await _state_problem(state)
+    except ConfigurationError as error:
+        return error_check("Guard", error)
+    except StoreUnavailable as error:
+        problem = str(error)
+    return _guard_check(path, found, state, problem)
+
+
+def _guard_check(path: str, found: Guard, state: guard_state.GuardState | None, problem: str | None) -> Check:
+    texts = [f"{name.lower()}: {text}" for name, text in guard_state.rule_texts(found)]
+    texts += [f"sum: {guard_state.sum_text(each)}" for each in found.sums]
+    mode = f"{stat.S_IMODE(os.stat(path).st_mode):03o}"
+    place = "no state" if state is None else f"kept in {state.place}"
+    text = "; ".join(filter(None, (f"{path} (mode {mode}): {texts[0]}", *texts[1:], place, problem)))
+    facts = {"file": path, "mode": mode, "rules": found.rules(), "state": state and state.place}
+    return Check("Guard", text, problem is None, facts={**facts, "problem": problem})
+
+
+def _no_guard(*, is_live: bool) -> Check:
+    text = f"none in {guard_state.VARIABLE}; one that a program gives its client is not seen here"
+    if is_live:
+        text = (
+            f"none in {guard_state.VARIABLE}: nothing bounds what this live key pays out, unless its "
+            "programs give their clients one; docs/guard.md has a first one of four lines"
+        )
+    return Check("Guard", text, None, facts={"file": None, "recommended": is_live})
+
+
+async def _state_problem(state: guard_state.GuardState) -> str | None:
+    if state.is_missing:
+        return f"it does not exist yet; {guard_state.BEGIN} makes it"
+    figures, _ = await state.read()
+    if wait := max(each.wait for each in figures):
+        return f"it refuses for another {duration_text(wait)}, or until {guard_state.BEGIN}"
+    return None
 
 
 MAX_CLOCK_SKEW: Final = 30.0

@@ -16,7 +16,17 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import Check, error_check, extras, limit_store, network, read_service, settings, versions
+from .checks import (
+    Check,
+    error_check,
+    extras,
+    guard,
+    limit_store,
+    network,
+    read_service,
+    settings,
+    versions,
+)
 from .probes import ProbePayout, run_probes
 
 CALL_TIME = 30.0
@@ -66,6 +76,8 @@ async def _findings(
             yield check
     if base_url is not None and key is not None:
         row = LimitRow(normal(base_url), key.fingerprint, "read")
+        account = (row.address, row.fingerprint)
+        yield await guard(given, account, is_live=key.environment == "live")
         async for check in _service_findings(given.get("PAYMENTS_LIMIT_STORE"), row, proxy, payout):
             yield check
 

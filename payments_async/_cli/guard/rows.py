@@ -1,0 +1,107 @@
+"""`payments guard check`: the rows of a file that a guard would refuse, and its totals beside the sums."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from ..._codec import encode
+from ..._guard import rules
+from ..._guard.key_guard import KeyGuard
+from ..._guard.rules import Refusal, Write
+from ..._request.settings import variables
+from ...bulk._texts.quantities import counted, money_text, plain_sums
+from ...bulk.sources import FaultCollector, FileSource, Row, RowFault, open_source
+from ...guard import Guard, window_name
+from ...models.common import amount_text, grouped
+from ...params import PayoutRequest
+from ...params.operations import OPERATIONS
+from .._exit_codes import CommandEnded, Exit, exit_of
+from .._output import Show, show_for
+from .state import NOBODY, guard_file, joined
+
+
+@attrs.define
+class Judgement:
+    """What a guard says of a file's rows."""
+
+    passed: int = 0
+    refused: int = 0
+    totals: dict[str, Decimal] = attrs.field(factory=dict)
+    """{currency: the sum of the rows that would pass}."""
+
+
+def check(file: str, path: str | None, delimiter: str | None, *, as_json: bool) -> Exit:
+    """List the rows that would be refused. Raises CommandEnded, ConfigurationError, BulkError."""
+    path = guard_file(path, os.environ)
+    store = variables(os.environ).get("PAYMENTS_LIMIT_STORE")
+    guard, _ = joined(Guard.from_file(path), NOBODY, store)
+    source = open_source(file, delimiter=delimiter)
+    show = show_for(as_json=as_json)
+    show.heading(file, f"judged by {path}; nothing is sent or recorded")
+    faults = FaultCollector(source)
+    found = _judged(guard, source, faults, show)
+    for note in _notes(guard, found.totals):
+        show.step("Sum", note, good=None, note=note)
+    _show_totals(found, show)
+    if (error := faults.error()) is not None:
+        raise CommandEnded(str(error), exit_of(error)) from error
+    return Exit.REFUSED if found.refused else Exit.DONE
+
+
+def _judged(guard: KeyGuard, source: FileSource, faults: FaultCollector, show: Show) -> Judgement:
+    found = Judgement()
+    for item in source.read():
+        if isinstance(item, RowFault):
+            faults.add(item)
+        elif refusal := refusal_of(guard, item.request):
+            found.refused += 1
+            facts: dict[str, Any] = {
+                "line": item.line,
+                "row": item.number,
+                "rule": refusal.rule,
+                "reason": refusal.text,
+            }
+            show.step("Refused", f"{_where(item)} ({refusal.rule}): {refusal.text}", good=False, **facts)
+        else:
+            found.passed += 1
+            request = item.request
+            amount: Decimal = request.amount  # type: ignore[assignment] # a source's amounts are Decimal
+            found.totals[request.currency] = found.totals.get(request.currency, Decimal(0)) + amount
+    return found
+
+
+def refusal_of(guard: KeyGuard, request: PayoutRequest) -> Refusal | None:
+    """What the rules say against a payout, by the bytes that would be sent."""
+    operation = OPERATIONS["payouts.create"]
+    read = rules.read(Write(operation, operation.path, {}, encode.encode(request), is_ours=True))
+    return read if isinstance(read, Refusal) else guard.refusal(read)
+
+
+def _notes(guard: KeyGuard, totals: Mapping[str, Decimal]) -> Iterator[str]:
+    """A sentence for each sum that the file does not fit into."""
+    for currency, total in sorted(totals.items()):
+        for seconds, most in guard.limits.get(currency, ()):
+            if total > most:
+                total_text, window = amount_text(currency, total), window_name(seconds)
+                yield f"{total_text} is above the sum of {window}, {grouped(most)}: a run waits for room"
+
+
+def _show_totals(found: Judgement, show: Show) -> None:
+    facts: dict[str, Any] = {
+        "passed": found.passed,
+        "refused": found.refused,
+        "totals": plain_sums(found.totals),
+    }
+    text = f"{counted(found.passed, 'payout')}, {money_text(found.totals)}, would pass"
+    if found.refused:
+        text += f"; {counted(found.refused, 'row')} would be refused, and with them the file"
+    show.step("Checked", text, good=not found.refused, **facts)
+
+
+def _where(row: Row) -> str:
+    return f"row {row.number}" if row.line is None else f"line {row.line}"
