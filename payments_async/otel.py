@@ -47,6 +47,7 @@ _SPAN_EVENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = 
     events.GateClosed: ("payments.limit.closed", ("seconds",)),
     events.RetryScheduled: ("payments.retry.scheduled", ("delay", "reason")),
     events.Replayed: ("payments.replayed", ()),
+    events.PayoutRefused: ("payments.guard.refused", ("rule",)),
     events.LimitStoreLost: ("payments.limit_store.lost", ()),
     events.LimitStoreFound: ("payments.limit_store.found", ("lasted",)),
 }

@@ -7,6 +7,7 @@ import json
 import pickle
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -61,6 +62,15 @@ EXAMPLES: dict[str, PaymentsError] = {
     "DeadlineExceeded": errors.DeadlineExceeded("said", **FACTS),
     "LimitReached": errors.LimitReached("said", retry_after=1.5, **FACTS),
     "LimitStoreUnavailable": errors.LimitStoreUnavailable("said", retry_after=1.0, **FACTS),
+    "GuardRefused": errors.GuardRefused(
+        "said",
+        rule="most",
+        amount=Decimal(50),
+        currency="GHS",
+        allowed=Decimal(5),
+        room_at=NOW,
+        **FACTS,
+    ),
     "SearchIncomplete": errors.SearchIncomplete("said", pages=3, cursor="c", **FACTS),
     "RateLimitedError": errors.RateLimitedError("said", retry_after=2.0, limit=60, remaining=0, **STATUS),
     "DecodeError": errors.DecodeError("said", record_id="po_1", body=SECRET.encode(), **FACTS),

@@ -37,6 +37,7 @@ ALL = [
     "dns",
     "connection",
     "tls",
+    "guard",
     "read",
     "clock",
     "limits",
@@ -303,7 +304,7 @@ def test_a_proxy_is_named_without_its_password_and_not_taken_for_the_service(
     with RawServer() as proxy:
         address = f"http://shop:{NEEDLE}@127.0.0.1:{proxy.port}"
         found = Examined(capsys, "--proxy", address)
-        assert found.steps == [*ALL[:5], *way, "tls", "read"]
+        assert found.steps == [*ALL[:5], *way, "tls", "guard", "read"]
         assert found["proxy"]["proxy"] == found["proxy tcp"]["to"] == f"127.0.0.1:{proxy.port}"
         assert NEEDLE not in found.out
         monkeypatch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")

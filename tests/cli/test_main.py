@@ -41,8 +41,8 @@ def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == Exit.DONE
     printed = capsys.readouterr().out
-    assert len(_app.COMMANDS) == 6
-    names = ("demo", "doctor", "mcp", "payouts", "sandbox", "webhooks")
+    assert len(_app.COMMANDS) == 7
+    names = ("demo", "doctor", "guard", "mcp", "payouts", "sandbox", "webhooks")
     assert all(re.search(rf"^│ {name} +\w", printed, re.MULTILINE) for name in names)
 
 

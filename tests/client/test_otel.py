@@ -22,6 +22,8 @@ from payments_async import (
     APIConnectionError,
     AsyncPayments,
     DeadlineExceeded,
+    Guard,
+    GuardRefused,
     NotFoundError,
     OutcomeUnknown,
     RateLimits,
@@ -299,6 +301,19 @@ def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> N
     assert backend.heard[-2:] == [late, cancelled]
     assert backend.ended() == []
     backend.telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=9))
+
+
+async def test_a_refusal_of_the_guard_is_an_event_of_the_call_s_span(
+    connect: Connect, backend: Backend
+) -> None:
+    client = play(connect, on_event=backend.telemetry, guard=Guard(most={"XOF": 5})).client
+    with pytest.raises(GuardRefused):
+        await client.payouts.create(**{**PAYOUT, "amount": 10})
+    (call,) = backend.ended()
+    assert attributes(call)["error.type"] == "GuardRefused"
+    assert [(each.name, dict(each.attributes or {})) for each in call.events] == [
+        ("payments.guard.refused", {"payments.rule": "most"})
+    ]
 
 
 async def test_a_program_without_providers_has_no_spans(connect: Connect) -> None:

@@ -17,6 +17,7 @@ _GUIDES = [
     "errors",
     "getting-started",
     "going-live",
+    "guard",
     "index",
     "limits",
     "listing",

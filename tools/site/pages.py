@@ -33,7 +33,7 @@ NAVIGATION: Final = {
     "Guides": [  # and every page of docs/ that is not named here
         *("listing.md", "errors.md", "webhooks.md", "bulk.md", "testing.md", "sandbox.md", "frameworks.md"),
         *("not-in-the-interface.md", "coming-from-requests.md", "limits.md", "cancellation.md"),
-        *("going-live.md", "environment.md", "observability.md", "engines.md"),
+        *("going-live.md", "guard.md", "environment.md", "observability.md", "engines.md"),
     ],
     "Examples": [],  # every page of examples/
     "Reference": [],  # one page for each subject
