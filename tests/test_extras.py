@@ -104,6 +104,8 @@ def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPa
         ("sandbox exec -- python first.py --help", "cli sandbox"),
         ("webhooks listen", "cli"),
         ("mcp --write", "cli mcp"),
+        ("guard show", "cli"),
+        ("guard check june.parquet", "cli parquet"),
         ("payouts run june.csv", "cli bulk"),
         ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk machines parquet"),
         ("payouts run june.csv --open", "cli bulk sandbox"),
@@ -121,6 +123,7 @@ def test_the_environment_names_what_is_needed_too() -> None:
     store = {"PAYMENTS_LIMIT_STORE": "rediss://h"}
     assert required_extras(["payouts", "run", "x.csv"], store) == ["cli", "bulk", "redis"]
     assert required_extras(["payouts", "status"], store) == ["cli", "bulk"]
+    assert required_extras(["guard", "begin"], store) == ["cli", "redis"]
 
 
 def test_the_help_without_libraries_names_every_command() -> None:

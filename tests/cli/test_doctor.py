@@ -8,15 +8,17 @@ import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, ConfigurationError
+from payments_async import AsyncPayments, ConfigurationError, Guard
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.doctor import checks, probes
 from payments_async._cli.doctor.checks import MAX_CLOCK_SKEW
+from payments_async._cli.guard.state import NOBODY, joined
 from payments_async._rate_limit import store_client
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits
@@ -273,6 +275,84 @@ def test_a_limit_store_that_answers_is_asked_for_nothing(
     row, first = server.asked[0]
     assert (first.wanted, first.held, row) == (0, 0, server.asked[1][0])
     asyncio.run(until(lambda: server.open == 0))  # its thread closes the connection
+
+
+GUARD = 'most = {GHS = "5000"}\nmethods = ["mobile_money"]\n'
+
+
+def guarded(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> Path:
+    """A guard in a file of the folder."""
+    path = folder / "guard.toml"
+    path.write_text(GUARD + text)
+    path.chmod(0o600)
+    monkeypatch.setenv("PAYMENTS_GUARD", str(path))
+    return path
+
+
+@pytest.fixture
+def held(service: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """A sandbox with one more key, which a guard may hold until the process ends."""
+    monkeypatch.setenv("PAYMENTS_API_KEY", service.new_key())
+    return service
+
+
+def test_without_a_guard_one_is_recommended_for_a_live_key_alone(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Examined(capsys)
+    assert (found.code, found["guard"]["ok"], found["guard"]["recommended"]) == (Exit.DONE, True, False)
+    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_CANARY0123456789abcdef")
+    found = Examined(capsys)
+    assert found["guard"]["recommended"] is True
+    assert found.wrong == ["client"]  # plain http takes no live key
+    main(["doctor"])
+    assert "docs/guard.md has a first one" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_guard_is_described_by_its_rules_mode_and_place(
+    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = guarded(monkeypatch, tmp_path, "")
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.DONE, [])
+    guard = found["guard"]
+    assert (guard["file"], guard["mode"], guard["state"]) == (str(path), "600", None)
+    assert guard["rules"]["most"] == {"GHS": "5000"}
+    main(["doctor"])
+    assert "methods: mobile_money; decimals: as many as" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_guard_whose_sums_refuse_is_wrong_until_they_are_begun(
+    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guarded(monkeypatch, tmp_path, 'sums = [["GHS", "9000", "day"]]\nstate = "guard.sqlite"\n')
+    state = tmp_path / "guard.sqlite"
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.REFUSED, ["guard"])
+    assert (found["guard"]["state"], state.exists()) == (str(state), False)
+    assert "does not exist yet; `payments guard begin` makes it" in found["guard"]["problem"]
+    asyncio.run(joined(Guard.from_file(tmp_path / "guard.toml"), NOBODY, None)[1].read())
+    assert "it refuses for another 24 h 00 min" in Examined(capsys)["guard"]["problem"]
+    assert main(["guard", "begin"]) == Exit.DONE
+    capsys.readouterr()
+    assert (Examined(capsys).wrong, Examined(capsys)["guard"]["problem"]) == ([], None)
+
+
+def test_a_guard_that_cannot_be_used_or_whose_sums_are_away_is_a_finding(
+    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guarded(monkeypatch, tmp_path, "mots = 1\n")
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.USAGE, ["guard", "client"])
+    assert "unknown word: mots" in found["guard"]["message"]
+    guarded(monkeypatch, tmp_path, 'sums = [["GHS", "9000", "day"]]\n')
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.REFUSED, ["guard", "store"])
+    assert f"127.0.0.1:{port} cannot be reached" in found["guard"]["problem"]
+    assert NEEDLE not in found.out
 
 
 def test_an_untrusted_certificate_is_a_finding_and_a_trusted_one_is_described(

@@ -1,0 +1,307 @@
+"""`payments guard`: begin a state, show it, and check a file, at a sandbox over TCP."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import GuardRefused, Instrument
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._guard import budget_client
+from payments_async.sandbox import Sandbox, SandboxLimits
+from payments_sync import Payments
+from tests.support.canary import NEEDLE
+from tests.support.payout_command import HEADER, PHONE, Said
+from tests.support.servers import ValkeyServer
+from tests.support.snapshots import Snapshots
+
+RULES = 'most = {GHS = "5000", XOF = "400000"}\nmethods = ["mobile_money", "mtn_bj"]\n'
+SUMS = 'sums = [["GHS", "6000", "hour"], ["GHS", "9000", "day"]]\n'
+FILE = 'state = "guard.sqlite"\n'
+WALLET = Instrument.phone("+233200000001", "GH")
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """Its key is of this file alone: a guard holds it until the process ends."""
+    monkeypatch.chdir(tmp_path)
+    write_guard(RULES + SUMS + FILE)
+    with Sandbox(seed=int.from_bytes(os.urandom(6)), limits=SandboxLimits.off()) as sandbox:
+        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
+        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+        yield sandbox
+
+
+@pytest.fixture
+def guard(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`payments guard` in an empty folder, with a guard in guard.toml."""
+
+    def run(*argv: str) -> Said:
+        capsys.readouterr()
+        code = main(["guard", *argv])
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+def write_guard(text: str) -> None:
+    path = Path("guard.toml")
+    path.write_text(text)
+    path.chmod(0o600)
+
+
+def rows(*lines: str, name: str = "june.csv", header: str = HEADER) -> str:
+    Path(name).write_text("\n".join([header, *lines, ""]))
+    return name
+
+
+def row(key: str, amount: str, currency: str = "GHS", method: str = "mobile_money") -> str:
+    return f"{key},{amount},{currency},{method},{PHONE},BJ"
+
+
+def shown(guard: Command) -> dict[str, Any]:
+    (line,) = guard("show", "--json").lines
+    return line
+
+
+def pay(client: Payments, amount: int, reference: str) -> None:
+    client.payouts.create(
+        amount=amount, currency="GHS", method="mobile_money", instrument=WALLET, reference=reference
+    )
+
+
+def spend(guard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pay 1,200, have 6,000 refused, and wait until both are reported."""
+    monkeypatch.setattr(budget_client, "REPORT_AFTER", 0.0)
+    with Payments() as client:
+        pay(client, 1200, "r-1")
+        with pytest.raises(GuardRefused):
+            pay(client, 6000, "r-2")
+    while (said := shown(guard))["sums"][0]["paid"] != "1200" or not said["refusals"]:
+        pass
+
+
+def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, sandbox: Sandbox) -> None:
+    before = shown(guard)
+    assert (before["ok"], before["exists"], before["sums"]) == (False, False, [])
+    assert not Path("guard.sqlite").exists()
+    begun = guard("begin", "--json").step("begun")
+    assert (begun["begun"], begun["state"]) == (True, os.path.abspath("guard.sqlite"))
+    assert begun["sums"] == [["GHS", "6000", 3600], ["GHS", "9000", 86400]]
+    assert Path("guard.sqlite").stat().st_mode & 0o777 == 0o600
+    after = shown(guard)
+    assert (after["ok"], after["exists"], [each["trusted"] for each in after["sums"]]) == (
+        True,
+        True,
+        [True] * 2,
+    )
+    assert not sandbox.requests
+
+
+def test_a_state_that_is_trusted_is_left_as_it_is_unless_again_is_said(
+    guard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard("begin")
+    spend(guard, monkeypatch)
+    trusted = guard("begin")
+    assert trusted.code == Exit.DONE
+    assert "trusted already: nothing was" in " ".join(trusted.out.split())
+    assert guard("begin", "--json").step("trusted")["begun"] is False
+    assert guard("begin", "--again", "--json").step("begun")["begun"] is True
+    assert [each["paid"] for each in shown(guard)["sums"]] == ["1200", "1200"]
+
+
+def test_a_state_that_was_not_begun_refuses_and_says_for_how_long(guard: Command) -> None:
+    with Payments() as client, pytest.raises(GuardRefused) as raised:
+        pay(client, 100, "r-1")
+    assert raised.value.rule == "begin"
+    said = shown(guard)
+    assert (said["ok"], said["exists"], said["sums"][0]["trusted"]) == (False, True, False)
+    assert 3500 < said["sums"][0]["trusted_in"] <= 3600
+    text = " ".join(guard("show").out.split())
+    assert "it refuses for another" in text
+    assert "or until `payments guard begin`" in text
+    assert guard("begin", "--json").step("begun")["begun"] is True
+    assert shown(guard)["ok"] is True
+
+
+def test_what_was_paid_is_held_and_is_left_is_shown_with_the_rules_and_the_last_refusals(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, assert_snapshot: Snapshots
+) -> None:
+    assert_snapshot(plain(guard("show").out), "before")
+    assert_snapshot(plain(guard("begin").out), "begin")
+    spend(guard, monkeypatch)
+    assert_snapshot(plain(guard("show").out), "after")
+    said = shown(guard)
+    assert [(each["paid"], each["held"], each["left"]) for each in said["sums"]] == [
+        ("1200", "0", "4800"),
+        ("1200", "0", "7800"),
+    ]
+    assert [(each["operation"], each["rule"]) for each in said["refusals"]] == [("payouts.create", "most")]
+    (none,) = guard("show", "--json", "--refusals", "0").lines
+    assert none["refusals"] == []
+
+
+def plain(text: str) -> str:
+    """One line a step, whatever the length of the path; without it, and without times."""
+    text = " ".join(text.split()).replace(os.path.abspath("guard.sqlite"), "PATH")
+    return re.sub(r" (?=[✓✗·] )", "\n", re.sub(r"20\d\d-\S+ \S+ ", "", text))
+
+
+@pytest.mark.parametrize(
+    ("sums", "said", "why"),
+    [
+        ("", "none: only the rules can be shown", "it has no sums"),
+        (
+            SUMS + 'budgets = "process"\n',
+            "kept by each process for itself",
+            "its sums are kept by each process",
+        ),
+    ],
+)
+def test_without_a_state_only_the_rules_are_shown_and_nothing_is_begun(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, sums: str, said: str, why: str
+) -> None:
+    monkeypatch.delenv("PAYMENTS_API_KEY")
+    write_guard(RULES + sums)
+    assert said in " ".join(guard("show").out.split())
+    assert (shown(guard)["ok"], shown(guard)["state"]) == (True, None)
+    guard("begin").assert_one_message(Exit.USAGE, "guard.toml: there is no state to begin", why)
+
+
+def test_every_rule_that_is_set_is_shown(guard: Command) -> None:
+    write_guard(
+        'other_currencies = "allow"\nother_writes = "allow"\ncollecting = true\n'
+        'decimals = false\ncountries = ["GH"]\n'
+    )
+    text = " ".join(guard("show").out.split())
+    for part in (
+        "no figure; other currencies pass",
+        "Countries GH",
+        "Decimals any number",
+        "Collecting checkouts and payment intents are judged, too",
+        "Writes to any path",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("command", [("show",), ("begin",), ("check", "june.csv")])
+def test_a_command_without_a_guard_that_it_can_use_exits_2(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    rows(row("a", "10"))
+    guard(*command, "--guard", "none.toml").assert_one_message(Exit.USAGE, "none.toml cannot be read")
+    Path("guard.toml").chmod(0o622)
+    guard(*command).assert_one_message(Exit.USAGE, "others than its owner may change guard.toml")
+    monkeypatch.delenv("PAYMENTS_GUARD")
+    guard(*command).assert_one_message(Exit.USAGE, "no guard: give its file with --guard", "PAYMENTS_GUARD")
+
+
+@pytest.mark.parametrize("variable", ["PAYMENTS_API_KEY", "PAYMENTS_BASE_URL"])
+def test_a_state_is_that_of_a_key_and_an_address(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.delenv(variable)
+    for command in ("begin", "show"):
+        guard(command).assert_one_message(Exit.USAGE, variable)
+    assert not Path("guard.sqlite").exists()
+
+
+def test_sums_are_kept_in_the_limit_store_where_there_is_no_file(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, valkey: ValkeyServer
+) -> None:
+    write_guard(RULES + SUMS)
+    guard("show").assert_one_message(Exit.USAGE, "sums need a state")
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", valkey.url(database=1))
+    assert shown(guard)["ok"] is False
+    assert guard("begin", "--json").step("begun")["state"] == "the limit store"
+    assert shown(guard)["ok"] is True
+
+
+def test_a_state_that_is_away_is_one_message_without_its_password(
+    guard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_guard(RULES + SUMS)
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
+    for command in ("begin", "show"):
+        said = guard(command)
+        said.assert_one_message(Exit.REFUSED, f"127.0.0.1:{port} cannot be reached")
+        assert NEEDLE not in said.err + said.out
+
+
+def test_a_state_that_is_no_database_of_ours_exits_2_and_is_left_alone(guard: Command) -> None:
+    path = Path("guard.sqlite")
+    path.write_text("no database, and longer than the head of one" * 10)
+    path.chmod(0o600)
+    for command in ("begin", "show"):
+        guard(command).assert_one_message(Exit.USAGE, "is damaged, or no database")
+    assert path.read_text().startswith("no database")
+
+
+def test_each_row_that_would_be_refused_is_named_with_its_line_and_reason(
+    guard: Command, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAYMENTS_API_KEY")
+    lines = (row("a", "4000"), row("b", "500000"), row("c", "10.5", "XOF"), row("d", "10", "NGN"))
+    file = rows(*lines, row("e", "7", method="bank_transfer"))
+    said = guard("check", file, "--json")
+    assert said.code == Exit.REFUSED
+    refused = [(line["line"], line["row"], line["rule"]) for line in said.lines if line["step"] == "refused"]
+    assert refused == [(3, 2, "most"), (4, 3, "decimals"), (5, 4, "currency"), (6, 5, "methods")]
+    checked = said.step("checked")
+    assert (checked["ok"], checked["passed"], checked["refused"]) == (False, 1, 4)
+    assert checked["totals"] == {"GHS": "4000"}
+    text = " ".join(guard("check", file).out.split())
+    assert "line 3 (most): GHS 500000 is above the most of one payout, 5000" in text
+    assert "4 rows would be refused, and with them the file" in text
+    assert PHONE not in text + said.out
+    assert not sandbox.requests
+    assert sorted(os.listdir()) == ["guard.toml", "june.csv"]
+
+
+def test_a_total_above_a_sum_is_a_note_and_no_refusal(guard: Command) -> None:
+    file = rows(row("a", "4000"), row("b", "4000.50"), row("c", "10", "XOF"))
+    said = guard("check", file)
+    assert said.code == Exit.DONE
+    text = " ".join(said.out.split())
+    assert "GHS 8,000.50 is above the sum of one hour, 6,000: a run waits for room" in text
+    assert "3 payouts, GHS 8,000.50, XOF 10, would pass" in text
+    assert "one day" not in text
+
+
+def test_a_file_of_another_form_is_read_as_a_run_reads_it(guard: Command) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = [HEADER.split(","), row("a", "6000").split(",")]
+    pyarrow.parquet.write_table(
+        pyarrow.table({name: [value] for name, value in zip(*columns, strict=True)}), "june.parquet"
+    )
+    assert "row 1 (most)" in guard("check", "june.parquet").out
+    file = rows(row("a", "6000").replace(",", ";"), header=HEADER.replace(",", ";"))
+    assert "line 2 (most)" in guard("check", file, "--delimiter", ";").out
+    guard("check", "june.txt").assert_one_message(Exit.USAGE, "ends in .txt")
+
+
+def test_rows_at_fault_are_named_after_those_that_would_be_refused(guard: Command) -> None:
+    said = guard("check", rows(row("a", "6000"), row("b", "nothing")), "--json")
+    said.assert_one_message(Exit.USAGE, "line 3, amount")
+    assert said.step("refused")["line"] == 2
+
+
+def test_a_currency_without_known_decimals_is_a_warning(guard: Command) -> None:
+    write_guard('most = {HRK = "5000"}\n')
+    said = guard("check", rows(row("a", "6.005", "HRK")))
+    said.assert_one_message(Exit.DONE, "gives HRK no decimals")
