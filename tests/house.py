@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 73_700,
-    "test lines": 95_800,
+    "shipped lines": 75_200,
+    "test lines": 97_800,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
@@ -54,8 +54,8 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: engines, the life of a batch, unknown fields, many keys, help, causes",
-    "test lines": "from 90,600: engines' suite; the life of a batch; many keys; what pages say",
+    "shipped lines": "from 73,700: a guard on money: rules, sums, its stores, its commands",
+    "test lines": "from 95,800: a guard on money, under every door",
     "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
     "webhook delivery with its look-up: moves between folders": "from 18: the same",

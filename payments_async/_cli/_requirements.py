@@ -18,7 +18,7 @@ _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _STORED: Final = {
     "payouts": frozenset({"run", "worker", "reconcile", "retry-failed"}),
-    "guard": frozenset({"begin", "show", "check"}),
+    "guard": frozenset({"begin", "show"}),
 }
 """Commands that use the limit store that the environment names: those of `payouts` make a client."""
 

@@ -254,6 +254,7 @@ def test_each_row_that_would_be_refused_is_named_with_its_line_and_reason(
     guard: Command, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PAYMENTS_API_KEY")
+    write_guard(RULES + SUMS)  # with a limit store, which is not asked
     lines = (row("a", "4000"), row("b", "500000"), row("c", "10.5", "XOF"), row("d", "10", "NGN"))
     file = rows(*lines, row("e", "7", method="bank_transfer"))
     said = guard("check", file, "--json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -13,7 +13,6 @@ from ..._codec import encode
 from ..._guard import rules
 from ..._guard.key_guard import KeyGuard
 from ..._guard.rules import Refusal, Write
-from ..._request.settings import variables
 from ...bulk._texts.quantities import counted, money_text, plain_sums
 from ...bulk.sources import FaultCollector, FileSource, Row, RowFault, open_source
 from ...guard import Guard, window_name
@@ -23,6 +22,9 @@ from ...params.operations import OPERATIONS
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import Show, show_for
 from .state import NOBODY, guard_file, joined
+
+_UNOPENED: Final = "unopened"
+"""Stands for the limit store, which rules do not need."""
 
 
 @attrs.define
@@ -38,8 +40,7 @@ class Judgement:
 def check(file: str, path: str | None, delimiter: str | None, *, as_json: bool) -> Exit:
     """List the rows that would be refused. Raises CommandEnded, ConfigurationError, BulkError."""
     path = guard_file(path, os.environ)
-    store = variables(os.environ).get("PAYMENTS_LIMIT_STORE")
-    guard, _ = joined(Guard.from_file(path), NOBODY, store)
+    guard, _ = joined(Guard.from_file(path), NOBODY, _UNOPENED)
     source = open_source(file, delimiter=delimiter)
     show = show_for(as_json=as_json)
     show.heading(file, f"judged by {path}; nothing is sent or recorded")
