@@ -121,6 +121,7 @@ IN_A_DATABASE = {
     "worker": [["worker", "--until-idle", *NAMED], ["worker", "--until-idle", "--batch-id", HOSTILE]],
     "ledger": [["ledger", name, *more] for name in ("init", "upgrade", "check") for more in ([], [HOSTILE])],
 }
+GUARD = {"begin": [[]], "show": [[]], "check": [["hostile.csv"], [HOSTILE]]}
 ELSEWHERE = {
     "doctor": "test_a_report_shows_foreign_text_as_escapes",
     "demo": "prints its own plan, at a sandbox of its own",
@@ -138,6 +139,7 @@ def test_every_command_is_walked() -> None:
     names = {f"{family} {name}" for family in families for name in app[family] if not name.startswith("-")}
     names |= {family for family in families if app[family].default_command}
     walked = {f"payouts {name}" for name in {*COMMAND_LINES, *IN_A_DATABASE}}
+    walked |= {f"guard {name}" for name in GUARD}
     assert names == walked | ELSEWHERE.keys()
 
 
@@ -160,6 +162,29 @@ def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> 
     exported = here.folder / "out.csv"
     if exported.exists():
         assert_harmless(exported.read_bytes().decode().replace("\r\n", "\n"))
+
+
+def test_what_a_guard_and_a_file_hold_is_printed_as_escapes(
+    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = json.dumps(f"{HOSTILE}.sqlite")
+    words = (
+        f"most = {{XOF = 5}}\nsums = [['XOF', 9, 7]]\nmethods = [{json.dumps(HOSTILE)}]\nstate = {state}\n"
+    )
+    (here.folder / "guard.toml").write_text(words)
+    (here.folder / "guard.toml").chmod(0o600)
+    head = "amount,currency,method,instrument.phone_number,instrument.country"
+    (here.folder / "hostile.csv").write_text(f'{head}\n1,XOF,"x{HOSTILE}",{PHONE},BJ\n', newline="")
+    shown = ""
+    for name, lines in GUARD.items():
+        for argv in lines:
+            for options in ([], ["--json"], ["--guard", HOSTILE]):
+                monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+                main(["guard", name, *argv, *options])
+                said = "".join(capsys.readouterr())
+                assert_harmless(said)
+                shown += said
+    assert shown.count("owned") > 5
 
 
 def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
