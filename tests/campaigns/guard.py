@@ -1,0 +1,422 @@
+"""Processes under one guard whose sums are in a real store; the service's books judge every window.
+
+    python -m tests.campaigns.guard sqlite 65000
+    python -m tests.campaigns.guard valkey 65000 --quiet            no kills, outages or restarts
+    python -m tests.campaigns.guard postgresql 2000 --without held  a rule left out: must be a breach
+
+Windows are of seconds, so what is made for hours (lease, settling, reports) is scaled down in the processes.
+The service loses answers and refuses; requests are late, abandoned, sent by two processes, repeated after a
+kill. Every three seconds a process is killed or stands still, or the store is away, restarted, or emptied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import random
+import shutil
+import sqlite3
+import tempfile
+import time
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import attrs
+
+from tests.support.disturbed import DisturbedSandbox
+from tests.support.guarded_process import ABLATIONS, Guarded, GuardedProcess, lines_of
+from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
+
+STORES: Final = ("sqlite", "postgresql", "valkey")
+MOST: Final = {"GHS": "600", "XOF": "2000"}
+SUMS: Final = (("GHS", "60000", 2), ("GHS", "200000", 10), ("XOF", "200000", 2), ("XOF", "650000", 10))
+WORDS: Final = (
+    *("lost_response", "lost_response", "lost_request", "reset", "cut_body", "bad_json", "slow:300ms"),
+    *("http:500", "http:503", "http:422", "http:409", "http:400"),
+)
+EVERY: Final = 3.0
+"""Seconds from one disturbance to the next."""
+MEASURES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "by creation": {"by_answer": False},
+    "by answer": {"by_answer": True},
+    "beyond a part of a window": {"by_answer": True, "part": 1 / 200, "late": 0.1},
+}
+"""How long an amount takes room."""
+ROUNDING: Final = 2e-6
+"""Of the sandbox's times, seconds."""
+
+Payout = tuple[float, str, Decimal]
+"""When it was made by the service's clock, currency and amount."""
+
+
+class StorePlace(Protocol):
+    """A store, and what may happen to it."""
+
+    address: str
+
+    def be_away(self, seconds: float) -> None:
+        """Answer nothing, then go on with what it had."""
+
+    def empty(self) -> None:
+        """Lose everything."""
+
+
+class InFile:
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "guard.sqlite"
+        self.address = f"sqlite:{self._path}"
+
+    def be_away(self, seconds: float) -> None:
+        with contextlib.closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            time.sleep(seconds)
+
+    def empty(self) -> None:
+        for path in (self._path, Path(f"{self._path}-journal")):
+            path.unlink(missing_ok=True)
+
+
+class InPostgres:
+    def __init__(self, server: PostgresServer) -> None:
+        self._server, self._database = server, server.make_database()
+        self.address = server.url(self._database)
+
+    def be_away(self, seconds: float) -> None:
+        self._server.stop("immediate")
+        time.sleep(seconds)
+        self._server.start()
+
+    def empty(self) -> None:
+        self._server.query(self._database, "TRUNCATE payments.budgets")
+
+
+class InValkey:
+    def __init__(self, server: ValkeyServer) -> None:
+        self._server = server
+        self.address = server.url()
+
+    def be_away(self, seconds: float) -> None:
+        self._server.freeze()
+        time.sleep(seconds)
+        self._server.thaw()
+
+    def empty(self) -> None:
+        self._server.stop()
+        self._server.start()
+
+
+@contextlib.contextmanager
+def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
+    """A store of one kind."""
+    if kind == "sqlite":
+        yield InFile(folder)
+    elif kind == "postgresql":
+        with postgres_server() as server:
+            yield InPostgres(server)
+    else:
+        with valkey_server() as valkey:
+            yield InValkey(valkey)
+
+
+# The judge
+
+
+def overfull(payouts: Iterable[Payout], sums: Sequence[tuple[str, str, int]]) -> list[str]:
+    """Where the service made more than a sum allows in a window, wherever it begins: the worst of each."""
+    made, found = sorted(payouts), []
+    for currency, most, seconds in sums:
+        mine = [(at, amount) for at, name, amount in made if name == currency]
+        used, worst, oldest = Decimal(0), (Decimal(0), 0.0), 0
+        over = 0
+        for at, amount in mine:
+            used += amount
+            while mine[oldest][0] <= at - seconds + ROUNDING:
+                used -= mine[oldest][1]
+                oldest += 1
+            worst = max(worst, (used, at))
+            over += used > Decimal(most)
+        if worst[0] > Decimal(most):
+            found.append(
+                f"{currency} {worst[0]} within {seconds} s, {most} allowed: the window that ends at "
+                f"{worst[1]:.3f}; {over} payouts went over it"
+            )
+    return found
+
+
+@attrs.frozen
+class Hold:
+    """The time for which one request takes room, as far as its calls show it."""
+
+    currency: str
+    amount: Decimal
+    begins: float
+    ended: float
+    """When its last call ended; if nobody knows its outcome, when it counts as carried out."""
+    made_at: float | None
+    """When the service made the payout; None if it made none."""
+    counts: bool
+    """Whether it was carried out, or counts as if it was."""
+
+    def ends(self, seconds: int, *, by_answer: bool, part: float = 0.0, late: float = 0.0) -> float:
+        """When it leaves a window; `part` of a window and `late` seconds later than it might."""
+        if not self.counts:
+            return self.ended
+        if by_answer or self.made_at is None:
+            return self.ended + seconds * (1.0 + part) + late
+        return max(self.ended, self.made_at + seconds)
+
+
+def holds_of(
+    lines: Iterable[Sequence[Any]], outboxes: Iterable[Any], made_at: Mapping[str, float], unknown: float
+) -> list[Hold]:
+    """What takes room, by logs and outboxes; what has no outcome counts as carried out after `unknown`."""
+    calls: dict[str, list[Sequence[Any]]] = {}
+    for line in lines:
+        if line[6] in ("paid", "none", "doubt"):
+            calls.setdefault(line[2], []).append(line)
+    logged, found = {line[2] for line in lines}, []
+    for key, mine in calls.items():
+        asked, ended = min(line[0] for line in mine), max(line[1] for line in mine)
+        results = {line[6] for line in mine}
+        settled = results & {"paid"} or "doubt" not in results
+        counts = "paid" in results or not settled
+        until = ended if settled else max(line[0] for line in mine) + unknown
+        amount = Decimal(mine[0][5])
+        found.append(Hold(mine[0][4], amount, asked, until, made_at.get(key), counts))
+    for at, request in outboxes:  # those of the dead, of which no call ever ended
+        if (key := request["idempotency_key"]) not in logged:
+            body = json.loads(request["body"])
+            amount = Decimal(str(body["amount"]))
+            found.append(Hold(body["currency"], amount, at, at + unknown, made_at.get(key), True))
+    return found
+
+
+class Room:
+    """How much room of a window was taken, at any time of a span."""
+
+    def __init__(self, uses: Sequence[tuple[float, float, Decimal]]) -> None:
+        """`uses`: from when, until when, and how much."""
+        self._begins, self._begun = _sums_by_time((begins, amount) for begins, _, amount in uses)
+        self._ends, self._ended = _sums_by_time((ends, amount) for _, ends, amount in uses)
+
+    def used(self, since: float, until: float) -> Decimal:
+        """All that took room at any moment from `since` to `until`."""
+        begun = self._begun[bisect_right(self._begins, until)]
+        return begun - self._ended[bisect_left(self._ends, since)]
+
+
+def _sums_by_time(amounts: Iterable[tuple[float, Decimal]]) -> tuple[list[float], list[Decimal]]:
+    ordered = sorted(amounts)
+    sums = itertools.accumulate((amount for _, amount in ordered), initial=Decimal(0))
+    return [at for at, _ in ordered], [*sums]
+
+
+def needless(
+    holds: Sequence[Hold], refused: Sequence[Any], sums: Sequence[tuple[str, str, int]], **ends: Any
+) -> int:
+    """How many refusals of the sums had room in all windows of their currency, from question to answer."""
+    rooms = {
+        (currency, seconds): Room(
+            [
+                (each.begins, each.ends(seconds, **ends), each.amount)
+                for each in holds
+                if each.currency == currency
+            ]
+        )
+        for currency, _, seconds in sums
+    }
+    count = 0
+    for asked, told, _, _, currency, amount, *_ in refused:
+        count += all(
+            rooms[currency, seconds].used(asked, told) + Decimal(amount) <= Decimal(most)
+            for name, most, seconds in sums
+            if name == currency
+        )
+    return count
+
+
+# One run
+
+
+@attrs.define
+class Report:
+    """What a run came to."""
+
+    store: str
+    seconds: float = 0.0
+    calls: int = 0
+    results: Counter[str] = attrs.field(factory=Counter)
+    payouts: int = 0
+    kills: int = 0
+    events: Counter[str] = attrs.field(factory=Counter)
+    needless: dict[str, float] = attrs.field(factory=dict)
+    """Share of the refusals that had room: by creation, by answer, beyond the windows' parts."""
+    fullest: dict[str, str] = attrs.field(factory=dict)
+    problems: list[str] = attrs.field(factory=list)
+
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {share:.2%}" for name, share in self.needless.items())
+        return (
+            f"{self.store}: {self.calls} calls in {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
+            f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}; "
+            f"refused with room: {shares}"
+        )
+
+
+class Campaign:
+    """The processes of one run, and what happens to them."""
+
+    def __init__(self, place: StorePlace, options: Guarded, sandbox: DisturbedSandbox, seed: int) -> None:
+        self._place, self._options, self._sandbox = place, options, sandbox
+        self._chance = random.Random(seed)
+        self.report = Report(place.address.partition(":")[0])
+        self.begun_at: list[float] = []
+        """When an operator had the windows trusted, by the machine's monotonic clock."""
+        self._running: list[GuardedProcess] = []
+
+    def start(self) -> None:
+        """Trust the empty store, and start all."""
+        self.begin()
+        self._running = [self._process(number) for number in range(self._options.processes)]
+
+    def begin(self) -> None:
+        """Have the windows trusted from now on."""
+        GuardedProcess(attrs.evolve(self._options, begins=True), self._sandbox.api_key).wait(60)
+        self.begun_at.append(time.monotonic())
+
+    def end(self) -> None:
+        """Let all end."""
+        for process in self._running:
+            process.finish()
+        codes = [process.wait(60) for process in self._running]
+        if any(codes):
+            self.report.problems.append(f"processes ended with {codes}")
+
+    def disturb(self) -> None:
+        """The next of what may happen."""
+        kinds = (self._kill, self._stop, self._lose, self._kill, self._be_away, self._kill, self._replace)
+        kind = kinds[self.report.events.total() % len(kinds)]
+        self.report.events[kind.__name__.strip("_")] += 1
+        kind()
+
+    def calls(self) -> int:
+        """How many have ended."""
+        return sum(log.read_bytes().count(b"\n") for log in Path(self._options.folder).glob("*.log"))
+
+    def _process(self, number: int) -> GuardedProcess:
+        return GuardedProcess(attrs.evolve(self._options, number=number), self._sandbox.api_key)
+
+    def _kill(self) -> None:
+        for number in self._chance.sample(range(len(self._running)), self._chance.choice((1, 1, 3))):
+            self._running[number].kill()
+            self._running[number] = self._process(number)
+            self.report.kills += 1
+
+    def _stop(self) -> None:
+        with self._chance.choice(self._running).stopped():
+            time.sleep(self._options.lease - 0.5)
+
+    def _be_away(self) -> None:
+        self._place.be_away(self._chance.uniform(0.5, 2.5))
+
+    def _lose(self) -> None:
+        """Lose the state; the windows are trusted once they have passed."""
+        self._place.empty()
+
+    def _replace(self) -> None:
+        """Lose the state; an operator has the windows trusted at once."""
+        self._place.empty()
+        self.begin()
+
+
+def run(
+    kind: str,
+    calls: int,
+    *,
+    processes: int = 8,
+    tasks: int = 24,
+    seed: int = 1,
+    share: float = 0.03,
+    disturbs: bool = True,
+    sums: Sequence[tuple[str, str, int]] = SUMS,
+    keeps: Path | None = None,
+    **more: Any,
+) -> Report:
+    """Make so many calls, and judge them. `share`: of the service's answers that are disturbed."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        with place_of(kind, folder) as place, DisturbedSandbox(seed, share=share, words=WORDS) as sandbox:
+            options = Guarded(
+                sandbox.base_url, place.address, str(folder), 0, processes, MOST, sums, tasks, seed, **more
+            )
+            campaign = Campaign(place, options, sandbox, seed)
+            _pay(campaign, calls, disturbs=disturbs)
+            _judge(campaign.report, options, sandbox, campaign.begun_at)
+        if keeps is not None:
+            shutil.copytree(folder, keeps, dirs_exist_ok=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return campaign.report
+
+
+def _pay(campaign: Campaign, calls: int, *, disturbs: bool) -> None:
+    campaign.start()
+    began = disturbed = time.monotonic()
+    while campaign.calls() < calls:
+        time.sleep(0.25)
+        if disturbs and time.monotonic() - disturbed > EVERY:
+            campaign.disturb()
+            disturbed = time.monotonic()
+    campaign.end()
+    campaign.report.seconds = time.monotonic() - began
+
+
+def _judge(report: Report, options: Guarded, sandbox: DisturbedSandbox, begun_at: Sequence[float]) -> None:
+    ahead = sandbox.clock.now() - time.monotonic()
+    entries = sandbox.books.payouts()
+    payouts = [(each.created_at - ahead, each.currency, each.amount) for each in entries]
+    report.payouts = len(payouts)
+    grace = options.lease + options.settling + 1.0  # what the state had forgotten by then may still arrive
+    edges = [float("-inf"), *(edge for at in begun_at[1:] for edge in (at, at + grace)), float("inf")]
+    for since, until in zip(edges[::2], edges[1::2], strict=True):
+        report.problems += overfull((each for each in payouts if since <= each[0] < until), options.sums)
+    folder = Path(options.folder)
+    lines = [line for path in folder.glob("*.log") for line in lines_of(path)]
+    outboxes = [line for path in folder.glob("*.outbox") for line in lines_of(path)]
+    report.calls, report.results = len(lines), Counter(line[6] for line in lines)
+    made_at = {str(each.idempotency_key): each.created_at - ahead for each in entries}
+    holds = holds_of(lines, outboxes, made_at, options.lease + options.settling)
+    refused = [line for line in lines if line[6] == "sums"]
+    for name, ends in MEASURES.items():
+        report.needless[name] = needless(holds, refused, options.sums, **ends) / max(len(refused), 1)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.guard")
+    parser.add_argument("store", choices=STORES)
+    parser.add_argument("calls", type=int)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--tasks", type=int, default=24, help="of each process")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quiet", action="store_true", help="no kills, outages or restarts")
+    parser.add_argument("--without", choices=[*ABLATIONS], default="", help="a rule: must be a breach")
+    parser.add_argument("--keep", type=Path, help="folder for outboxes and logs")
+    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE of `Guarded`")
+    given = vars(parser.parse_args())
+    more = {name: float(value) for name, _, value in (each.partition("=") for each in given.pop("set"))}
+    store, calls, quiet, keeps = (given.pop(name) for name in ("store", "calls", "quiet", "keep"))
+    found = run(store, calls, disturbs=not quiet, keeps=keeps, **given, **more)
+    print(found)
+    print("\n".join(found.problems))
+    raise SystemExit(bool(found.problems) != bool(given["without"]))
+
+
+if __name__ == "__main__":
+    main()

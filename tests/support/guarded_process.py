@@ -1,0 +1,370 @@
+"""A process whose tasks make random payouts without pause, under a guard whose sums are in a store.
+
+    python -m tests.support.guarded_process OPTIONS    as JSON: `Guarded`; the secret key in PAYMENTS_API_KEY
+
+It writes each request to its outbox before it sends it, and each end of a call to its log. Killed and
+started again, it first sends what the outbox has without an end. Now and then it sends what another process
+has in its outbox, uses a reference twice, is slow on the way to the service, or abandons a request, which
+arrives later. It ends with its input, after the calls under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from payments_async import (
+    AsyncPayments,
+    Guard,
+    GuardRefused,
+    Instrument,
+    LimitStoreUnavailable,
+    PaymentsError,
+    PreparedRequest,
+    RateLimits,
+)
+from payments_async._guard import budget_client, budgets, key_guard
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport, TransportError
+from payments_async._rate_limit.store_client import open_store
+
+METHODS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "GHS": {"method": "mtn_gh", "instrument": Instrument.phone("+233241234567", "GH")},
+    "XOF": {"method": "mtn_bj", "instrument": Instrument.phone("+22990112233", "BJ")},
+}
+
+
+@attrs.frozen
+class Guarded:
+    """What a process is to do."""
+
+    base_url: str
+    store: str
+    """The guard's store, an address."""
+    folder: str
+    """Of all outboxes and logs."""
+    number: int
+    processes: int
+    most: Mapping[str, str]
+    sums: Sequence[tuple[str, str, int]]
+    tasks: int = 24
+    seed: int = 1
+    pause: float = 0.03
+    """Seconds after a refusal, on average."""
+    strange: float = 0.02
+    """Share of calls of each strange kind."""
+    lease: float = 3.0
+    settling: float = 5.0
+    report_after: float = 0.05
+    known: int = 200
+    """Writes that a process remembers."""
+    without: str = ""
+    """A rule that is left out: see `ABLATIONS`."""
+    begins: bool = False
+    """Only trust the store's windows from now on."""
+
+
+def _no_held() -> None:
+    read = budgets.BudgetRule.read
+
+    def reading(self: budgets.BudgetRule, values: Any) -> budgets.Budgets | None:
+        state = read(self, values)
+        if state is not None:
+            state.sums = dict.fromkeys(state.sums, Decimal(0))
+        return state
+
+    _set(budgets.BudgetRule, read=reading)
+
+
+def _no_paid() -> None:
+    settle = budgets.Budgets.settle
+
+    def settling(self: budgets.Budgets, name: str, outcome: Any, *values: Any) -> None:
+        settle(self, name, "never" if outcome == "paid" else outcome, *values)
+
+    _set(budgets.Budgets, settle=settling)
+
+
+def _short_windows() -> None:
+    add = budgets.Window.add
+    _set(budgets.Window, add=lambda self, amount, at: add(self, amount, at - 0.1 * self.seconds))
+
+
+def _trusted_when_new() -> None:
+    _set(budgets, _new_window=lambda _, seconds, now: budgets.Window(seconds, now))
+
+
+ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
+    "held": _no_held,
+    "paid": _no_paid,
+    "tenth": _short_windows,
+    "distrust": _trusted_when_new,
+}
+"""Rules that are left out, to show that the judge sees it."""
+
+
+def _set(place: Any, **values: Any) -> None:
+    for name, value in values.items():
+        setattr(place, name, value)
+
+
+def _scale(options: Guarded) -> None:
+    """Bring what is made for windows of hours to windows of seconds; leave a rule out."""
+    times = {"LEASE": options.lease, "SETTLING": options.settling}
+    _set(budgets, **times)
+    _set(key_guard, **times, _KNOWN=options.known)
+    _set(budget_client, REPORT_AFTER=options.report_after)
+    if options.without:
+        ABLATIONS[options.without]()
+
+
+class Road:
+    """The way to the service: some requests take long, and some are abandoned and arrive later."""
+
+    def __init__(self, inner: Transport, options: Guarded, chance: random.Random) -> None:
+        self._inner, self._options, self._chance = inner, options, chance
+        self._late: set[asyncio.Task[None]] = set()
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        """Send it, now or later."""
+        drawn, strange = self._chance.random(), self._options.strange
+        if request.method == "POST" and drawn < strange:
+            await asyncio.sleep(self._chance.uniform(0.0, 1.0))
+        elif request.method == "POST" and drawn < 2 * strange:
+            self._abandon(request)
+            raise TransportError("timeout", "it was abandoned")
+        return await self._inner.send(request)
+
+    async def aclose(self) -> None:
+        """Wait for what was abandoned."""
+        await asyncio.gather(*self._late)
+        await self._inner.aclose()
+
+    def _abandon(self, request: HTTPRequest) -> None:
+        again = HTTPRequest(request.method, request.url, {**request.headers}, request.body, 1.0)
+        request.sent = True
+        task = asyncio.create_task(self._arrive(again))
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _arrive(self, request: HTTPRequest) -> None:
+        await asyncio.sleep(self._chance.uniform(0.0, max(self._options.settling - 1.5, 0.0)))
+        with contextlib.suppress(TransportError):
+            await self._inner.send(request)
+
+
+class Sender:
+    """What one process does."""
+
+    def __init__(self, options: Guarded, client: AsyncPayments, chance: random.Random) -> None:
+        self._options, self._client, self._chance = options, client, chance
+        self._folder = Path(options.folder)
+        self._outbox = (self._folder / f"{options.number}.outbox").open("a")
+        self._log = (self._folder / f"{options.number}.log").open("a")
+        self._references: list[str] = []
+        self._is_over = False
+
+    async def work(self) -> None:
+        """Send until the input ends."""
+        tasks = [asyncio.create_task(self._repeat(prepared)) for prepared in self._left_over()]
+        tasks += [asyncio.create_task(self._work_on()) for _ in range(self._options.tasks)]
+        await asyncio.to_thread(sys.stdin.read)
+        self._is_over = True
+        await asyncio.wait(tasks)
+
+    def _left_over(self) -> list[PreparedRequest]:
+        """What an earlier process of this number has left without an end."""
+        ended = {
+            line[2] for line in lines_of(self._folder / f"{self._options.number}.log") if _is_final(line)
+        }
+        stored = lines_of(self._folder / f"{self._options.number}.outbox")
+        return [_read(request) for _, request in stored if request["idempotency_key"] not in ended]
+
+    async def _work_on(self) -> None:
+        while not self._is_over:
+            prepared = (self._chance.random() < self._options.strange and self._of_another()) or self._made()
+            result = await self._send(prepared)
+            if result == "doubt":
+                await self._repeat(prepared)
+            elif result == "sums":
+                await asyncio.sleep(self._chance.expovariate(1 / self._options.pause))
+            elif result in ("begin", "store"):
+                await asyncio.sleep(0.5)
+
+    async def _repeat(self, prepared: PreparedRequest) -> None:
+        """Send a request again until its outcome is known, at times when its reservation has ended."""
+        result, longest = "doubt", self._options.lease + self._options.settling
+        while result == "doubt" and not self._is_over:
+            await asyncio.sleep(self._chance.choice((0.1, 1.0, self._options.lease, longest)))
+            result = await self._send(prepared, resolves=self._chance.random() < 0.1)
+
+    def _made(self) -> PreparedRequest:
+        chance = self._chance
+        currency = chance.choice([*self._options.most])
+        amount = chance.randint(1, int(self._options.most[currency]))
+        twice = self._references and chance.random() < self._options.strange
+        reference = chance.choice(self._references) if twice else chance.randbytes(8).hex()
+        prepared = self._client.payouts.prepare(
+            amount=amount, currency=currency, reference=reference, **METHODS[currency]
+        )
+        self._references = [*self._references[-20:], reference]
+        self._outbox.write(json.dumps([time.monotonic(), json.loads(prepared.to_json())]) + "\n")
+        self._outbox.flush()
+        return prepared
+
+    def _of_another(self) -> PreparedRequest | None:
+        """The last request of another process."""
+        number = self._chance.randrange(self._options.processes)
+        found = lines_of(self._folder / f"{number}.outbox", last=4_096)
+        return _read(found[-1][1]) if found else None
+
+    async def _send(self, prepared: PreparedRequest, *, resolves: bool = False) -> str:
+        asked, refusal = time.monotonic(), 0.0
+        try:
+            if resolves:
+                await self._client.resolve(prepared)
+            else:
+                await self._client.send(prepared, max_retries=self._chance.choice((0, 2)))
+            result = "paid"
+        except GuardRefused as error:
+            result = error.rule
+        except LimitStoreUnavailable:
+            result = "store"
+        except PaymentsError as error:
+            result = (
+                "doubt" if error.effect == "unknown" else "paid" if error.effect == "happened" else "none"
+            )
+            refusal = float(getattr(error, "status", None) or 0)
+        body = json.loads(prepared.body)
+        facts = (
+            prepared.idempotency_key,
+            prepared.reference,
+            body["currency"],
+            str(body["amount"]),
+            result,
+            refusal,
+        )
+        self._log.write(json.dumps([asked, time.monotonic(), *facts]) + "\n")
+        self._log.flush()
+        return result
+
+
+def _read(request: dict[str, Any]) -> PreparedRequest:
+    return PreparedRequest.from_json(json.dumps(request))
+
+
+def _is_final(line: Sequence[Any]) -> bool:
+    return line[6] != "doubt"
+
+
+def lines_of(path: Path, last: int = 0) -> list[Any]:
+    """The whole lines of a file, each JSON; `last`: of so many bytes at its end."""
+    try:
+        with path.open("rb") as file:
+            if last:
+                file.seek(max(path.stat().st_size - last, 0))
+                file.readline()
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in text[: text.rfind(b"\n") + 1].splitlines():
+        with contextlib.suppress(ValueError):  # a kill in the middle of a line
+            found.append(json.loads(line))
+    return found
+
+
+def guard_of(options: Guarded) -> tuple[Guard, dict[str, Any]]:
+    """The guard, and the client's options that say where its sums are."""
+    path = options.store.removeprefix("sqlite:")
+    state = path if path != options.store else None
+    guard = Guard(most=options.most, sums=options.sums, state=state)
+    return guard, {} if state else {"limit_store": options.store, "expected_workers": options.processes}
+
+
+@contextlib.asynccontextmanager
+async def _client(options: Guarded, chance: random.Random) -> Any:
+    guard, more = guard_of(options)
+    limits = RateLimits(writes=6_000_000, reads=6_000_000)
+    client = AsyncPayments(base_url=options.base_url, guard=guard, limits=limits, timeout=1.2, **more)
+    client._pipeline.transport = Road(client._pipeline.transport, options, chance)
+    async with client:
+        yield client
+
+
+async def _begin(options: Guarded) -> None:
+    async with _client(options, random.Random()) as client:
+        state = client._pipeline.keys.of(client._pipeline.settings.key())
+        store = open_store(options.store)
+        await state.guards.guard.client.begin(store)
+        await store.aclose()
+
+
+async def _run(options: Guarded) -> None:
+    if options.begins:
+        return await _begin(options)
+    chance = random.Random(f"{options.seed} {options.number} {os.getpid()}")
+    async with _client(options, chance) as client:
+        await Sender(options, client, chance).work()
+    return None
+
+
+class GuardedProcess:
+    """The process, from outside."""
+
+    def __init__(self, options: Guarded, api_key: str) -> None:
+        command = [sys.executable, "-m", "tests.support.guarded_process", json.dumps(attrs.asdict(options))]
+        environment = {**os.environ, "PAYMENTS_API_KEY": api_key}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, env=environment, start_new_session=True
+        )
+
+    def kill(self) -> None:
+        """Kill -9."""
+        self._process.kill()
+        self._process.communicate()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Context in which it stands still."""
+        self._process.send_signal(signal.SIGSTOP)
+        yield
+        self._process.send_signal(signal.SIGCONT)
+
+    def finish(self) -> None:
+        """Begin no more calls."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def wait(self, seconds: float) -> int:
+        """Wait until it has ended. Returns its exit code; it is killed if it takes longer."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+def main() -> None:
+    """The command."""
+    logging.disable()  # what is refused, and what of the store's outages
+    options = Guarded(**json.loads(sys.argv[1]))
+    _scale(options)
+    asyncio.run(_run(options))
+
+
+if __name__ == "__main__":
+    main()
