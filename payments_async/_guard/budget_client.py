@@ -143,9 +143,9 @@ class BudgetClient:
         try:
             if questions or outcomes:
                 values = self._values(questions, outcomes, monotonic())
-                asked = monotonic()
                 answer, _ = await store.change(self._row, BUDGETS, "exchange", values)
-                self._last = answer["last"], asked
+                # from the answer, not the question: what was slow must not look like a clock set back
+                self._last = answer["last"], monotonic()
                 for question, granted in zip(questions, answer["granted"], strict=True):
                     question.tell(_granted(granted))
                 questions, outcomes = [], []
@@ -165,11 +165,13 @@ class BudgetClient:
 
     async def begin(self, store: LimitStore) -> None:
         """Trust the windows from now on. Raises StoreUnavailable, ConfigurationError."""
-        await store.change(self._row, BUDGETS, "begin", self._values([], [], 0.0))
+        await store.change(self._row, BUDGETS, "begin", self._values([], [], self._runtime.monotonic()))
 
     async def show(self, store: LimitStore) -> tuple[list[Any], list[Any]]:
         """Of each sum what was paid, held and from when it is known; and the last refusals."""
-        shown, now = await store.change(self._row, BUDGETS, "show", self._values([], [], 0.0))
+        shown, now = await store.change(
+            self._row, BUDGETS, "show", self._values([], [], self._runtime.monotonic())
+        )
         row = attrs.evolve(self._row, kind="refusals")
         refusals, _ = await store.change(row, REFUSALS, "add", {"refusals": []})
         return [(*each, now) for each in shown["used"]], refusals
