@@ -73,8 +73,6 @@ class BudgetClient:
         try:
             return await question.answer
         except asyncio.CancelledError:
-            for amount in amounts:  # the store may have reserved them by now
-                self.settle(amount.name, "unpaid")
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
@@ -84,9 +82,9 @@ class BudgetClient:
         why = "it did not answer" if outage is None else outage.reason
         raise LimitStoreUnavailable(f"the guard's sums cannot be read: {why}", retry_after=PATIENCE)
 
-    def settle(self, name: str, outcome: Outcome) -> None:
+    def settle(self, amount: Amount, outcome: Outcome) -> None:
         """Report an outcome within a second."""
-        self._report(self._outcomes, (name, outcome))
+        self._report(self._outcomes, (amount.name, outcome, amount.claim))
 
     def note_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Report a refusal within a second, for `payments guard show`."""
@@ -98,7 +96,7 @@ class BudgetClient:
 
     def _begin_anew(self) -> None:
         self._asked: deque[Question] = deque()
-        self._outcomes: deque[tuple[str, Outcome]] = deque()
+        self._outcomes: deque[tuple[str, Outcome, int]] = deque()
         self._refused: deque[Mapping[str, Any]] = deque(maxlen=MOST_REFUSALS)
         self._report_at = NEVER
 
@@ -184,7 +182,7 @@ class BudgetClient:
         ]
         last = None if self._last is None else [*self._last[0], now - self._last[1]]
         groups = [
-            [(name, currency, str(amount)) for name, currency, amount in question.amounts]
+            [(name, currency, str(amount), claim) for name, currency, amount, claim in question.amounts]
             for question in questions
         ]
         return {

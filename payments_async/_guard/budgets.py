@@ -45,6 +45,8 @@ class Amount(NamedTuple):
     """Identifies the idempotency key and body."""
     currency: str
     amount: Decimal
+    claim: int = 0
+    """Tells apart those of one process who reserve it."""
 
 
 class Shortage(NamedTuple):
@@ -64,15 +66,15 @@ class Shortage(NamedTuple):
 class Held:
     """An amount without an outcome."""
 
-    __slots__ = ("amount", "currency", "until", "worker")
+    __slots__ = ("amount", "claimant", "currency", "until")
 
-    def __init__(self, currency: str, amount: Decimal, until: float, worker: str | None) -> None:
+    def __init__(self, currency: str, amount: Decimal, until: float, claimant: str | None) -> None:
         self.currency = currency
         self.amount = amount
         self.until = until
         """When its lease ends."""
-        self.worker = worker
-        """The process that has reserved it; None if several have: a refusal to one proves nothing then."""
+        self.claimant = claimant
+        """Who has reserved it; None if several have: a refusal to one proves nothing then."""
 
 
 class Window:
@@ -152,7 +154,8 @@ class Budgets:
         self.pass_time(now)
         count = 0
         for amount in amounts:
-            name, currency, value = amount
+            name, currency, value, claim = amount
+            claimant = f"{worker} {claim}"
             known = self.held.pop(name, None)
             if known is None:
                 used = value + self.sums.get(currency, _NOTHING)
@@ -160,18 +163,19 @@ class Budgets:
                     window = self.window(currency, seconds, now)
                     if window.known_from > now or used + window.paid > most:
                         return count, _shortage(amount, window, most, used - value, now)
-                known = Held(currency, value, now + LEASE, worker)
+                known = Held(currency, value, now + LEASE, claimant)
                 self.sums[currency] = used
             else:
-                known.until, known.worker = now + LEASE, worker if known.worker == worker else None
+                known.until = now + LEASE
+                known.claimant = claimant if known.claimant == claimant else None
             self.held[name] = known
             count += 1
         return count, None
 
-    def settle(self, name: str, outcome: Outcome, now: float) -> None:
-        """Note an outcome. A refusal frees an amount only if no other process has reserved it, too."""
+    def settle(self, name: str, outcome: Outcome, now: float, worker: str = "", claim: int = 0) -> None:
+        """Note an outcome. A refusal frees an amount only for the one who alone has reserved it."""
         held = self.held.get(name)
-        if held is None or (outcome == "unpaid" and held.worker is None):
+        if held is None or (outcome == "unpaid" and held.claimant != f"{worker} {claim}"):
             return
         self._let_go(name, held)
         if outcome == "paid":
@@ -252,8 +256,8 @@ class BudgetRule:
             return None
         budgets = Budgets(values["at"])
         budgets.born, budgets.serial = values["born"], values["serial"]
-        for name, (currency, amount, until, worker) in values["held"].items():
-            held = budgets.held[name] = Held(currency, Decimal(amount), until, worker)
+        for name, (currency, amount, until, claimant) in values["held"].items():
+            held = budgets.held[name] = Held(currency, Decimal(amount), until, claimant)
             budgets.sums[currency] = budgets.sums.get(currency, 0) + held.amount
         for currency, seconds, known_from, parts in values["windows"]:
             amounts = [(number, Decimal(amount)) for number, amount in parts]
@@ -263,7 +267,7 @@ class BudgetRule:
     def write(self, state: Budgets) -> Any:
         """The state as JSON."""
         held = {
-            name: (each.currency, str(each.amount), each.until, each.worker)
+            name: (each.currency, str(each.amount), each.until, each.claimant)
             for name, each in state.held.items()
         }
         windows = [
@@ -290,11 +294,13 @@ class BudgetRule:
         limits = limits_of(values["sums"])
         if kind == "begin":
             state.begin(limits, now)
-        for name, outcome in values["outcomes"]:
-            state.settle(name, outcome, now)
+        for name, outcome, *claim in values["outcomes"]:
+            state.settle(name, outcome, now, values["worker"], *claim)
         granted = []
         for group in values["groups"]:
-            amounts = [Amount(name, currency, Decimal(amount)) for name, currency, amount in group]
+            amounts = [
+                Amount(name, currency, Decimal(amount), *claim) for name, currency, amount, *claim in group
+            ]
             count, shortage = state.reserve(amounts, limits, now, values["worker"])
             granted.append((count, shortage and [*map(_plain, shortage)]))
         used = [

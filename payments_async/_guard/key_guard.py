@@ -8,7 +8,9 @@ the state counts them.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -23,7 +25,7 @@ from .._http.types import Secret
 from .._rate_limit.store import LimitRow
 from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, after_fork_in_child
-from ..errors import ConfigurationError, GuardRefused
+from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest, window_name
 from ..params.operations import Operation
 from . import rules
@@ -45,7 +47,7 @@ OpenStore = Callable[[Secret], StoreClient]
 class Admission:
     """A write that may be sent."""
 
-    __slots__ = ("_guard", "amount", "counted_until", "doubted", "first", "until")
+    __slots__ = ("_guard", "amount", "counted_until", "doubted", "first", "is_reserved", "until")
 
     def __init__(self, guard: KeyGuard, amount: Amount, now: float) -> None:
         self._guard = guard
@@ -55,6 +57,8 @@ class Admission:
         self.until: float = now + _assumptions.KEY_TRUSTED_FOR
         """An attempt may begin until then; a later one renews the reservation first."""
         self.counted_until: float = self.until
+        self.is_reserved = False
+        """True once its amount was reserved: attempts may have been made since then."""
         self.doubted = False
         """True if an attempt ended without a definite answer: a later refusal proves nothing then."""
 
@@ -90,8 +94,9 @@ class KeyGuard:
         """Keeps the sums in a store; None for sums of this process, and without sums."""
         self.refused: deque[dict[str, Any]] = deque(maxlen=MOST_REFUSALS)
         self._budgets: Budgets | None = None
-        self._settled: deque[tuple[str, Outcome, float]] = deque()
+        self._settled: deque[tuple[str, Outcome, float, str, int]] = deque()
         self._known: dict[str, Admission] = {}
+        self._claims = itertools.count(1)
         self._lock = threading.Lock()
         self._kept_at: object = None
         self._remembers = False
@@ -157,7 +162,11 @@ class KeyGuard:
         found = self._quick.amount_of(body)
         if found is None:
             return False
-        return self._account(Amount(f"{idempotency_key} {hash(body)}", *found)) if self._remembers else None
+        return (
+            self._account(self._amount(self._name(idempotency_key, body), *found))
+            if self._remembers
+            else None
+        )
 
     def _account(self, amount: Amount) -> Admission | Literal[False]:
         """Admit a payout that the rules allow, if this process keeps the sums and has room."""
@@ -171,6 +180,7 @@ class KeyGuard:
                 return False
             admission.until = now + LEASE
             admission.counted_until = admission.until + SETTLING
+            admission.is_reserved = True
         self._remember(admission)
         return admission
 
@@ -194,7 +204,8 @@ class KeyGuard:
             return known
         payment = self._read(write)
         await self._judge(write, payment, left)
-        admission = Admission(self, Amount(name, payment.currency, payment.amount), self._runtime.monotonic())
+        amount = self._amount(name, payment.currency, payment.amount)
+        admission = Admission(self, amount, self._runtime.monotonic())
         if write.pays_out and payment.currency in self.limits:
             await self.renew(admission, left)
         self._remember(admission)
@@ -224,7 +235,7 @@ class KeyGuard:
                 self._refuse(write.operation.name, refusal)
             if refusal is not None or isinstance(payment, Refusal):
                 break
-            amount = Amount(self._name(key, body), payment.currency, payment.amount)
+            amount = self._amount(self._name(key, body), payment.currency, payment.amount)
             admissions.append(Admission(self, amount, self._runtime.monotonic()))
         needed = [each for each in admissions if each.amount.currency in self.limits]
         count, shortage = await self._reserve(needed, None)
@@ -247,9 +258,9 @@ class KeyGuard:
         if amount.currency not in self.limits:
             return
         if self.client is not None:
-            self.client.settle(amount.name, outcome)
+            self.client.settle(amount, outcome)
         else:
-            self._settled.append((amount.name, outcome, now))
+            self._settled.append((amount.name, outcome, now, "", amount.claim))
 
     def refusal(self, payment: Payment) -> Refusal | None:
         """What the rules say against a payout, `ask` and the room in the sums left out."""
@@ -305,10 +316,17 @@ class KeyGuard:
         if self.client is None:
             granted = self._reserve_here(amounts, asked)
         else:
-            granted = await self.client.reserve(amounts, PATIENCE if left is None else left)
+            try:
+                granted = await self.client.reserve(amounts, PATIENCE if left is None else left)
+            except (CancelledError, LimitStoreUnavailable):  # the store may have reserved them by now
+                for admission in admissions:
+                    if not admission.is_reserved:
+                        self.client.settle(admission.amount, "unpaid")
+                raise
         for admission in admissions[: granted[0]]:
             admission.until = asked + LEASE
             admission.counted_until = admission.until + SETTLING
+            admission.is_reserved = True
         return granted
 
     def _reserve_here(self, amounts: Sequence[Amount], now: float) -> Granted:
@@ -318,6 +336,9 @@ class KeyGuard:
             while self._settled:
                 budgets.settle(*self._settled.popleft())
             return budgets.reserve(amounts, self.limits, now)
+
+    def _amount(self, name: str, currency: str, amount: Decimal) -> Amount:
+        return Amount(name, currency, amount, next(self._claims))
 
     def _name(self, idempotency_key: str, body: bytes) -> str:
         """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""
