@@ -29,6 +29,7 @@ import attrs
 
 from payments_async import (
     AsyncPayments,
+    ConfigurationError,
     Guard,
     GuardRefused,
     Instrument,
@@ -202,7 +203,7 @@ class Sender:
             elif result == "sums":
                 await asyncio.sleep(self._chance.expovariate(1 / self._options.pause))
             elif result in ("begin", "store"):
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(1.0)
 
     async def _repeat(self, prepared: PreparedRequest) -> None:
         """Send a request again until its outcome is known, at times when its reservation has ended."""
@@ -232,7 +233,7 @@ class Sender:
         return _read(found[-1][1]) if found else None
 
     async def _send(self, prepared: PreparedRequest, *, resolves: bool = False) -> str:
-        asked, refusal = time.monotonic(), 0.0
+        asked, why = time.monotonic(), ""
         try:
             if resolves:
                 await self._client.resolve(prepared)
@@ -241,13 +242,13 @@ class Sender:
             result = "paid"
         except GuardRefused as error:
             result = error.rule
-        except LimitStoreUnavailable:
-            result = "store"
+        except (LimitStoreUnavailable, ConfigurationError) as error:
+            result, why = "store", str(error)
         except PaymentsError as error:
             result = (
                 "doubt" if error.effect == "unknown" else "paid" if error.effect == "happened" else "none"
             )
-            refusal = float(getattr(error, "status", None) or 0)
+            why = type(error).__name__
         body = json.loads(prepared.body)
         facts = (
             prepared.idempotency_key,
@@ -255,7 +256,7 @@ class Sender:
             body["currency"],
             str(body["amount"]),
             result,
-            refusal,
+            why,
         )
         self._log.write(json.dumps([asked, time.monotonic(), *facts]) + "\n")
         self._log.flush()
