@@ -12,7 +12,7 @@ import itertools
 import threading
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -124,6 +124,11 @@ class KeyGuard:
             self.client.limits = self.limits
         self._quick = QuickRules(self.guards, self.limits)
 
+    @property
+    def digest(self) -> str:
+        """Identifies the rules of all its guards."""
+        return "+".join(sorted({guard.digest for guard in self.guards}))
+
     def _keep(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
         address = Secret(f"sqlite:{guard.state}") if guard.state else limit_store
         where: object = guard.budgets or (address, guard.name)
@@ -218,7 +223,7 @@ class KeyGuard:
             return
         _, shortage = await self._reserve([admission], left)
         if shortage is not None:
-            self._refuse("payouts.create", self._no_room(shortage, admission.amount), shortage)
+            self._refuse("payouts.create", self.no_room(shortage, admission.amount), shortage)
 
     async def reserve_all(self, operation: Operation[Any], rows: Sequence[tuple[str, bytes]]) -> Granted:
         """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
@@ -244,6 +249,12 @@ class KeyGuard:
             for admission in admissions[:granted]:
                 self._remember(admission)
         return granted, shortage
+
+    def give_back(self, rows: Iterable[tuple[str, bytes]]) -> None:
+        """Give back what was reserved for writes of (idempotency key, body) that are not sent."""
+        for key, body in rows:
+            if (admission := self._known.get(self._name(key, body))) is not None:
+                self.settle(admission, "unpaid")
 
     def settle(self, admission: Admission, outcome: Outcome) -> None:
         """Note the outcome of a write."""
@@ -351,7 +362,8 @@ class KeyGuard:
         if len(self._known) > _KNOWN:
             del self._known[next(iter(self._known))]
 
-    def _no_room(self, short: Shortage, amount: Amount) -> Refusal:
+    def no_room(self, short: Shortage, amount: Amount) -> Refusal:
+        """What the sums say against an amount for which they have no room now."""
         window = window_name(short.window)
         if not short.is_known:
             text = (

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -23,6 +23,9 @@ from ._protocol.clocks import Timestamps
 from ._protocol.stop_rules import Account
 from ._report import BatchFigures, batch_figures_of
 from .errors import BulkError
+
+if TYPE_CHECKING:
+    from .._guard.key_guard import KeyGuard
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
@@ -163,6 +166,11 @@ class BatchSession:
     def place(self) -> Account | None:
         """The account that the client pays from; None without a client."""
         return None if self._service is None else self._service.place
+
+    @property
+    def guard(self) -> KeyGuard | None:
+        """The guard of the client's key; None without one, or without a client."""
+        return None if self.client is None else self.client._internal.guard
 
     def share_limits(self) -> None:
         """Take the client's rate from the ledger's database, if it is in one."""

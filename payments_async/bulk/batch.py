@@ -93,7 +93,8 @@ class AnyBatch:
         from ._loading.load import load, settings_of, source_of
 
         settings = settings_of(options, self._session.batch_id)
-        rows = source_of(source, strict_amounts=settings.strict_amounts)
+        guard = self._session.guard
+        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
         await self._session.learn_time()
         report = await load(self._ledger, self._service.place, rows, settings)
         self._session.write_status(running=self._work.under_way)
@@ -123,7 +124,8 @@ class AnyBatch:
         from ._loading.load import preview, refuse_rejects, settings_of, source_of
 
         settings = settings_of(options, self._session.batch_id)
-        rows = source_of(source, strict_amounts=settings.strict_amounts)
+        guard = self._session.guard
+        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
         session = self._session
         refuse_rejects(settings.rejects, session.path, rows)
         async with session.reading() as ledger:

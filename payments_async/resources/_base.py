@@ -28,6 +28,7 @@ from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutReques
 from ..params.operations import OPERATIONS, Operation, by_name, id_problems
 
 if TYPE_CHECKING:
+    from .._guard.key_guard import KeyGuard
     from .._polling.waiter import Waiting
     from ..models import Page
 
@@ -121,6 +122,16 @@ class ResourceClient:
     def key(self) -> SecretKey:
         """The current secret key."""
         return self.pipeline.settings.key()
+
+    @property
+    def guard(self) -> KeyGuard | None:
+        """The guards of the current secret key; None when it has none."""
+        return self.pipeline.keys.of(self.key()).guards.guard
+
+    @property
+    def guard_digest(self) -> str:
+        """Identifies the rules of the current key's guards; "" without any."""
+        return "" if self.guard is None else self.guard.digest
 
     def use_limit_store(self, address: str, *, insecure_database: bool = False) -> None:
         """Share the key's limits through this store from now on. Raises ConfigurationError.

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from unicodedata import normalize
 
 import attrs
@@ -28,9 +28,13 @@ from ..errors import BulkError, SourceUnreadable
 from ..ledger_errors import BatchExists
 from ..sources import Item, IterableSource, Source, open_source
 from . import input_edits
+from .guarded_source import GuardedSource
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
 from .survey import accepted, survey
+
+if TYPE_CHECKING:
+    from ..._guard.key_guard import KeyGuard
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 """A source, a file's path, or payouts themselves."""
@@ -80,8 +84,13 @@ def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> Load
     return settings
 
 
-def source_of(given: Input, *, strict_amounts: bool) -> Source:
-    """Make the source of an input. Raises SourceUnreadable for an unknown kind of file."""
+def source_of(given: Input, *, strict_amounts: bool, guard: KeyGuard | None = None) -> Source:
+    """Make the source of an input, under a guard. Raises SourceUnreadable for an unknown kind of file."""
+    source = _source_of(given, strict_amounts=strict_amounts)
+    return source if guard is None else GuardedSource(source, guard)
+
+
+def _source_of(given: Input, *, strict_amounts: bool) -> Source:
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):

@@ -1,0 +1,53 @@
+"""What a guard would refuse is a fault of its row, before anything is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import Guard
+from payments_async.bulk import PayoutBatch, SourceErrors
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items
+from tests.support.desks import Desk
+from tests.support.payout_files import PHONE, csv_file
+
+GUARD = Guard(most={"XOF": 400}, sums=[("XOF", 500, 60)], methods=["mtn_bj"], budgets="process")
+CELLS = {**PHONE, "amount": "50"}
+
+
+@pytest.mark.parametrize("way", ["load", "preview"])
+async def test_all_rows_that_the_guard_refuses_are_named_at_once(
+    service: Sandbox, desk: Desk, tmp_path: Path, way: str
+) -> None:
+    forbidden = [{"amount": "500"}, {"currency": "GHS"}, {"method": "other"}, {"amount": "1.5"}]
+    path = csv_file(tmp_path, CELLS, *({**CELLS, **each} for each in forbidden))
+    async with (
+        desk.client(service, guard=GUARD) as client,
+        desk.open(tmp_path / "l", client) as batch,
+    ):
+        with pytest.raises(SourceErrors) as caught:
+            await getattr(batch, way)(path)
+        faults = caught.value.faults
+        assert [(each.line, each.column) for each in faults] == [
+            *((3, "amount"), (4, "currency"), (5, "method"), (6, "amount"))
+        ]
+        assert faults[0].reason == "the guard: XOF 500 is above the most of one payout, 400"
+        report = await getattr(batch, way)(path, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+    assert (report.rows, report.skipped) == (1, 4)
+    assert "the guard: XOF 500" in (tmp_path / "rejects.csv").read_text()
+    assert service.requests == []
+
+
+async def test_without_a_guard_or_a_client_nothing_is_judged(batch: Any, tmp_path: Path) -> None:
+    rows = [item(1, amount=500)]
+    assert (await batch.load(rows)).rows == 1
+    assert (await PayoutBatch.open(tmp_path / "other").preview(rows)).rows == 1
+
+
+async def test_rows_that_the_guard_allows_are_loaded(service: Sandbox, desk: Desk, tmp_path: Path) -> None:
+    guard = Guard(most={"XOF": 400}, decimals=False)
+    async with desk.client(service, guard=guard) as client, desk.open(tmp_path / "l", client) as batch:
+        assert (await batch.load(items(3))).rows == (await batch.preview(items(3))).rows == 3
