@@ -223,7 +223,7 @@ class KeyGuard:
             return
         _, shortage = await self._reserve([admission], left)
         if shortage is not None:
-            self._refuse("payouts.create", self.no_room(shortage, admission.amount), shortage)
+            self._refuse("payouts.create", self.no_room(shortage, admission.amount.amount), shortage)
 
     async def reserve_all(self, operation: Operation[Any], rows: Sequence[tuple[str, bytes]]) -> Granted:
         """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
@@ -362,7 +362,7 @@ class KeyGuard:
         if len(self._known) > _KNOWN:
             del self._known[next(iter(self._known))]
 
-    def no_room(self, short: Shortage, amount: Amount) -> Refusal:
+    def no_room(self, short: Shortage, amount: Decimal) -> Refusal:
         """What the sums say against an amount for which they have no room now."""
         window = window_name(short.window)
         if not short.is_known:
@@ -372,7 +372,7 @@ class KeyGuard:
             return Refusal("begin", text)
         room = max(short.limit - short.used, Decimal(0))
         text = (
-            f"{rules.money(amount.amount, amount.currency)} is more than is left of the sum of {window}, "
+            f"{rules.money(amount, short.currency)} is more than is left of the sum of {window}, "
             f"{short.limit}: {room:f} are left now"
         )
         return Refusal("sums", text, None, room)

@@ -20,18 +20,21 @@ class Waits:
     """What a run does, and the rows in doubt that wait meanwhile, counted by what they wait for."""
 
     doing: Doing = "paying"
-    """`waiting` while only rows in doubt are left; `reading` while the list is read for these."""
+    """`waiting` while only rows in doubt are left, or new ones have no room; `reading` while the list is read
+    for rows in doubt."""
     again: int = 0
     """Rows to be posted again after a back-off."""
     looked_for: int = 0
     """Rows to be searched for in the service's list."""
     next_post: float | None = None
     """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
+    room: str | None = None
+    """Why new rows wait for room in a guard's sums; None while they do not."""
 
     @property
     def why(self) -> str | None:
         """Describe what the rows wait for; None when none waits."""
-        reasons = []
+        reasons = [] if self.room is None else [self.room]
         if self.again:
             reasons.append(f"{self.again:,} had no clear answer and will be posted again, unchanged")
         if self.looked_for:

@@ -14,6 +14,7 @@ from .._protocol.rows_in_doubt import Action, at_start
 from .._protocol.stop_rules import StopRules, allows_any, stop_reason
 from ..ledger_errors import NO_INTENT
 from .doubt_queue import BackOff, UnresolvedRow
+from .guarded_claims import GuardedClaims
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import same_bytes
@@ -35,13 +36,20 @@ class RowClaims:
         *,
         rules: StopRules,
         size: int,
+        patience: float,
     ) -> None:
-        """`size`: rows of a group."""
+        """`size`: rows of a group. `patience`: seconds in which a guard has to have room for the next row."""
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._resolver, self._backoff = stopping, resolver, backoff
         self._rules, self._size = rules, size
+        self._guarded = GuardedClaims(ledger, service, stopping, patience)
         self._earlier = grouped(ledger.unfinished(), size)
         self._due: Iterator[list[int]] = iter(())
+
+    @property
+    def waits_for(self) -> str | None:
+        """Why new rows wait; None while they do not."""
+        return self._guarded.waits_for
 
     async def aclose(self) -> None:
         """Stop reading rows of earlier runs."""
@@ -95,6 +103,8 @@ class RowClaims:
         if not limit:
             return None
         try:
+            if (guard := self._service.guard) is not None:
+                return await self._guarded.claim(guard, limit)
             claim = await self._ledger.claim(limit)
         except NO_INTENT as error:
             self._stopping.drain(str(error))

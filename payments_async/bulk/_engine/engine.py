@@ -38,7 +38,8 @@ class Pace:
     """Rows sent at a time."""
     rules: StopRules
     patience: float
-    """Seconds, once all else is done, in which rows in doubt are posted again and searched for."""
+    """Seconds, once all else is done, in which rows in doubt are posted again and searched for; and in which
+    a guard has to have room for the next row."""
     drain: float
     """Seconds in which rows being sent may finish after a stop."""
 
@@ -63,6 +64,7 @@ class Engine:
             *(ledger, service, self._recorder, stopping, self._resolver, self._backoff),
             rules=pace.rules,
             size=_AHEAD * pace.concurrency,
+            patience=pace.patience,
         )
         self._recorder.on_commit = on_commit
         self._recorder.on_failure = lambda error: stopping.halt(str(error))
@@ -74,8 +76,9 @@ class Engine:
     @property
     def waits(self) -> Waits:
         """What it does now, and the rows in doubt that wait."""
-        waits = Waits("paying", len(self._backoff), self._resolver.waiting, self._backoff.due)
-        if not (self._has_sent_all and waits.why):
+        room = self._claims.waits_for
+        waits = Waits("paying", len(self._backoff), self._resolver.waiting, self._backoff.due, room)
+        if room is None and not (self._has_sent_all and waits.why):
             return waits
         return attrs.evolve(waits, doing="reading" if self._resolver.is_reading else "waiting")
 

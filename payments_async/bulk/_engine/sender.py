@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Final
 
 from ..._attrs import maker
 from ..._request.key_state import RetryBudget
-from ...errors import ConfigurationError, LimitStoreUnavailable
+from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from .._ledger.ledger import Ledger
 from .._protocol import row_state
 from .._protocol.attempts import (
@@ -112,7 +113,7 @@ class Sender:
             seconds, is_fresh = INTENT_LIFETIME + _MARGIN - age_of_intent, False
             if row.known.generation:
                 seconds = min(seconds, self._earlier.seconds_left)
-            posted = await self._post(row, seconds)
+            posted = await self._post(row, seconds, doubt=doubt)
             if posted is None:
                 return
             if posted.word:
@@ -152,12 +153,24 @@ class Sender:
     def _age(self, then: Timestamps) -> ElapsedRange:
         return age(then, self._service.moment(), self._service.started)
 
-    async def _post(self, row: LedgerRow, seconds: float) -> Posted | None:
+    async def _post(self, row: LedgerRow, seconds: float, *, doubt: bool) -> Posted | None:
         try:
             return await self._service.post(row, seconds, self._ledger.may_send(row))
         except (ConfigurationError, LimitStoreUnavailable) as error:
             self._stopping.halt(str(error))
-            return None
+        except GuardRefused as error:  # what was reserved for it counts no longer
+            if doubt:
+                await self._give_up(row, UnresolvedRow(row.number))
+            else:  # nothing was sent: it stays in flight as it is
+                self._drain(f"row {row.number}: {error}", error.room_at)
+        return None
+
+    def _drain(self, reason: str, room_at: datetime | None) -> None:
+        if room_at is None:  # by its rules it is never allowed
+            self._stopping.drain(reason, Stop.RULE)
+        else:
+            now = self._service.runtime.now()
+            self._stopping.drain_for_room(reason, (room_at - now).total_seconds())
 
     async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Timestamps] | None:
         """Record a new intent in place of one that is too old; None when it cannot be recorded now.

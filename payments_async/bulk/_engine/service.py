@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..._attrs import evolver, maker
 from ..._rate_limit.limits import LimitSnapshot
@@ -14,13 +14,16 @@ from ..._request.pages import PAYOUTS
 from ..._runtime import Runtime
 from ...arguments import PayoutPreparation
 from ...client import AsyncPayments
-from ...errors import ConfigurationError, LimitStoreUnavailable, PaymentsError
+from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable, PaymentsError
 from ...models import Page, Payout
 from ...params import Instrument, PreparedRequest
 from .._protocol.clocks import Timestamps
 from .._protocol.records import LedgerRow
 from .._protocol.responses import Posted, failed, headers_of, succeeded
 from .._protocol.stop_rules import Account
+
+if TYPE_CHECKING:
+    from ..._guard.key_guard import KeyGuard
 
 _PATTERN: Final[PayoutPreparation] = {
     "amount": 1,
@@ -62,6 +65,11 @@ class Service:
         key = self._internal.key()
         return Account(key.environment, self._internal.base_url, key.fingerprint)
 
+    @property
+    def guard(self) -> KeyGuard | None:
+        """The guard of the client's key; None when it has none."""
+        return self._internal.guard
+
     def moment(self) -> Timestamps:
         """Read the time on every clock; the service's is its last `Date`, advanced by our own clock."""
         elapsed = self.runtime.monotonic() - self._began
@@ -82,13 +90,13 @@ class Service:
     ) -> Posted:
         """Send a row's bytes once. Nothing is sent after `seconds`, or once `may_send` says no.
 
-        Raises ConfigurationError, LimitStoreUnavailable.
+        Raises ConfigurationError, LimitStoreUnavailable, GuardRefused.
         """
         options = {"max_retries": 0, "deadline": seconds}
         try:
             prepared = self._prepared(row)
             payout = await self._internal.send(prepared, options, priority="bulk", may_send=may_send)
-        except (ConfigurationError, LimitStoreUnavailable):
+        except (ConfigurationError, LimitStoreUnavailable, GuardRefused):
             raise
         except PaymentsError as error:
             self._update_clock(headers_of(error))

@@ -28,6 +28,8 @@ class Stopping:
         self.halted: bool = False
         self.rests_until: float | None = None
         """The time until which all work pauses, on the runtime's monotonic clock; None while it does not."""
+        self.room_in: float | None = None
+        """Seconds after which a guard's sums may have room, where it ended for want of that."""
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
@@ -44,6 +46,11 @@ class Stopping:
             self.draining = True
             self.on_drain()
         self.wake(deep=False)
+
+    def drain_for_room(self, reason: str, seconds: float) -> None:
+        """Drain, because a guard's sums may have room in so many seconds only."""
+        self.drain(reason)
+        self.room_in = seconds
 
     def halt(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """Start no further request; rows not answered yet stay in flight, for the next run."""

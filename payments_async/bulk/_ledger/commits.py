@@ -90,10 +90,10 @@ class Committer:
         """Record intents for the next new rows of a chunk: first those after a number, then any."""
 
         async def work(transaction: Transaction) -> Commit:
-            locked, found = await self._locked(transaction, {chunk}, self._claimable(chunk, after, limit))
+            locked, found = await self._locked(transaction, {chunk}, self.claimable(chunk, after, limit))
             self.require_leases(locked, {chunk: lease})
             if not found and after and locked.chunks[chunk].figures.count(Outcome.NOT_STARTED):
-                (again,) = await transaction.read(self._claimable(chunk, 0, limit))
+                (again,) = await transaction.read(self.claimable(chunk, 0, limit))
                 found = stored_rows(again)
 
             def move(row: LedgerRow, entry: int) -> LedgerRow:
@@ -103,7 +103,8 @@ class Committer:
 
         return await self._commit(work, Purpose.INTENT)
 
-    def _claimable(self, chunk: int, after: int, limit: int) -> Statement:
+    def claimable(self, chunk: int, after: int, limit: int) -> Statement:
+        """Make the statement that reads the next new rows of a chunk that may be claimed."""
         begin = max(after, (chunk - 1) * self.batch.chunk_size)
         return self.on_rows(self.sql.rows_claimable, begin, self.batch.batch, chunk, limit)
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from .._protocol import transitions
-from .._protocol.outcomes import ExtraTotals
+from .._protocol.outcomes import ExtraTotals, Outcome
 from .._protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from .._protocol.row_state import RowState
 from .._protocol.run_figures import RunFigures
@@ -156,6 +156,19 @@ class Ledger(LedgerReader):
         """Check all of the ledger: its structure, chain, rows and sums. What is wrong is in `.findings`."""
 
     # Rows that are sent
+
+    async def claimable(self, limit: int) -> list[LedgerRow]:
+        """Read the rows that `claim` takes next, unless another process changes them."""
+        for chunk, after in self._claiming():
+            if self._figures[chunk].count(Outcome.NOT_STARTED):
+                for begin in (after, 0):
+                    if found := await self._rows(self._committer.claimable(chunk, begin, limit)):
+                        return found
+        return []
+
+    def _claiming(self) -> Iterable[tuple[int, int]]:
+        """The chunks whose rows are claimed here, each with the last row that was."""
+        return ()
 
     @abstractmethod
     async def claim(self, limit: int) -> Claim:

@@ -96,7 +96,7 @@ def batch_context(now: PageFigures) -> Context:
         "rows": figures.rows - figures.counts["cancelled"],
         "pace": _pace(now, runs, figures),
         "waits": activity_text(figures.activity),
-        "is_waiting": bool(figures.activity and figures.activity.waiting),
+        "is_waiting": bool(figures.activity and (figures.activity.waiting or figures.activity.why)),
         "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
         "speed": charts.speed_chart(runs, figures.seconds_left),
         "times": charts.time_chart(series.times),

@@ -72,7 +72,9 @@ def activity_text(activity: Activity | None, since: float = 0.0) -> str:
         text = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"
     if text and seconds is not None:
         text += f", next check in {duration_text(round(max(seconds - since, 0.0)))}"
-    return f"{text}: {activity.why}" if waiting else text  # the reason last: a narrow terminal cuts it off
+    if not waiting:
+        return activity.why or text  # new rows wait for room in a guard's sums
+    return f"{text}: {activity.why}"  # the reason last: a narrow terminal cuts it off
 
 
 def answers_text(speed: SpeedFigures) -> str:

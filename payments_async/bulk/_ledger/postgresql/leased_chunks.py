@@ -58,12 +58,15 @@ class LeasedChunks(PostgresLedger):
         """The question to ask right before the first byte of a claimed row is sent."""
         return self._leases[self.facts.batch.chunk_of(row.number)].is_valid
 
+    def _claiming(self) -> Iterable[tuple[int, int]]:
+        return [(chunk, self._claimed.get(chunk, 0)) for chunk in self._leases]
+
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows of one held chunk IN_FLIGHT. Raises one of `NO_INTENT`."""
-        for chunk, lease in self._leases.items():
+        for chunk, after in self._claiming():
             if not self._figures[chunk].count(Outcome.NOT_STARTED):
                 continue
-            after = self._claimed.get(chunk, 0)
+            lease = self._leases[chunk]
             with self._noting_loss():
                 commit = await self._committer.claim(chunk, after=after, limit=limit, lease=lease.id)
             if commit.rows:

@@ -205,6 +205,9 @@ class SqliteLedger(Ledger):
 
         await self._handle.commit(work, purpose=Purpose.READ, done=done)
 
+    def _claiming(self) -> Iterable[tuple[int, int]]:
+        return ((ROWS, self._claimed),)
+
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk."""
         commit = await self._committer.claim(ROWS, after=self._claimed, limit=limit)
