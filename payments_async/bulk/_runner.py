@@ -78,6 +78,7 @@ class BatchRunner:
         session = self._session
         async with self._under_way("paying", on_progress) as stopping:
             await same_account.require_place(session.ledger, session.service)
+            await self.note_guard()
             await self._pay(pace, stopping, self._on_commit(on_progress))
             stopping.on_drain = bool  # by now the engine has nothing left to drain
             session.ledger.require_there()
@@ -93,6 +94,11 @@ class BatchRunner:
         session = self._session
         self._engine = engine = Engine(session.ledger, session.service, pace, stopping, on_commit)
         await engine.run()
+
+    async def note_guard(self) -> None:
+        """Record the client's guard as the one that the batch is run under."""
+        if (client := self._session.client) is not None:
+            await self._session.ledger.note_guard(client._internal.guard_digest)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Copy the payouts' statuses to the ledger for so many seconds."""

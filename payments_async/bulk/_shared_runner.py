@@ -98,6 +98,7 @@ class SharedRunner(BatchRunner):
         await ledger.refresh()
         if self._session.client is not None:
             await same_account.require_place(ledger, self._session.service)
+        await self.note_guard()
         await ledger.plan(rules, lossy_standby=lossy_standby)
 
     async def snapshot(self) -> Snapshot:
@@ -134,4 +135,4 @@ class SharedRunner(BatchRunner):
         self._engine = run
         async with figures.reading():
             await run.run()
-        await note_hold(ledger, stopping)
+        await note_hold(ledger, stopping, session.client._internal.guard_digest)

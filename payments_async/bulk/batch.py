@@ -97,6 +97,8 @@ class AnyBatch:
         rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
         await self._session.learn_time()
         report = await load(self._ledger, self._service.place, rows, settings)
+        if report.is_new:
+            await self._work.note_guard()
         self._session.write_status(running=self._work.under_way)
         return report
 

@@ -112,8 +112,15 @@ class SharedBatch(AnyBatch):
         await self._ledger.pause(clean(reason))
         return await self.refresh()
 
-    async def resume(self) -> BatchReport:
-        """End a pause: workers go on. Without a pause nothing is changed. Raises LedgerError."""
+    async def resume(self, *, guard: str | None = None) -> BatchReport:
+        """End a pause: workers go on. Without a pause nothing is changed. Raises LedgerError.
+
+        Args:
+            guard: the digest of the guard that workers have from now on (`Guard.digest`; of several the
+                sorted ones, with "+" in between; "" for none). None leaves the recorded one.
+        """
+        if guard is not None:
+            await self._ledger.note_guard(guard)
         await self._ledger.resume()
         return await self.refresh()
 

@@ -108,9 +108,14 @@ class SharedBatch(AnyBatch):
         """
         return self._bridge.call(self._async.pause, reason)
 
-    def resume(self) -> BatchReport:
-        """End a pause: workers go on. Without a pause nothing is changed. Raises LedgerError."""
-        return self._bridge.call(self._async.resume)
+    def resume(self, *, guard: str | None = None) -> BatchReport:
+        """End a pause: workers go on. Without a pause nothing is changed. Raises LedgerError.
+
+        Args:
+            guard: the digest of the guard that workers have from now on (`Guard.digest`; of several the
+                sorted ones, with "+" in between; "" for none). None leaves the recorded one.
+        """
+        return self._bridge.call(self._async.resume, guard=guard)
 
     def cancel_rest(self) -> BatchReport:
         """Cancel every row that was not sent yet. It cannot be undone; rows under way are finished.

@@ -12,6 +12,7 @@ from .step_ends import Done, FailureCause, Held, HoldReason, Next, Now, StepFail
 if TYPE_CHECKING:
     from .._ledger.postgresql.batches import SharedFacts
     from .._ledger.postgresql.work import BatchView, ChunkView
+    from .._protocol.records import Header
 
 BUSY: Final = 1.0
 """Seconds until a chunk is asked for again that another process has locked for a moment."""
@@ -76,6 +77,20 @@ def ended_or_held(facts: SharedFacts) -> Next | None:
         return Done()
     held = _HOLDS.get(facts.state)
     return held if held is None or facts.reason is None else Held(held.by, facts.reason)
+
+
+def other_guard(header: Header, digest: str) -> Held | None:
+    """The hold of a batch that is run under another guard than the one of this digest."""
+    if header.guard == digest:
+        return None
+    run = f"guard {header.guard}" if header.guard else "no guard"
+    ours = f"guard {digest}" if digest else "none"
+    batch_id = header.binding.batch_id
+    return Held(
+        HoldReason.GUARD,
+        f"the batch is run under {run}, and this process has {ours}: give it the same, or run "
+        f"`payments payouts resume --batch-id {batch_id} --guard` with the one that is to hold",
+    )
 
 
 def _leased(chunk: ChunkView) -> Next | None:

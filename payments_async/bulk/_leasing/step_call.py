@@ -30,7 +30,7 @@ from ..ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
-from .decisions import BUSY, before_close, before_pay, before_settle, failure
+from .decisions import BUSY, before_close, before_pay, before_settle, failure, other_guard
 from .step_context import StepContext
 from .step_ends import Done, FailureCause, Held, HoldReason, Never, Next, Now, StepEnd, Wait, failed
 
@@ -62,6 +62,8 @@ _NO_LOOK: Final = -math.inf
 _DRAINED: Final = "an operator drains this process"
 _WORK: Final = {"follow": "close"}
 _DAY: Final = 86_400.0
+_LONGEST: Final = 3_600.0
+"""Seconds after which a step is called again at the latest that waits for room in the guard's sums."""
 _UNTIL_GONE: Final = 15.0
 """Seconds until a step of a drained process is called again, by which time the process should have ended."""
 _HOPELESS: Final = (LedgerMissing, LedgerMismatch, LedgerNewer, LedgerOlder)
@@ -183,7 +185,16 @@ class StepCall:
             return Held(HoldReason.PAUSED, str(error))
         if self.chunk is not None and not view.chunks:
             return Never(f"batch {self.batch_id} has no chunk {self.chunk}: its last is {view.facts.chunks}")
-        return _DECIDE[self.kind](view)
+        return _DECIDE[self.kind](view) or self._under_another_guard(session, view)
+
+    def _under_another_guard(self, session: WorkerSession, view: BatchView) -> Held | None:
+        """The hold of rows that are sent under another guard than this process has."""
+        if self.kind not in ("send", "look"):
+            return None
+        held = other_guard(view.facts.header, self.context.client._internal.guard_digest)
+        if held is not None:
+            session.trouble = held.reason
+        return held
 
     async def _work(self, session: WorkerSession, reader: Database) -> Next:
         """Do the work that there is, and decide what follows. Raises LedgerError and PaymentsError."""
@@ -215,7 +226,15 @@ class StepCall:
                     BUSY, "another process has just locked the chunk"
                 )
             await self._take(session, reader)
-        return await self._look(session, reader) or Now()
+        then, room_in = await self._look(session, reader) or Now(), self.room_in
+        if room_in is None or not isinstance(then, Now):
+            return then
+        return Wait(min(room_in, _LONGEST), self._stopping.reason or "")
+
+    @property
+    def room_in(self) -> float | None:
+        """Seconds after which the guard's sums may have room, where it ended for want of that."""
+        return self._stopping.room_in
 
     async def _under(self, holder: LeaseHolder, leases: list[Lease]) -> None:
         """Work under leases. Raises LedgerError and OutcomesUnrecorded."""
@@ -246,6 +265,9 @@ class StepCall:
         if run.failure is not None:
             raise failed(FailureCause.DATABASE, str(run.failure)) from run.failure
         if stopping.reason is None or self._is_asked or run.is_lost:
+            return
+        if stopping.room_in is not None:
+            session.trouble = stopping.reason
             return
         if stopping.kind is Stop.RULE:  # every run would end like this one
             await self._pause(session, reader, stopping.reason)

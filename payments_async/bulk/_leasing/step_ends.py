@@ -48,6 +48,8 @@ class HoldReason(StrEnum):
     """The batch's total is not confirmed: `payments payouts confirm`, or `plan` with `confirm_total`."""
     STOP_RULE = "stop rule"
     """`max_amount`, `max_rows` or `max_failure_rate` lets no further row be taken."""
+    GUARD = "guard"
+    """The batch is run under another guard than this process has: `payments payouts resume --guard`."""
 
 
 @attrs.frozen

@@ -34,8 +34,9 @@ class BatchFacts:
     def text(self) -> str:
         """What that entry says, as JSON text."""
         header, batch = self.header, self.batch
-        sums = {"totals": amounts_text(header), "extra": totals_text(header.extra)}
+        sums = {"totals": amounts_text(header), "extra": learned_text(header)}
         facts = {**attrs.asdict(header), **sums, "chunk_size": batch.chunk_size, "chunks": self.chunks}
+        del facts["guard"]  # it is in `extra`
         for name in ("input_hash", "input_stat"):  # of an input of one row they tell its account
             facts["binding"][name] = keyed_hash(batch.hash_key, facts["binding"][name])
         return json.dumps(facts, sort_keys=True)
@@ -65,8 +66,10 @@ def batch_of(
         raise ValueError("chunks have no rows")
     binding = Binding(batch_id, environment, base_url, key_fingerprint, input_hash, input_stat)
     amounts = {currency: Decimal(text) for currency, text in json.loads(totals).items()}
-    extras = read_totals(extra, ExtraPayout)
-    header = Header(binding, float(created_at), client_version, schema, int(rows), amounts, extras)
+    learned = json.loads(extra)
+    guard = str(learned.pop("guard", ""))
+    extras = read_totals(json.dumps(learned), ExtraPayout)
+    header = Header(binding, float(created_at), client_version, schema, int(rows), amounts, extras, guard)
     found = Batch(batch, batch_id, chunk_size, blob(hash_key))
     return BatchFacts(found, header, int(chunks), int(described_in))
 
@@ -83,6 +86,12 @@ def amounts_text(header: Header) -> str:
     return json.dumps({currency: as_text(amount) for currency, amount in sorted(header.totals.items())})
 
 
+def learned_text(header: Header) -> str:
+    """Format as JSON text what a header's column `extra` keeps: extra payouts, and the guard."""
+    text = totals_text(header.extra)
+    return json.dumps({**json.loads(text), "guard": header.guard}) if header.guard else text
+
+
 def rebinding(sql: Statements, facts: BatchFacts) -> Iterator[Statement]:
     """Make the statements that store another key, input or sums."""
     header, batch = facts.header, facts.batch.batch
@@ -91,7 +100,7 @@ def rebinding(sql: Statements, facts: BatchFacts) -> Iterator[Statement]:
         sql.rebind,
         (
             *(binding.key_fingerprint, binding.input_hash, binding.input_stat, amounts_text(header)),
-            *(totals_text(header.extra), facts.described_in, batch),
+            *(learned_text(header), facts.described_in, batch),
         ),
     )
     yield from ((statement, (batch,)) for statement in sql.keep_key)

@@ -13,7 +13,7 @@ import attrs
 
 from .._protocol import transitions
 from .._protocol.clocks import Timestamps
-from .._protocol.outcomes import ExtraTotals, Outcome
+from .._protocol.outcomes import Outcome
 from .._protocol.records import Header, LedgerRow, NewRow, Resend, RowFigures, RowOutcome
 from .._protocol.row_state import OPEN, IllegalTransition
 from .._protocol.run_figures import RunFigures
@@ -219,8 +219,8 @@ class Committer:
         """Add an entry for the batch: an operator's command changed so many rows of these chunks."""
         return self.note(transaction, locked, kind, f'{{"rows":{rows}}}')
 
-    async def note_extra(self, extra: ExtraTotals) -> Commit:
-        """Record the extra payouts that a reading of the list has shown; not while commits may be lost."""
+    async def describe(self, **changes: Any) -> Commit:
+        """Record other facts of the header; not while commits may be lost."""
 
         async def work(transaction: Transaction) -> Commit:
             locking = locking_chunks(transaction, self.batch.batch, [BATCH_CHUNK])
@@ -231,7 +231,7 @@ class Committer:
                 return Commit(self.moment(locked))
             self.require_store(locked)
             before = facts_of(batch)
-            header = attrs.evolve(before.header, extra=extra)
+            header = attrs.evolve(before.header, **changes)
             facts, whole = self.described(transaction, locked, before, header)
             return Commit(whole.entry.at, writes=(whole,), losses=locked.losses, facts=facts)
 

@@ -88,7 +88,12 @@ class Ledger(LedgerReader):
 
     async def note_extra(self, extra: ExtraTotals) -> None:
         """Record the extra payouts that a whole reading of the list has shown: `header.extra`."""
-        await self._committer.note_extra(extra)
+        await self._committer.describe(extra=extra)
+
+    async def note_guard(self, digest: str) -> None:
+        """Record the guard that the batch is run under from now on: `header.guard`."""
+        if digest != self.header.guard:
+            await self._committer.describe(guard=digest)
 
     async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
         """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.

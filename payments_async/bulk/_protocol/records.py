@@ -56,6 +56,8 @@ class Header:
     """{currency: sum of the rows' amounts, major units}, as imported, or after accepted edits."""
     extra: ExtraTotals = attrs.field(factory=dict)
     """The extra payouts that the latest whole reading of the list has shown (`extra_payouts`)."""
+    guard: str = ""
+    """The digest of the guards that the batch is run under; "" for none."""
 
 
 @attrs.frozen

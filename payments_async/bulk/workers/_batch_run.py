@@ -11,6 +11,7 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from .._engine.engine import Pace
 from .._engine.stopping import Stopping
+from .._leasing.decisions import other_guard
 from .._ledger.postgresql.ledger import PostgresLedger
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import is_complete
@@ -82,8 +83,11 @@ def batch_run(
     return WorkerRun(client, url, settings, stopping, on_commit=on_commit)
 
 
-async def note_hold(ledger: PostgresLedger, stopping: Stopping) -> None:
-    """Record in `stopping` why a batch that is not complete cannot be worked on now, if it cannot."""
+async def note_hold(ledger: PostgresLedger, stopping: Stopping, guard: str) -> None:
+    """Record in `stopping` why a batch that is not complete cannot be worked on now, if it cannot.
+
+    `guard`: the digest of the client's.
+    """
     await ledger.refresh()
     if is_complete(ledger.totals):
         return
@@ -91,3 +95,5 @@ async def note_hold(ledger: PostgresLedger, stopping: Stopping) -> None:
         stopping.close(f"the batch is {ledger.hold_reason}", Stop.RULE)
     elif ledger.stopped is not None:
         stopping.close(ledger.stopped, Stop.RULE)
+    elif (held := other_guard(ledger.header, guard)) is not None:
+        stopping.close(held.reason, Stop.RULE)

@@ -15,7 +15,17 @@ from .._engine.recorder import OutcomesUnrecorded
 from .._engine.stopping import Stopping
 from .._leasing.step_call import StepCall, StepKind
 from .._leasing.step_context import StepContext
-from .._leasing.step_ends import Done, FailureCause, Now, StepEnd, StepFailed
+from .._leasing.step_ends import (
+    Done,
+    FailureCause,
+    Held,
+    HoldReason,
+    Next,
+    Now,
+    StepEnd,
+    StepFailed,
+    Wait,
+)
 from .._ledger.chunks import Batch
 from .._ledger.postgresql import batches
 from .._ledger.postgresql.database import Database
@@ -67,6 +77,10 @@ class WorkerRun:
         self._under_way: dict[asyncio.Task[StepEnd], tuple[DueWork, StepCall]] = {}
         self._resting: dict[DueWork, float] = {}
         """{work that was not to be had: until when it is left alone}, on the runtime's monotonic clock."""
+        self._left_alone: dict[str, tuple[float, str | None]] = {}
+        """{batch: (until when, why its rows wait for room)}; None for one that is under another guard."""
+        self._no_room_since = (0.0, -1)
+        """When rows began to wait for room, and how many were decided by then."""
         self._chunks = self._failures = 0
         self._rests_until = self._asked_at = self._asks_at = 0.0
         self._has_failed = False
@@ -86,7 +100,13 @@ class WorkerRun:
         doing: Doing = "paying" if not is_idle else "reading" if "reading" in kinds else "waiting"
         posts = (each.next_post for each in waits if each.next_post is not None)
         again, looked_for = sum(each.again for each in waits), sum(each.looked_for for each in waits)
-        return Waits(doing, again, looked_for, min(posts, default=None))
+        doing = "waiting" if self._no_room is not None and not waits else doing
+        return Waits(doing, again, looked_for, min(posts, default=None), self._no_room)
+
+    @property
+    def _no_room(self) -> str | None:
+        """Why rows wait for room in the guard's sums; None while none does."""
+        return next((why for _, why in self._left_alone.values() if why is not None), None)
 
     def is_set(self) -> bool:
         """Tell its steps to stop."""
@@ -139,7 +159,7 @@ class WorkerRun:
 
     def _rest(self) -> float:
         """Seconds until this worker asks for work again."""
-        at = min([self._asks_at, *self._resting.values()])
+        at = min([self._asks_at, *self._resting.values(), *(until for until, _ in self._left_alone.values())])
         return max(at, self._rests_until) - self._context.runtime.monotonic()
 
     async def _begin(self, session: WorkerSession, reader: Database, only: int | None) -> bool:
@@ -147,6 +167,7 @@ class WorkerRun:
         runtime, slots = self._context.runtime, self._settings.slots
         now = runtime.monotonic()
         self._resting = {work: until for work, until in self._resting.items() if until > now}
+        self._left_alone = {batch: left for batch, left in self._left_alone.items() if left[0] > now}
         kinds = [work.kind for work, _ in self._under_way.values()]
         free = slots - kinds.count(Work.SEND)
         # a slot of its own for the rest, so that rows in doubt that wait hold back no new ones
@@ -176,15 +197,17 @@ class WorkerRun:
     ) -> list[Batch]:
         """The open batches that this worker may pay, or may yet prove that it may. Raises LedgerError."""
         found = await open_batches(reader, session.worker, only, proven=False, under_way=under_way)
-        return [batch for batch in found if batch.batch not in session.prover.refused]
+        refused, alone = session.prover.refused, self._left_alone
+        return [batch for batch in found if batch.batch not in refused and batch.batch_id not in alone]
 
     async def _is_over(self, session: WorkerSession, reader: Database, only: int | None) -> bool:
         """True if nothing is left to do, not even for another worker, which may die. Raises LedgerError."""
-        if not self._settings.until_idle or self._under_way or self._resting:
+        if not self._settings.until_idle or self._under_way or self._resting or self._no_room:
             return False
         if await self._open(session, reader, only, under_way=True):
             return False
-        self._left_open = tuple(batch.batch_id for batch in await self._open(session, reader, only))
+        left = [batch.batch_id for batch in await self._open(session, reader, only)]
+        self._left_open = (*left, *self._left_alone)
         return True
 
     def _take_ended(self) -> None:
@@ -201,8 +224,25 @@ class WorkerRun:
                 self._stopping.drain("a part of the worker failed")
             else:
                 self._failures = 0
+                self._leave_alone(work.batch_id, call.room_in, end.next)
                 if not isinstance(end.next, Done | Now):
                     self._resting[work] = self._context.runtime.monotonic() + AGAIN
+
+    def _leave_alone(self, batch_id: str, room_in: float | None, following: Next) -> None:
+        """Leave a batch alone for a while that is under another guard, or whose rows wait for room.
+
+        With `until_idle`, the worker ends if there is no room in time.
+        """
+        now, rows = self._context.runtime.monotonic(), self._context.rows
+        if isinstance(following, Held) and following.by is HoldReason.GUARD:
+            self._left_alone[batch_id] = now + POLL, None
+        if room_in is None or not isinstance(following, Wait):
+            return
+        self._left_alone[batch_id] = now + min(room_in, POLL), following.reason
+        if self._no_room_since[1] != rows:
+            self._no_room_since = now, rows
+        if self._settings.until_idle and now + room_in - self._no_room_since[0] > self._settings.patience:
+            self._fail(following.reason)
 
     def _take_failure(self, work: DueWork, error: StepFailed) -> None:
         lost = error.__cause__

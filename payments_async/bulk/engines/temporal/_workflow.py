@@ -186,7 +186,8 @@ class PayrollWorkflow:
     async def _call(self, step: str, *arguments: Any) -> Facts:
         """Call a step until it is done or held."""
         while (end := await self._once(step, *arguments))["next"] == "wait":
-            self._show_figures(end)
+            if step != "pay":  # whose figures are its chunk's
+                self._show_figures(end)
             await workflow.sleep(end["seconds"])
         return end
 
