@@ -185,12 +185,13 @@ class StepCall:
             return Held(HoldReason.PAUSED, str(error))
         if self.chunk is not None and not view.chunks:
             return Never(f"batch {self.batch_id} has no chunk {self.chunk}: its last is {view.facts.chunks}")
-        return _DECIDE[self.kind](view) or self._under_another_guard(session, view)
+        following = _DECIDE[self.kind](view)
+        if self.kind not in ("send", "look") or isinstance(following, Done | Held):
+            return following
+        return self._under_another_guard(session, view) or following
 
     def _under_another_guard(self, session: WorkerSession, view: BatchView) -> Held | None:
         """The hold of rows that are sent under another guard than this process has."""
-        if self.kind not in ("send", "look"):
-            return None
         held = other_guard(view.facts.header, self.context.client._internal.guard_digest)
         if held is not None:
             session.trouble = held.reason

@@ -224,11 +224,11 @@ class WorkerRun:
                 self._stopping.drain("a part of the worker failed")
             else:
                 self._failures = 0
-                self._leave_alone(work.batch_id, call.room_in, end.next)
-                if not isinstance(end.next, Done | Now):
+                is_left = self._leaves_alone(work.batch_id, call.room_in, end.next)
+                if not is_left and not isinstance(end.next, Done | Now):
                     self._resting[work] = self._context.runtime.monotonic() + AGAIN
 
-    def _leave_alone(self, batch_id: str, room_in: float | None, following: Next) -> None:
+    def _leaves_alone(self, batch_id: str, room_in: float | None, following: Next) -> bool:
         """Leave a batch alone for a while that is under another guard, or whose rows wait for room.
 
         With `until_idle`, the worker ends if there is no room in time.
@@ -236,13 +236,15 @@ class WorkerRun:
         now, rows = self._context.runtime.monotonic(), self._context.rows
         if isinstance(following, Held) and following.by is HoldReason.GUARD:
             self._left_alone[batch_id] = now + POLL, None
+            return True
         if room_in is None or not isinstance(following, Wait):
-            return
+            return False
         self._left_alone[batch_id] = now + min(room_in, POLL), following.reason
         if self._no_room_since[1] != rows:
             self._no_room_since = now, rows
         if self._settings.until_idle and now + room_in - self._no_room_since[0] > self._settings.patience:
             self._fail(following.reason)
+        return True
 
     def _take_failure(self, work: DueWork, error: StepFailed) -> None:
         lost = error.__cause__
