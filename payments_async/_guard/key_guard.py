@@ -33,8 +33,7 @@ from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
 from .budgets import LEASE, MOST_REFUSALS, SETTLING, Amount, Budgets, Outcome, Shortage
 from .minor_units import MINOR_UNITS, PUBLISHED
-from .quick import QuickRules
-from .rules import PAYOUTS, Refusal, Write
+from .rules import PAYOUTS, QuickRules, Refusal, Write
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""

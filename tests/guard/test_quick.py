@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from payments_async import Guard, Instrument, PayoutRequest
 from payments_async._codec.encode import checked_body, encode
 from payments_async._codec.payment_body import Payment, read_payment
-from payments_async._guard.quick import QuickRules
-from payments_async._guard.rules import judge, judge_most, judge_sums
+from payments_async._guard.rules import QuickRules, judge, judge_most, judge_sums
 
 GUARDS = st.builds(
     Guard,
