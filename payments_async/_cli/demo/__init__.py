@@ -15,6 +15,7 @@ machines_report  file, ledger and books compared, and what it prints
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -48,6 +49,8 @@ def demo(
     machines
         Kill workers on Temporal. Needs its server and PostgreSQL's from two packages, which it names.
     """
+    for name in [name for name in os.environ if name.startswith(("PAYMENTS_", "PG"))]:
+        del os.environ[name]  # what the person has set is for the real service, database and guard
     show = show_for(as_json=json)
     if machines:
         from .servers import require_servers

@@ -57,8 +57,6 @@ def run_machines(count: int, seed: int, show: Show) -> Exit:
 
     Raises CommandEnded when it cannot be done, and KeyboardInterrupt after Ctrl-C or SIGTERM.
     """
-    for name in [name for name in os.environ if name.startswith(("PAYMENTS_", "PG"))]:
-        del os.environ[name]  # what the person has set is for the real service and database
     with (
         _ended_by_sigterm(),
         tempfile.TemporaryDirectory(prefix="payments-demo-") as folder,
