@@ -8,7 +8,8 @@ So no window holds more than its sum, wherever it begins. Of all payouts that th
 one that was reserved last: at that moment each of the others was held, or answered within the window.
 
 A window is trusted from `known_from` on. One that the state has never counted, because it is new, was lost or
-was put back, is trusted once it has passed, or at once when an operator says so (`begin`).
+was put back, is trusted once it has passed since the last payout that may have been forgotten, or at once
+when an operator says so (`begin`).
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class Window:
 
     def shorter(self, seconds: int, now: float) -> Window:
         """The window of fewer seconds, which ends at the same time."""
-        window = Window(seconds, min(self.known_from, now + seconds))
+        counted_from = max(now, self.known_from - self.seconds)
+        window = Window(seconds, min(self.known_from, counted_from + seconds))
         for number, amount in self.parts:
             window.add(amount, number / self._per_second - self.seconds)
         window.forget(now)
@@ -240,7 +242,8 @@ def _new_window(windows: Mapping[int, Window], seconds: int, now: float) -> Wind
     """A window that the state has not counted yet. A longer one has all that it needs."""
     longer = [each for each in windows.values() if each.seconds > seconds]
     if not longer:
-        return Window(seconds, now + seconds)
+        # what a lost state had reserved may still be carried out
+        return Window(seconds, now + LEASE + SETTLING + seconds)
     return min(longer, key=lambda each: each.seconds).shorter(seconds, now)
 
 

@@ -114,8 +114,8 @@ def test_a_new_window_is_derived_from_a_longer_one_and_else_not_trusted() -> Non
     assert not room(state, week, "1", HOUR * 3, "week")
     _, shortage = state.reserve([amount("week", "1")], limits(week), BEGAN + HOUR * 3)
     assert shortage is not None
-    assert (shortage.is_known, shortage.wait) == (False, DAY * 7.0)
-    assert room(state, week, "1", HOUR * 3 + DAY * 7, "week")
+    assert (shortage.is_known, shortage.wait) == (False, LEASE + SETTLING + DAY * 7)
+    assert room(state, week, "1", HOUR * 3 + LEASE + SETTLING + DAY * 7, "week")
 
 
 # --- The row of a store ---
@@ -137,8 +137,8 @@ def grants(row: Any, value: str, at: float, **values: Any) -> tuple[Any, bool, A
 def test_a_row_is_trusted_after_its_window_or_at_once_when_an_operator_says_so() -> None:
     row, granted, _ = grants(None, "1", 0)
     assert not granted
-    assert grants(row, "1", HOUR - 1)[1] is False
-    assert grants(row, "1", HOUR)[1] is True
+    assert grants(row, "1", LEASE + SETTLING + HOUR - 1)[1] is False
+    assert grants(row, "1", LEASE + SETTLING + HOUR)[1] is True
     begun, _ = change(row, "begin", 5)
     assert grants(begun, "100", 5)[1] is True
 

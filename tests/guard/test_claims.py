@@ -10,7 +10,7 @@ import pytest
 
 from payments_async import LimitStoreUnavailable
 from payments_async._guard.budget_client import BudgetClient
-from payments_async._guard.budgets import Amount, BudgetRule, limits_of
+from payments_async._guard.budgets import LEASE, SETTLING, Amount, BudgetRule, limits_of
 from payments_async._guard.key_guard import Admission, KeyGuard
 from payments_async._rate_limit.store import LimitRow
 from payments_async._runtime import SYSTEM
@@ -116,6 +116,18 @@ async def test_windows_of_a_client_that_has_asked_before_are_begun_and_shown_by_
     await one.client.begin(store)
     (paid, held, _, _), *_ = (await one.client.show(store))[0]
     assert (paid, held, store.rows["guard"]["born"]) == ("0", "100", 1_000_000.0)
+
+
+async def test_a_state_that_replaced_a_lost_one_waits_for_what_that_had_reserved() -> None:
+    store, one = await begun("one")
+    assert await one.reserve("first", 100)
+    carried_out_at_last = store.clock.now + LEASE + SETTLING
+    store.rows.clear()
+    assert not await one.reserve("second", 1)
+    store.clock.now = carried_out_at_last + 59.0
+    assert not await one.reserve("second", 1)
+    store.clock.now += 2.0
+    assert await one.reserve("second", 1)
 
 
 class SimulatedTime:
