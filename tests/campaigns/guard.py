@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import logging
 import random
 import shutil
 import sqlite3
@@ -263,7 +264,7 @@ class Report:
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {share:.2%}" for name, share in self.needless.items())
         return (
-            f"{self.store}: {self.calls} calls in {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
+            f"{self.store}: {self.calls} calls, {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
             f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}; "
             f"refused with room: {shares}"
         )
@@ -300,7 +301,8 @@ class Campaign:
 
     def disturb(self) -> None:
         """The next of what may happen."""
-        kinds = (self._kill, self._stop, self._lose, self._kill, self._be_away, self._kill, self._replace)
+        often = (self._kill, self._stop, self._be_away)
+        kinds = (*often, *often, self._lose, *often, *often, self._replace)
         kind = kinds[self.report.events.total() % len(kinds)]
         self.report.events[kind.__name__.strip("_")] += 1
         kind()
@@ -344,16 +346,28 @@ def run(
     seed: int = 1,
     share: float = 0.03,
     disturbs: bool = True,
-    sums: Sequence[tuple[str, str, int]] = SUMS,
+    sums: float = 1.0,
     keeps: Path | None = None,
     **more: Any,
 ) -> Report:
-    """Make so many calls, and judge them. `share`: of the service's answers that are disturbed."""
+    """Make so many calls, and judge them.
+
+    `share`: of the service's answers that are disturbed. `sums`: by what the sums are multiplied.
+    """
     folder = Path(tempfile.mkdtemp())
     try:
         with place_of(kind, folder) as place, DisturbedSandbox(seed, share=share, words=WORDS) as sandbox:
             options = Guarded(
-                sandbox.base_url, place.address, str(folder), 0, processes, MOST, sums, tasks, seed, **more
+                sandbox.base_url,
+                place.address,
+                str(folder),
+                0,
+                processes,
+                MOST,
+                scaled(sums),
+                tasks,
+                seed,
+                **more,
             )
             campaign = Campaign(place, options, sandbox, seed)
             _pay(campaign, calls, disturbs=disturbs)
@@ -363,6 +377,11 @@ def run(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return campaign.report
+
+
+def scaled(factor: float) -> list[tuple[str, str, int]]:
+    """The sums times a factor."""
+    return [(currency, str(int(int(most) * factor)), seconds) for currency, most, seconds in SUMS]
 
 
 def _pay(campaign: Campaign, calls: int, *, disturbs: bool) -> None:
@@ -399,12 +418,14 @@ def _judge(report: Report, options: Guarded, sandbox: DisturbedSandbox, begun_at
 
 def main() -> None:
     """The command."""
+    logging.disable()  # of what the sandbox cannot answer to a process that was killed
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.guard")
     parser.add_argument("store", choices=STORES)
     parser.add_argument("calls", type=int)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--tasks", type=int, default=24, help="of each process")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sums", type=float, default=1.0, help="by what the sums are multiplied")
     parser.add_argument("--quiet", action="store_true", help="no kills, outages or restarts")
     parser.add_argument("--without", choices=[*ABLATIONS], default="", help="a rule: must be a breach")
     parser.add_argument("--keep", type=Path, help="folder for outboxes and logs")
