@@ -16,6 +16,7 @@ import contextlib
 import itertools
 import json
 import logging
+import math
 import random
 import shutil
 import sqlite3
@@ -288,7 +289,9 @@ class Campaign:
 
     def begin(self) -> None:
         """Have the windows trusted from now on."""
-        GuardedProcess(attrs.evolve(self._options, begins=True), self._sandbox.api_key).wait(60)
+        process = GuardedProcess(attrs.evolve(self._options, begins=True), self._sandbox.api_key)
+        process.finish()
+        process.wait(60)
         self.begun_at.append(time.monotonic())
 
     def end(self) -> None:
@@ -345,14 +348,15 @@ def run(
     tasks: int = 24,
     seed: int = 1,
     share: float = 0.03,
-    disturbs: bool = True,
+    every: float = EVERY,
     sums: float = 1.0,
     keeps: Path | None = None,
     **more: Any,
 ) -> Report:
     """Make so many calls, and judge them.
 
-    `share`: of the service's answers that are disturbed. `sums`: by what the sums are multiplied.
+    `share`: of the service's answers that are disturbed. `every`: seconds from one kill, outage or restart to
+    the next. `sums`: by what the sums are multiplied.
     """
     folder = Path(tempfile.mkdtemp())
     try:
@@ -370,7 +374,7 @@ def run(
                 **more,
             )
             campaign = Campaign(place, options, sandbox, seed)
-            _pay(campaign, calls, disturbs=disturbs)
+            _pay(campaign, calls, every)
             _judge(campaign.report, options, sandbox, campaign.begun_at)
         if keeps is not None:
             shutil.copytree(folder, keeps, dirs_exist_ok=True)
@@ -384,12 +388,14 @@ def scaled(factor: float) -> list[tuple[str, str, int]]:
     return [(currency, str(int(int(most) * factor)), seconds) for currency, most, seconds in SUMS]
 
 
-def _pay(campaign: Campaign, calls: int, *, disturbs: bool) -> None:
+def _pay(campaign: Campaign, calls: int, every: float) -> None:
     campaign.start()
     began = disturbed = time.monotonic()
-    while campaign.calls() < calls:
-        time.sleep(0.25)
-        if disturbs and time.monotonic() - disturbed > EVERY:
+    while (done := campaign.calls()) < calls:
+        time.sleep(0.1)
+        if not done:
+            disturbed = time.monotonic()
+        if time.monotonic() - disturbed > every:
             campaign.disturb()
             disturbed = time.monotonic()
     campaign.end()
@@ -433,7 +439,7 @@ def main() -> None:
     given = vars(parser.parse_args())
     more = {name: float(value) for name, _, value in (each.partition("=") for each in given.pop("set"))}
     store, calls, quiet, keeps = (given.pop(name) for name in ("store", "calls", "quiet", "keep"))
-    found = run(store, calls, disturbs=not quiet, keeps=keeps, **given, **more)
+    found = run(store, calls, every=math.inf if quiet else EVERY, keeps=keeps, **given, **more)
     print(found)
     print("\n".join(found.problems))
     raise SystemExit(bool(found.problems) != bool(given["without"]))

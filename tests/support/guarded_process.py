@@ -176,14 +176,14 @@ class Sender:
         self._outbox = (self._folder / f"{options.number}.outbox").open("a")
         self._log = (self._folder / f"{options.number}.log").open("a")
         self._references: list[str] = []
-        self._is_over = False
+        self._over = asyncio.Event()
 
     async def work(self) -> None:
         """Send until the input ends."""
         tasks = [asyncio.create_task(self._repeat(prepared)) for prepared in self._left_over()]
         tasks += [asyncio.create_task(self._work_on()) for _ in range(self._options.tasks)]
         await asyncio.to_thread(sys.stdin.read)
-        self._is_over = True
+        self._over.set()
         await asyncio.wait(tasks)
 
     def _left_over(self) -> list[PreparedRequest]:
@@ -195,21 +195,26 @@ class Sender:
         return [_read(request) for _, request in stored if request["idempotency_key"] not in ended]
 
     async def _work_on(self) -> None:
-        while not self._is_over:
+        while not self._over.is_set():
             prepared = (self._chance.random() < self._options.strange and self._of_another()) or self._made()
             result = await self._send(prepared)
             if result == "doubt":
                 await self._repeat(prepared)
             elif result == "sums":
-                await asyncio.sleep(self._chance.expovariate(1 / self._options.pause))
+                await self._rest(self._chance.expovariate(1 / self._options.pause))
             elif result in ("begin", "store"):
-                await asyncio.sleep(1.0)
+                await self._rest(1.0)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, unless it is over."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
 
     async def _repeat(self, prepared: PreparedRequest) -> None:
         """Send a request again until its outcome is known, at times when its reservation has ended."""
         result, longest = "doubt", self._options.lease + self._options.settling
-        while result == "doubt" and not self._is_over:
-            await asyncio.sleep(self._chance.choice((0.1, 1.0, self._options.lease, longest)))
+        while result == "doubt" and not self._over.is_set():
+            await self._rest(self._chance.choice((0.1, 1.0, self._options.lease, longest)))
             result = await self._send(prepared, resolves=self._chance.random() < 0.1)
 
     def _made(self) -> PreparedRequest:
