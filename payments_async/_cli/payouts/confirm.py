@@ -162,10 +162,13 @@ class Confirmation:
     account: str
     """The service's address and the key's fingerprint: each project is paid by itself."""
     totals: Money
+    guard: str = ""
+    """The digest of the guard; "" without one."""
 
     def to_json(self) -> str:
         """As JSON text."""
-        return json.dumps({"version": 1, **attrs.asdict(self), "totals": plain_sums(self.totals)})
+        facts = {**attrs.asdict(self), "totals": plain_sums(self.totals), "guard": self.guard or None}
+        return json.dumps({"version": 1, **{name: fact for name, fact in facts.items() if fact is not None}})
 
     def is_same_as(self, text: str) -> bool:
         """Return whether `text` is the JSON of this same confirmation."""

@@ -114,12 +114,27 @@ def pause(
 
 @payouts.command
 def resume(
-    database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
+    database: DatabaseArgument = None,
+    /,
+    *,
+    guard: Flag = False,
+    yes: Flag = False,
+    options: BatchOptions | None = None,
+    json: JsonFlag = False,
 ) -> int:
-    """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key."""
+    """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key.
+
+    Parameters
+    ----------
+    guard
+        Record the guard of PAYMENTS_GUARD, or none without it: only workers with the same go on. Of a live
+        batch it asks for the batch's name to be typed first.
+    yes
+        Do not ask.
+    """
     from .machines import resume
 
-    return perform_on(batch_address(database, options), json, resume)
+    return perform_on(batch_address(database, options), json, resume, guard=guard, sure=yes)
 
 
 @payouts.command

@@ -16,6 +16,7 @@ from ...bulk._texts.quantities import counted, duration_text, money_text, size_t
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
+from .batch_guard import guard_text, guards_of_environment
 from .command_context import CommandContext, open_database
 from .confirm import ConfirmOptions, confirm_once, terminal
 from .options import ForgetOptions, PlanOptions, shortest
@@ -131,9 +132,11 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
     return await _show_change(ledger, context, "Paused", text)
 
 
-async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """End a pause; of a batch that is not paused, show what resumes it."""
+async def resume(ledger: LedgerAddress, context: CommandContext, *, guard: bool, sure: bool) -> Exit:
+    """End a pause; of a batch that is not paused, show what resumes it. Raises CommandEnded."""
     listing = await _listed_with_rows(ledger) if ledger.is_database else None
+    if guard and listing is not None:
+        return await _resume_under_guard(listing, ledger, context, sure=sure)
     if listing is None or listing.state is not BatchState.PAUSED:
         text, command = await _resuming_file(ledger) if listing is None else _resuming(listing, ledger)
         context.show.heading(ledger.shown)
@@ -145,6 +148,20 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
         await batch.resume()
     text = no_worker(ledger) if listing.is_alone else "workers go on with it"
     return await _show_change(ledger, context, "Resumed", text)
+
+
+async def _resume_under_guard(
+    listing: ListedBatch, ledger: LedgerAddress, context: CommandContext, *, sure: bool
+) -> Exit:
+    """Record the guard that workers have from now on, and end a pause. Raises ConfigurationError too."""
+    guards = guards_of_environment()
+    text = guard_text(guards)
+    if listing.environment == "live" and not sure:
+        again = f"To do it: `{ledger.command('resume', '--guard', '--yes')}`"
+        _require_word(listing.batch_id, "the batch's name", text, "the guard of the batch", again, context)
+    async with open_shared(ledger) as batch:
+        await batch.resume(guard="+".join(guard.digest for guard in guards))
+    return await _show_change(ledger, context, "Guard", f"{text}; only workers that have it go on")
 
 
 async def _resuming_file(ledger: LedgerAddress) -> tuple[str, str]:

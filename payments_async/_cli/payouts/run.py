@@ -30,6 +30,7 @@ from ...bulk._texts.quantities import counted, duration_text, money_text, plain_
 from ...bulk.sources import Source
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
+from .batch_guard import show_guard
 from .command_context import CommandContext, causes_of, ledger_work, open_client, print_next_steps
 from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
 from .messages import after_edits
@@ -64,8 +65,11 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
         context.show.heading(order.file, f"ledger {order.address.shown}")
         loaded = await load(batch, order, context)
         order = attrs.evolve(order, address=order.address.of_batch(loaded.batch_id))
+        guard, digest, before = client._internal.guard, client._internal.guard_digest, batch.header().guard
+        if digest != before:
+            show_guard(() if guard is None else guard.guards, digest, before, context)
         try:
-            _confirm(batch, order, context)
+            _confirm(batch, digest, order, context)
         except CommandEnded:
             if loaded.is_new:  # nothing was sent from this ledger: it would only block the next attempt
                 await batch.discard()
@@ -181,12 +185,12 @@ def _show_differences(report: ImportReport, context: CommandContext) -> None:
         context.show.step("Edits", after_edits(report.differences), good=False)
 
 
-def _confirm(batch: AnyBatch, order: RunOptions, context: CommandContext) -> None:
+def _confirm(batch: AnyBatch, guard: str, order: RunOptions, context: CommandContext) -> None:
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
     report, input_hash = batch.status(), batch.header().binding.input_hash
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
-    wanted = Confirmation(report.batch_id, input_hash, account, report.payable)
+    wanted = Confirmation(report.batch_id, input_hash, account, report.payable, guard)
     asking = ConfirmOptions(order.confirm_total or (), is_live(key), context.interrupts.asking, terminal())
     how = confirm(wanted, report.rows - report.counts["cancelled"], order.address, asking)
     if how:

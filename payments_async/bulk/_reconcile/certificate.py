@@ -39,6 +39,9 @@ class Certificate:
     is_unproven: bool = False
     """True if commits were lost, and no recovery has proven yet which: it says less than an earlier one."""
 
+    guard: str = ""
+    """The digest of the guard that the batch was run under last; "" for none."""
+
     @property
     def agrees(self) -> bool:
         """True if the ledger is undamaged, and the list agrees with it in every row.
@@ -70,6 +73,7 @@ class Certificate:
             "version": 1,
             "batch_id": report.batch_id,
             **{name: getattr(self, name) for name in _PLACE},
+            "guard": self.guard or None,
             "agrees": self.agrees,
             "clean": self.is_clean,
             "settled": self.is_settled,

@@ -41,6 +41,7 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
         check.with_finding(ledger.unproven),
         audit,
         is_unproven=ledger.unproven is not None,
+        guard=ledger.header.guard,
     )
     await ledger.keep_certificate(certificate.to_json())
     return certificate

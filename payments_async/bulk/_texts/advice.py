@@ -12,6 +12,9 @@ from .quantities import counted
 
 _RESUME: Final = "The same `run` command resumes the batch; nothing is paid twice."
 _RAISE: Final = "Raise that limit and run the same command again to resume; nothing is paid twice."
+_CHANGE: Final = (
+    "Change that row or the guard and run the same command again to resume; nothing is paid twice."
+)
 _FIX: Final = "Fix that and run the same command again to resume; nothing is paid twice."
 _CORRECT: Final = (
     "Correct the rejected rows in the file and run it with `--accept-edits`; where the service would take "
@@ -84,6 +87,8 @@ def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:
     for state, command in (("paused", "resume"), ("suspect", "recover")):
         if stopped.startswith(f"the batch is {state}"):
             return f"`{ledger.command(command)}` first. {_RESUME}"
+    if "the guard refused it" in stopped and "there may be room" not in stopped:
+        return _CHANGE
     return _RESUME
 
 
