@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from itertools import chain
 from typing import Any
 
+from .._request.pages import ListPosition, ListReader, RecordList
 from .._request.pipeline import Pipeline
 from ..errors import (
     APIConnectionError,
@@ -21,7 +22,6 @@ from ..errors import (
 )
 from ..models import Page, Payout
 from . import schedule
-from .pages import ListPosition, ListReader, RecordList
 from .readings import ListReadings, Subscription
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)

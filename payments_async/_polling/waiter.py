@@ -16,6 +16,7 @@ import attrs
 
 from .._attrs import ValueMixin
 from .._request import prepare
+from .._request.pages import PAYMENT_INTENTS, PAYOUTS
 from .._request.pipeline import Pipeline
 from .._request.settings import positive
 from .._runtime import event_loop
@@ -26,7 +27,6 @@ from ..models._masking import clean
 from ..params.operations import CHECKOUTS_RETRIEVE, INTENTS_RETRIEVE_ATTEMPT, Operation, id_problems
 from . import schedule
 from .list_poller import PASSING, ListPoller
-from .pages import PAYMENT_INTENTS, PAYOUTS
 from .readings import Readings, Subscription, readings_of
 
 R = TypeVar("R")

@@ -13,12 +13,12 @@ import attrs
 
 from .._attrs import maker
 from .._codec import decode, encode
-from .._polling.pages import ListPosition, ListReader, RecordList, read_page
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
 from .._request.idempotency import URLMaker
 from .._request.key_state import store_use
+from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
 from .._request.settings import check_store, count
 from .._runtime import SYSTEM, Runtime

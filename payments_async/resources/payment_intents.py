@@ -7,7 +7,7 @@ from typing import Unpack
 
 from .. import arguments, models, params
 from .._call_signatures import explains_absent, named_arguments
-from .._polling.pages import PAYMENT_INTENTS
+from .._request.pages import PAYMENT_INTENTS
 from ..params import PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,

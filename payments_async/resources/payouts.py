@@ -9,8 +9,8 @@ import attrs
 
 from .. import arguments, models
 from .._call_signatures import explains_absent, named_arguments
-from .._polling.pages import PAYOUTS, ListPosition
 from .._request import prepare
+from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
 from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .._polling.pages import PAYMENT_INTENTS, PAYOUTS, ListPosition, ListReader
 from .._polling.schedule import PER_PAGE
+from .._request.pages import PAYMENT_INTENTS, PAYOUTS, ListPosition, ListReader
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
 from ._delivery import ListedRecord

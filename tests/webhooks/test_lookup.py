@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._assumptions import NO_END
-from payments_async._polling.pages import REPEATED
+from payments_async._request.pages import REPEATED
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._lookup import (

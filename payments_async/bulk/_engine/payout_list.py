@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from datetime import date
 
-from ..._polling.pages import ListPosition
+from ..._request.pages import ListPosition
 from ...errors import PaymentsError, SearchIncomplete
 from ...models import Payout
 from .._protocol.clocks import Timestamps, scan_start

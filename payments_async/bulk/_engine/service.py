@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..._attrs import evolver, maker
-from ..._polling.pages import PAYOUTS
 from ..._rate_limit.limits import LimitSnapshot
+from ..._request.pages import PAYOUTS
 from ..._runtime import Runtime
 from ...arguments import PayoutPreparation
 from ...client import AsyncPayments

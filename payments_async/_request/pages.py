@@ -14,14 +14,14 @@ import attrs
 
 from .. import _assumptions
 from .._emitter import warn_caller
-from .._request.pipeline import Pipeline
-from .._request.prepare import READ_OPTIONS, Errors, reading, refuse_unknown, split
-from .._request.settings import count
 from .._validation import rules
 from ..errors import SearchIncomplete, UnprocessableError
 from ..models import PaymentIntentStatus, Payout, PayoutStatus
 from ..models.statuses import words_of
 from ..params.operations import INTENTS_LIST, PAYOUTS_LIST, Operation
+from .pipeline import Pipeline
+from .prepare import READ_OPTIONS, Errors, reading, refuse_unknown, split
+from .settings import count
 
 if TYPE_CHECKING:
     from ..models import Page, PaymentIntent
