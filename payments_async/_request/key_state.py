@@ -1,7 +1,12 @@
-"""State of a secret key in this process: its rate limits and retry budget, shared by all its clients."""
+"""State of a secret key in this process, shared by all its clients: rate limits, retry budget, guard.
+
+The last functions ask the guard about a call, and tell it how the call ended.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -11,11 +16,16 @@ from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.limits import Outage
 from .._rate_limit.registry import LimiterRegistry, StoreUse
 from .._runtime import Runtime
+from ..errors import APIStatusError, DuplicateReference, GuardRefused, PaymentsError
 from ..guard import Guard
+from ..models._response import is_replayed
+from . import notify
 from .auth import SecretKey
+from .call import Call
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from .._guard.budgets import Outcome
     from .._guard.key_guard import KeyGuard
 
 
@@ -143,3 +153,77 @@ class Keys:
             self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
         )
         state.guards.guard.join(guard, settings.limit_store, open_store)
+
+
+# The guard, for one call
+
+
+def admit_at_once(guard: KeyGuard, call: Call) -> bool:
+    """Have a usual payout judged, without waiting; False if that takes more.
+
+    Reads are not judged, nor are later attempts.
+    """
+    body, key = call.body, call.idempotency_key
+    if body is None or key is None or call.tries:
+        return True
+    if call.request is None or call.headers:
+        return False
+    admission = guard.admit_at_once(call.path, body, key)
+    if admission is False:
+        return False
+    call.admission = admission
+    return True
+
+
+async def admit(guard: KeyGuard, call: Call, settings: Settings, runtime: Runtime) -> None:
+    """Have a write judged before its first attempt. Raises GuardRefused, LimitStoreUnavailable."""
+    from .._guard.rules import Write  # loaded with the guard
+
+    assert call.body is not None
+    write = Write(call.operation, call.path, call.headers, call.body, is_ours=call.request is not None)
+    with _reported(call, settings):
+        left = call.left(runtime.monotonic)
+        call.admission = await guard.admit(write, call.idempotency_key or "", left)
+
+
+async def renew_admission(call: Call, settings: Settings, runtime: Runtime) -> None:
+    """Renew what the guard has reserved, so that another attempt may begin.
+
+    Raises the call's error when there is no room any more, or when the sums cannot be read.
+    """
+    assert call.admission is not None
+    with _reported(call, settings):
+        await call.admission.renew(call.left(runtime.monotonic))
+
+
+@contextmanager
+def _reported(call: Call, settings: Settings) -> Iterator[None]:
+    """Report a refusal, and raise the call's error."""
+    try:
+        yield
+    except PaymentsError as error:
+        if isinstance(error, GuardRefused):
+            notify.refused(settings.emitter, call, error)
+        ended = call.conclusion(error)
+        if ended is error:
+            raise
+        raise ended from error
+
+
+def settle_admission(call: Call, error: BaseException | None) -> None:
+    """Tell the guard what became of the money."""
+    if call.admission is not None:
+        call.admission.settle(outcome_of(call, error))
+
+
+def outcome_of(call: Call, error: BaseException | None) -> Outcome | None:
+    """What a call's end proves about its money; None when it proves nothing."""
+    effect = error.effect if isinstance(error, PaymentsError) else call.effect
+    if error is None or effect == "happened":
+        return "paid"
+    if effect == "unknown":
+        return None
+    if isinstance(error, APIStatusError) and is_replayed(error.headers):
+        return "never"
+    sent = [attempt for attempt in call.attempts if attempt.verdict != "not_sent"]
+    return None if isinstance(error, DuplicateReference) and len(sent) > 1 else "unpaid"

@@ -27,12 +27,12 @@ from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
-from . import guarding, notify
+from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
 from .idempotency import KeyMaker
 from .key_age import Timestamps
-from .key_state import Keys, KeyState
+from .key_state import Keys, KeyState, admit, admit_at_once, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
 from .pending import PendingRequest, PendingRequests, identity_of, join
 from .pending import of as pending_of
@@ -75,7 +75,7 @@ class Pipeline:
                 if key is None or call.tries:
                     key = self._key(call, key)
                 state = self.keys.of(key)
-                if (guard := state.guards.guard) is not None and not guarding.admit_at_once(guard, call):
+                if (guard := state.guards.guard) is not None and not admit_at_once(guard, call):
                     await self._admit(guard, call)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)
@@ -111,12 +111,12 @@ class Pipeline:
                     await self._sleep(call, delay)
         except BaseException as error:
             if call.admission is not None:
-                guarding.settle(call, error)
+                settle_admission(call, error)
             if is_outermost:
                 notify.finished(emitter, call, error, runtime.monotonic())
             raise
         if call.admission is not None:
-            guarding.settle(call, None)
+            settle_admission(call, None)
         if is_outermost:
             notify.finished(emitter, call, None, runtime.monotonic())
         return call.delivery(result)
@@ -398,7 +398,7 @@ class Pipeline:
 
     async def _admit(self, guard: KeyGuard, call: Call) -> None:
         try:
-            await guarding.admit(guard, call, self.settings, self.runtime)
+            await admit(guard, call, self.settings, self.runtime)
         except CancelledError as stopped:
             self._attach_outcome(call, stopped)
             raise
@@ -406,7 +406,7 @@ class Pipeline:
     async def _renew_admission(self, call: Call, grants: Grants) -> float:
         """Renew what the guard has reserved, which took long to be sent. Returns the time."""
         try:
-            await guarding.renew(call, self.settings, self.runtime)
+            await renew_admission(call, self.settings, self.runtime)
         except BaseException as stopped:
             give_up(grants, self.runtime.monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
