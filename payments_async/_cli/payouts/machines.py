@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,11 +15,12 @@ from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
 from ...bulk._texts.outcomes import outcomes_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, money_text, size_text
 from ...bulk.ledger_errors import LedgerLocked
+from ...guard import Guard
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
-from .batch_guard import guard_text, guards_of_environment
 from .command_context import CommandContext, open_database
 from .confirm import ConfirmOptions, confirm_once, terminal
+from .messages import guard_text
 from .options import ForgetOptions, PlanOptions, shortest
 
 _COMPLETE: Final = "it is complete"
@@ -154,7 +156,8 @@ async def _resume_under_guard(
     listing: ListedBatch, ledger: LedgerAddress, context: CommandContext, *, sure: bool
 ) -> Exit:
     """Record the guard that workers have from now on, and end a pause. Raises ConfigurationError too."""
-    guards = guards_of_environment()
+    path = os.environ.get("PAYMENTS_GUARD")
+    guards = (Guard.from_file(path),) if path else ()
     text = guard_text(guards)
     if listing.environment == "live" and not sure:
         again = f"To do it: `{ledger.command('resume', '--guard', '--yes')}`"

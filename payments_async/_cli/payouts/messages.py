@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from ...bulk.ledger_errors import (
     LedgerOfAnotherInput,
 )
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
+from ...guard import Guard
 from .._exit_codes import Exit, exit_of
 
 RESUME: Final = "run the same command again to resume"
@@ -117,3 +119,8 @@ def after_edits(differences: Sequence[InputDifference]) -> str:
     """Advice on a file that was edited, given the first differences."""
     can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
     return _TAKE if can_be_taken else _CANNOT
+
+
+def guard_text(guards: Sequence[Guard]) -> str:
+    """The rules of guards, in the words of their files; `no guard` without any."""
+    return " and ".join(json.dumps(guard.rules()) for guard in guards) or "no guard"

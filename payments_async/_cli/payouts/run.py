@@ -29,11 +29,11 @@ from ...bulk._texts.ledger_address import open_batch
 from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums, rate_text
 from ...bulk.sources import Source
 from ...errors import PaymentsError
+from ...guard import Guard
 from .._exit_codes import CommandEnded, Exit
-from .batch_guard import show_guard
 from .command_context import CommandContext, causes_of, ledger_work, open_client, print_next_steps
 from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
-from .messages import after_edits
+from .messages import after_edits, guard_text
 from .options import RunOptions
 from .page import serving, show_page
 from .progress import CountedSource, ProgressView, readable
@@ -67,7 +67,7 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
         order = attrs.evolve(order, address=order.address.of_batch(loaded.batch_id))
         guard, digest, before = client._internal.guard, client._internal.guard_digest, batch.header().guard
         if digest != before:
-            show_guard(() if guard is None else guard.guards, digest, before, context)
+            _show_guard(() if guard is None else guard.guards, digest, before, context)
         try:
             _confirm(batch, digest, order, context)
         except CommandEnded:
@@ -343,3 +343,10 @@ def _show_end(
         show_causes(causes, context.show)
     print_next_steps(steps)
     return code
+
+
+def _show_guard(guards: Sequence[Guard], digest: str, before: str, context: CommandContext) -> None:
+    """Show the rules under which the batch is run from now on."""
+    text = f"{guard_text(guards)}; until now {f'guard {before}' if before else 'none'}"
+    rules = [guard.rules() for guard in guards]
+    context.show.step("Guard", text, good=None, digest=digest or None, before=before or None, rules=rules)
