@@ -75,9 +75,12 @@ class InFile:
         self.address = f"sqlite:{self._path}"
 
     def be_away(self, seconds: float) -> None:
-        with contextlib.closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            time.sleep(seconds)
+        address = f"{self._path.as_uri()}?mode=rw"
+        with contextlib.suppress(sqlite3.OperationalError):  # it was lost, and nobody has made another
+            connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
+            with contextlib.closing(connection):
+                connection.execute("BEGIN EXCLUSIVE")
+                time.sleep(seconds)
 
     def empty(self) -> None:
         for path in (self._path, Path(f"{self._path}-journal")):
@@ -350,13 +353,14 @@ def run(
     share: float = 0.03,
     every: float = EVERY,
     sums: float = 1.0,
+    windows: int = 1,
     keeps: Path | None = None,
     **more: Any,
 ) -> Report:
     """Make so many calls, and judge them.
 
     `share`: of the service's answers that are disturbed. `every`: seconds from one kill, outage or restart to
-    the next. `sums`: by what the sums are multiplied.
+    the next. `sums`, `windows`: by what sums and windows are multiplied.
     """
     folder = Path(tempfile.mkdtemp())
     try:
@@ -368,7 +372,7 @@ def run(
                 0,
                 processes,
                 MOST,
-                scaled(sums),
+                scaled(sums, windows),
                 tasks,
                 seed,
                 **more,
@@ -383,9 +387,9 @@ def run(
     return campaign.report
 
 
-def scaled(factor: float) -> list[tuple[str, str, int]]:
-    """The sums times a factor."""
-    return [(currency, str(int(int(most) * factor)), seconds) for currency, most, seconds in SUMS]
+def scaled(sums: float, windows: int) -> list[tuple[str, str, int]]:
+    """The sums and their windows, each times a factor."""
+    return [(currency, str(int(int(most) * sums)), seconds * windows) for currency, most, seconds in SUMS]
 
 
 def _pay(campaign: Campaign, calls: int, every: float) -> None:
@@ -432,6 +436,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=24, help="of each process")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sums", type=float, default=1.0, help="by what the sums are multiplied")
+    parser.add_argument("--windows", type=int, default=1, help="by what their windows are multiplied")
     parser.add_argument("--quiet", action="store_true", help="no kills, outages or restarts")
     parser.add_argument("--without", choices=[*ABLATIONS], default="", help="a rule: must be a breach")
     parser.add_argument("--keep", type=Path, help="folder for outboxes and logs")
