@@ -9,6 +9,8 @@ import argparse
 import subprocess
 import sys
 
+CALM = ("--quiet", "--processes", "4", "--tasks", "8")
+STORES = ("sqlite", "postgresql", "valkey")
 CAMPAIGNS = (
     *(("simulation", "100000"), ("simulation", "--ablate")),
     *(("simulation", "code", "2000"), ("simulation", "code", "--ablate")),
@@ -26,6 +28,10 @@ CAMPAIGNS = (
         for store in ("postgresql", "valkey")
     ),
     *(("shared_limit", store, "300", "--limit", "6000", "--faults") for store in ("postgresql", "valkey")),
+    *(("guard", store, "65000") for store in STORES),
+    *(("guard", store, "5000", *CALM, "--windows", "3", "--sums", "0.5") for store in STORES),
+    *(("guard", "valkey", "2500", *CALM, "--sums", "0.3", "--without", x) for x in ("held", "paid", "tenth")),
+    ("guard", "valkey", "4000", "--without", "distrust"),
     ("waits", "10000"),
     ("sandbox_promises", "1000000"),
     ("walks", "300", "40"),
