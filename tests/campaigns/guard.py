@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import json
 import logging
 import math
 import random
@@ -22,15 +20,14 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import attrs
 
+from tests.campaigns.guard_judge import MEASURES, holds_of, needless, overfull
 from tests.support.disturbed import DisturbedSandbox
 from tests.support.guarded_process import ABLATIONS, Guarded, GuardedProcess, lines_of
 from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
@@ -44,17 +41,6 @@ WORDS: Final = (
 )
 EVERY: Final = 3.0
 """Seconds from one disturbance to the next."""
-MEASURES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "by creation": {"by_answer": False},
-    "by answer": {"by_answer": True},
-    "beyond a part of a window": {"by_answer": True, "part": 1 / 200, "late": 0.1},
-}
-"""How long an amount takes room."""
-ROUNDING: Final = 2e-6
-"""Of the sandbox's times, seconds."""
-
-Payout = tuple[float, str, Decimal]
-"""When it was made by the service's clock, currency and amount."""
 
 
 class StorePlace(Protocol):
@@ -129,126 +115,6 @@ def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
             yield InValkey(valkey)
 
 
-# The judge
-
-
-def overfull(payouts: Iterable[Payout], sums: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Where the service made more than a sum allows in a window, wherever it begins: the worst of each."""
-    made, found = sorted(payouts), []
-    for currency, most, seconds in sums:
-        mine = [(at, amount) for at, name, amount in made if name == currency]
-        used, worst, oldest = Decimal(0), (Decimal(0), 0.0), 0
-        over = 0
-        for at, amount in mine:
-            used += amount
-            while mine[oldest][0] <= at - seconds + ROUNDING:
-                used -= mine[oldest][1]
-                oldest += 1
-            worst = max(worst, (used, at))
-            over += used > Decimal(most)
-        if worst[0] > Decimal(most):
-            found.append(
-                f"{currency} {worst[0]} within {seconds} s, {most} allowed: the window that ends at "
-                f"{worst[1]:.3f}; {over} payouts went over it"
-            )
-    return found
-
-
-@attrs.frozen
-class Hold:
-    """The time for which one request takes room, as far as its calls show it."""
-
-    currency: str
-    amount: Decimal
-    begins: float
-    ended: float
-    """When its last call ended; if nobody knows its outcome, when it counts as carried out."""
-    made_at: float | None
-    """When the service made the payout; None if it made none."""
-    counts: bool
-    """Whether it was carried out, or counts as if it was."""
-
-    def ends(self, seconds: int, *, by_answer: bool, part: float = 0.0, late: float = 0.0) -> float:
-        """When it leaves a window; `part` of a window and `late` seconds later than it might."""
-        if not self.counts:
-            return self.ended
-        if by_answer or self.made_at is None:
-            return self.ended + seconds * (1.0 + part) + late
-        return max(self.ended, self.made_at + seconds)
-
-
-def holds_of(
-    lines: Iterable[Sequence[Any]], outboxes: Iterable[Any], made_at: Mapping[str, float], unknown: float
-) -> list[Hold]:
-    """What takes room, by logs and outboxes; what has no outcome counts as carried out after `unknown`."""
-    calls: dict[str, list[Sequence[Any]]] = {}
-    for line in lines:
-        if line[6] in ("paid", "none", "doubt"):
-            calls.setdefault(line[2], []).append(line)
-    logged, found = {line[2] for line in lines}, []
-    for key, mine in calls.items():
-        asked, ended = min(line[0] for line in mine), max(line[1] for line in mine)
-        results = {line[6] for line in mine}
-        settled = results & {"paid"} or "doubt" not in results
-        counts = "paid" in results or not settled
-        until = ended if settled else max(line[0] for line in mine) + unknown
-        amount = Decimal(mine[0][5])
-        found.append(Hold(mine[0][4], amount, asked, until, made_at.get(key), counts))
-    for at, request in outboxes:  # those of the dead, of which no call ever ended
-        if (key := request["idempotency_key"]) not in logged:
-            body = json.loads(request["body"])
-            amount = Decimal(str(body["amount"]))
-            found.append(Hold(body["currency"], amount, at, at + unknown, made_at.get(key), True))
-    return found
-
-
-class Room:
-    """How much room of a window was taken, at any time of a span."""
-
-    def __init__(self, uses: Sequence[tuple[float, float, Decimal]]) -> None:
-        """`uses`: from when, until when, and how much."""
-        self._begins, self._begun = _sums_by_time((begins, amount) for begins, _, amount in uses)
-        self._ends, self._ended = _sums_by_time((ends, amount) for _, ends, amount in uses)
-
-    def used(self, since: float, until: float) -> Decimal:
-        """All that took room at any moment from `since` to `until`."""
-        begun = self._begun[bisect_right(self._begins, until)]
-        return begun - self._ended[bisect_left(self._ends, since)]
-
-
-def _sums_by_time(amounts: Iterable[tuple[float, Decimal]]) -> tuple[list[float], list[Decimal]]:
-    ordered = sorted(amounts)
-    sums = itertools.accumulate((amount for _, amount in ordered), initial=Decimal(0))
-    return [at for at, _ in ordered], [*sums]
-
-
-def needless(
-    holds: Sequence[Hold], refused: Sequence[Any], sums: Sequence[tuple[str, str, int]], **ends: Any
-) -> int:
-    """How many refusals of the sums had room in all windows of their currency, from question to answer."""
-    rooms = {
-        (currency, seconds): Room(
-            [
-                (each.begins, each.ends(seconds, **ends), each.amount)
-                for each in holds
-                if each.currency == currency
-            ]
-        )
-        for currency, _, seconds in sums
-    }
-    count = 0
-    for asked, told, _, _, currency, amount, *_ in refused:
-        count += all(
-            rooms[currency, seconds].used(asked, told) + Decimal(amount) <= Decimal(most)
-            for name, most, seconds in sums
-            if name == currency
-        )
-    return count
-
-
-# One run
-
-
 @attrs.define
 class Report:
     """What a run came to."""
@@ -286,13 +152,13 @@ class Campaign:
         self._running: list[GuardedProcess] = []
 
     def start(self) -> None:
-        """Trust the empty store, and start all."""
-        self.begin()
-        self._running = [self._process(number) for number in range(self._options.processes)]
+        """Start all; the first has the empty store trusted."""
+        numbers = range(self._options.processes)
+        self._running = [self._process(number, begins=not number) for number in numbers]
 
     def begin(self) -> None:
         """Have the windows trusted from now on."""
-        process = GuardedProcess(attrs.evolve(self._options, begins=True), self._sandbox.api_key)
+        process = self._process(0, begins=True, tasks=0)
         process.finish()
         process.wait(60)
         self.begun_at.append(time.monotonic())
@@ -317,8 +183,8 @@ class Campaign:
         """How many have ended."""
         return sum(log.read_bytes().count(b"\n") for log in Path(self._options.folder).glob("*.log"))
 
-    def _process(self, number: int) -> GuardedProcess:
-        return GuardedProcess(attrs.evolve(self._options, number=number), self._sandbox.api_key)
+    def _process(self, number: int, **options: Any) -> GuardedProcess:
+        return GuardedProcess(attrs.evolve(self._options, number=number, **options), self._sandbox.api_key)
 
     def _kill(self) -> None:
         for number in self._chance.sample(range(len(self._running)), self._chance.choice((1, 1, 3))):
@@ -412,7 +278,7 @@ def _judge(report: Report, options: Guarded, sandbox: DisturbedSandbox, begun_at
     payouts = [(each.created_at - ahead, each.currency, each.amount) for each in entries]
     report.payouts = len(payouts)
     grace = options.lease + options.settling + 1.0  # what the state had forgotten by then may still arrive
-    edges = [float("-inf"), *(edge for at in begun_at[1:] for edge in (at, at + grace)), float("inf")]
+    edges = [float("-inf"), *(edge for at in begun_at for edge in (at, at + grace)), float("inf")]
     for since, until in zip(edges[::2], edges[1::2], strict=True):
         report.problems += overfull((each for each in payouts if since <= each[0] < until), options.sums)
     folder = Path(options.folder)

@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.campaigns.guard import Hold, needless, overfull, run
+from tests.campaigns.guard import run
+from tests.campaigns.guard_judge import Hold, needless, overfull
 
 SUMS = [("GHS", "100", 10)]
 

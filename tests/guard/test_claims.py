@@ -149,6 +149,7 @@ async def test_a_renewal_that_gets_no_answer_gives_nothing_back(is_reserved: boo
             self.settled.append(amount.name)
 
     guard, away = KeyGuard(("http://127.0.0.1/v1", "fingerprint"), SYSTEM), Away()
+    guard.limits = limits_of(SUMS)
     guard.client = away  # type: ignore[assignment] # what it uses of one
     admission = Admission(guard, amount("first", 1), 0.0)
     admission.is_reserved = is_reserved

@@ -75,7 +75,7 @@ class Guarded:
     without: str = ""
     """A rule that is left out: see `ABLATIONS`."""
     begins: bool = False
-    """Only trust the store's windows from now on."""
+    """Have the store's windows trusted first; without tasks, nothing else."""
 
 
 def _no_held() -> None:
@@ -321,11 +321,12 @@ async def _begin(options: Guarded) -> None:
 
 async def _run(options: Guarded) -> None:
     if options.begins:
-        return await _begin(options)
+        await _begin(options)
+    if not options.tasks:
+        return
     chance = random.Random(f"{options.seed} {options.number} {os.getpid()}")
     async with _client(options, chance) as client:
         await Sender(options, client, chance).work()
-    return None
 
 
 class GuardedProcess:
