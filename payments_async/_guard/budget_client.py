@@ -21,7 +21,7 @@ from .._rate_limit.store_client import StoreClient
 from .._rate_limit.waiters import NEVER
 from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitStoreUnavailable
-from .budgets import BUDGETS, MOST_REFUSALS, REFUSALS, Amount, Limits, Outcome, Shortage
+from .budgets import BUDGETS, MOST_REFUSALS, REFUSALS, Limits, Outcome, Shortage, WriteAmount
 
 PATIENCE: Final = 5.0
 """Seconds after which a state that is away refuses."""
@@ -36,7 +36,7 @@ Granted = tuple[int, Shortage | None]
 class Question:
     """Amounts that a caller wants to reserve."""
 
-    amounts: Sequence[Amount]
+    amounts: Sequence[WriteAmount]
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Granted]
 
@@ -63,7 +63,7 @@ class BudgetClient:
         self._last: tuple[Sequence[float], float] | None = None
         self._begin_anew()
 
-    async def reserve(self, amounts: Sequence[Amount], seconds: float) -> Granted:
+    async def reserve(self, amounts: Sequence[WriteAmount], seconds: float) -> Granted:
         """Reserve amounts in order. Raises LimitStoreUnavailable; ConfigurationError for a wrong state."""
         loop = asyncio.get_running_loop()
         question = Question(amounts, loop, loop.create_future())
@@ -82,7 +82,7 @@ class BudgetClient:
         why = "it did not answer" if outage is None else outage.reason
         raise LimitStoreUnavailable(f"the guard's sums cannot be read: {why}", retry_after=PATIENCE)
 
-    def settle(self, amount: Amount, outcome: Outcome) -> None:
+    def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
         """Report an outcome within a second."""
         self._report(self._outcomes, (amount.name, outcome, amount.claim))
 

@@ -39,7 +39,7 @@ Outcome = Literal["paid", "unpaid", "never"]
 """It was paid; this attempt paid nothing; no attempt ever did."""
 
 
-class Amount(NamedTuple):
+class WriteAmount(NamedTuple):
     """One amount to be reserved."""
 
     name: str
@@ -147,7 +147,7 @@ class Budgets:
         """{currency: {seconds: window}}."""
 
     def reserve(
-        self, amounts: Iterable[Amount], limits: Limits, now: float, worker: str = ""
+        self, amounts: Iterable[WriteAmount], limits: Limits, now: float, worker: str = ""
     ) -> tuple[int, Shortage | None]:
         """Reserve amounts in order for a process. Returns how many, and why the next does not fit.
 
@@ -231,7 +231,7 @@ class Budgets:
         self.sums[held.currency] -= held.amount
 
 
-def _shortage(amount: Amount, window: Window, most: Decimal, held: Decimal, now: float) -> Shortage:
+def _shortage(amount: WriteAmount, window: Window, most: Decimal, held: Decimal, now: float) -> Shortage:
     used = window.paid + held
     is_known = window.known_from <= now
     wait = window.room_after(used + amount.amount - most, now) if is_known else window.known_from - now
@@ -302,7 +302,8 @@ class BudgetRule:
         granted = []
         for group in values["groups"]:
             amounts = [
-                Amount(name, currency, Decimal(amount), *claim) for name, currency, amount, *claim in group
+                WriteAmount(name, currency, Decimal(amount), *claim)
+                for name, currency, amount, *claim in group
             ]
             count, shortage = state.reserve(amounts, limits, now, values["worker"])
             granted.append((count, shortage and [*map(_plain, shortage)]))

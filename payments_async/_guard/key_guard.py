@@ -31,7 +31,7 @@ from ..params.operations import Operation
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
-from .budgets import LEASE, MOST_REFUSALS, SETTLING, Amount, Budgets, Outcome, Shortage
+from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
 from .minor_units import MINOR_UNITS, PUBLISHED
 from .rules import PAYOUTS, QuickRules, Refusal, Write
 
@@ -48,7 +48,7 @@ class Admission:
 
     __slots__ = ("_guard", "amount", "counted_until", "doubted", "first", "is_reserved", "until")
 
-    def __init__(self, guard: KeyGuard, amount: Amount, now: float) -> None:
+    def __init__(self, guard: KeyGuard, amount: WriteAmount, now: float) -> None:
         self._guard = guard
         self.amount = amount
         self.first: float = now
@@ -172,7 +172,7 @@ class KeyGuard:
             else None
         )
 
-    def _account(self, amount: Amount) -> Admission | Literal[False]:
+    def _account(self, amount: WriteAmount) -> Admission | Literal[False]:
         """Admit a payout that the rules allow, if this process keeps the sums and has room."""
         now = self._runtime.monotonic()
         known = self._known.get(amount.name)
@@ -339,7 +339,7 @@ class KeyGuard:
             admission.is_reserved = True
         return granted
 
-    def _reserve_here(self, amounts: Sequence[Amount], now: float) -> Granted:
+    def _reserve_here(self, amounts: Sequence[WriteAmount], now: float) -> Granted:
         budgets = self._budgets
         assert budgets is not None
         with self._lock:
@@ -347,8 +347,8 @@ class KeyGuard:
                 budgets.settle(*self._settled.popleft())
             return budgets.reserve(amounts, self.limits, now)
 
-    def _amount(self, name: str, currency: str, amount: Decimal) -> Amount:
-        return Amount(name, currency, amount, next(self._claims))
+    def _amount(self, name: str, currency: str, amount: Decimal) -> WriteAmount:
+        return WriteAmount(name, currency, amount, next(self._claims))
 
     def _name(self, idempotency_key: str, body: bytes) -> str:
         """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""

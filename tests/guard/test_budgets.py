@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._guard.budgets import BUDGETS, LEASE, REFUSALS, SETTLING, Amount, Budgets
+from payments_async._guard.budgets import BUDGETS, LEASE, REFUSALS, SETTLING, Budgets, WriteAmount
 from payments_async._guard.budgets import limits_of as limits
 
 HOUR, DAY = 3_600, 86_400
@@ -22,9 +22,9 @@ def budgets(*sums: tuple[str, int, int]) -> Budgets:
     return state
 
 
-def amount(name: str, value: str, currency: str = "GHS") -> Amount:
+def amount(name: str, value: str, currency: str = "GHS") -> WriteAmount:
     """An amount to be reserved."""
-    return Amount(name, currency, Decimal(value))
+    return WriteAmount(name, currency, Decimal(value))
 
 
 def room(state: Budgets, sums: Any, value: str, at: float, name: str = "new") -> bool:
@@ -204,11 +204,11 @@ def test_no_window_ever_holds_more_than_its_sum_and_hardly_a_fitting_amount_is_r
     sums = (("GHS", 60, 100), ("GHS", 600, 400), ("XOF", 60, 1_000))
     state, now = budgets(*sums), BEGAN
     paid: list[tuple[str, float, float, Decimal]] = []  # currency, made at, answered at
-    waiting: list[tuple[str, float, Amount]] = []
+    waiting: list[tuple[str, float, WriteAmount]] = []
     refused = needless = 0
     for number in range(1_500):
         now += chance.choice([0.0, 0.1, 1.0, chance.expovariate(0.2)])
-        wanted = Amount(str(number), chance.choice(["GHS", "XOF"]), Decimal(chance.randint(1, 60)))
+        wanted = WriteAmount(str(number), chance.choice(["GHS", "XOF"]), Decimal(chance.randint(1, 60)))
         count, _ = state.reserve([wanted], limits(sums), now)
         if count:
             waiting.append((wanted.currency, now, wanted))

@@ -10,7 +10,7 @@ import pytest
 
 from payments_async import LimitStoreUnavailable
 from payments_async._guard.budget_client import BudgetClient
-from payments_async._guard.budgets import LEASE, SETTLING, Amount, BudgetRule, limits_of
+from payments_async._guard.budgets import LEASE, SETTLING, BudgetRule, WriteAmount, limits_of
 from payments_async._guard.key_guard import Admission, KeyGuard
 from payments_async._rate_limit.store import LimitRow
 from payments_async._runtime import SYSTEM
@@ -70,8 +70,8 @@ class Process:
         await self.exchange()
 
 
-def amount(name: str, value: int, claim: int = 1) -> Amount:
-    return Amount(name, "GHS", Decimal(value), claim)
+def amount(name: str, value: int, claim: int = 1) -> WriteAmount:
+    return WriteAmount(name, "GHS", Decimal(value), claim)
 
 
 async def begun(*names: str) -> tuple[Any, ...]:
@@ -144,7 +144,7 @@ async def test_a_renewal_that_gets_no_answer_gives_nothing_back(is_reserved: boo
         async def reserve(self, *_: Any) -> Any:
             raise LimitStoreUnavailable("away", retry_after=5.0)
 
-        def settle(self, amount: Amount, outcome: str) -> None:
+        def settle(self, amount: WriteAmount, outcome: str) -> None:
             assert outcome == "unpaid"
             self.settled.append(amount.name)
 
