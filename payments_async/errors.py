@@ -302,6 +302,7 @@ __all__ = [
     "DecodeError",
     "DuplicateReference",
     "Effect",
+    "GuardRefused",
     "IdempotencyConflict",
     "InvalidRequest",
     "LimitReached",

@@ -161,7 +161,7 @@ def names_for_type_checkers() -> set[str]:
     return {alias.asname for alias in aliases if alias.asname == alias.name and alias.asname}
 
 
-MODULES = ("arguments", "errors", "events", "models", "params")
+MODULES = ("arguments", "errors", "events", "guard", "models", "params")
 
 
 def test_the_list_is_what_type_checkers_see() -> None:
