@@ -174,7 +174,7 @@ class Campaign:
     def disturb(self) -> None:
         """The next of what may happen."""
         often = (self._kill, self._stop, self._be_away)
-        kinds = (*often, *often, self._lose, *often, *often, self._replace)
+        kinds = (*often[:2], self._lose, *often, *often, self._replace, *often)
         kind = kinds[self.report.events.total() % len(kinds)]
         self.report.events[kind.__name__.strip("_")] += 1
         kind()
@@ -261,7 +261,7 @@ def scaled(sums: float, windows: int) -> list[tuple[str, str, int]]:
 def _pay(campaign: Campaign, calls: int, every: float) -> None:
     campaign.start()
     began = disturbed = time.monotonic()
-    while (done := campaign.calls()) < calls:
+    while (done := campaign.calls()) < calls or (every < math.inf and not campaign.report.kills):
         time.sleep(0.1)
         if not done:
             disturbed = time.monotonic()
