@@ -1,6 +1,6 @@
 """Rows of the processes of one host in an SQLite file: a change is one transaction.
 
-It blocks while another process changes a row, for a second at most: the store client has a thread of its own.
+It waits while another process changes a row, for about a second: the store client has a thread of its own.
 
 The journal is for rollback, because SQLite 3.40 may corrupt a write-ahead log that two connections use. It is
 truncated, not deleted: SQLite syncs only that, so a commit outlives a power cut.
@@ -33,6 +33,8 @@ APPLICATION_ID: Final = 0x70617962
 """Marks an SQLite file as a store of this package: `payb`."""
 FORM: Final = 1
 """The form of the tables, SQLite's `user_version`."""
+PAUSE: Final = 0.003
+"""Seconds, on average, after which a process asks again for a file that another one has: about one commit."""
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 """Where Linux identifies the time since the machine was started."""
 
@@ -52,6 +54,7 @@ _READ: Final = "SELECT content FROM states WHERE (address, fingerprint, kind) = 
 _WRITE: Final = "INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)"
 _READ_CLOCK: Final = "SELECT boot, boottime, wall, value FROM clock"
 _SET_CLOCK: Final = "INSERT OR REPLACE INTO clock VALUES (1, ?, ?, ?, ?)"
+_BUSY_TIMEOUT: Final = f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}"
 _DAMAGED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ELSEWHERE: Final = "choose another path"
 
@@ -93,12 +96,17 @@ class SQLiteStore(LimitStore):
 
     async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
         """Change the row in one transaction."""
-        with _turn, self._failing():
-            connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE")
-            done = self._carry_out(connection, row, rule, kind, values)
-            connection.execute("COMMIT")
-            return done
+        until = self._runtime.monotonic() + PATIENCE
+        while True:
+            with _turn, self._failing():
+                connection = self._connected()
+                if self._begins(connection):
+                    done = self._carry_out(connection, row, rule, kind, values)
+                    connection.execute("COMMIT")
+                    return done
+            if self._runtime.monotonic() >= until:
+                raise StoreUnavailable(f"{self._place} cannot be used now (SQLITE_BUSY)")
+            await self._runtime.sleep(PAUSE * (0.5 + self._runtime.random()))
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -109,6 +117,22 @@ class SQLiteStore(LimitStore):
         """Begin anew in a forked child. The parent's connection is kept, so that it is never closed here."""
         _INHERITED.append(self._connection)
         self._connection = None
+
+    def _begins(self, connection: sqlite3.Connection) -> bool:
+        """Begin a transaction; False while another process has one.
+
+        SQLite's own pauses grow to 0.1 s, and many processes would keep one waiting for seconds.
+        """
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            connection.execute(_BUSY_TIMEOUT)
+        return True
 
     def _carry_out(
         self, connection: sqlite3.Connection, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import multiprocessing
 import os
@@ -49,22 +50,17 @@ class Adding:
 
 
 def add(store: SQLiteStore, number: int = 1, rule: Adding | None = None, row: LimitRow = ROW) -> int:
-    """The sum after a change. Nothing in it waits for a loop."""
-    with pytest.raises(StopIteration) as ended:
-        store.change(row, rule or Adding(), "add", {"add": number}).send(None)
-    return int(ended.value.value[0])
+    """The sum after a change."""
+    return int(asyncio.run(store.change(row, rule or Adding(), "add", {"add": number}))[0])
 
 
 def time_of(store: SQLiteStore) -> float:
     """The store's time."""
-    with pytest.raises(StopIteration) as ended:
-        store.change(ROW, Adding(), "add", {"add": 0}).send(None)
-    return float(ended.value.value[1])
+    return float(asyncio.run(store.change(ROW, Adding(), "add", {"add": 0}))[1])
 
 
 def closed(store: SQLiteStore) -> None:
-    with pytest.raises(StopIteration):
-        store.aclose().send(None)
+    asyncio.run(store.aclose())
 
 
 @pytest.fixture
@@ -146,7 +142,7 @@ def test_a_change_that_the_rule_refuses_leaves_the_row_and_no_lock(store: SQLite
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store.change(ROW, Adding(refuse), "add", {"add": 1}).send(None)
+        asyncio.run(store.change(ROW, Adding(refuse), "add", {"add": 1}))
     other = SQLiteStore(str(path))
     assert [add(other), add(store)] == [6, 7]
     closed(other)
@@ -332,7 +328,7 @@ def test_time_that_has_passed(boot: str, boottime: float | None, wall: float, pa
 
 def refused(store: SQLiteStore, kind: type[Exception] = ConfigurationError) -> str:
     with pytest.raises(kind) as caught:
-        store.change(ROW, Adding(), "add", {"add": 1}).send(None)
+        asyncio.run(store.change(ROW, Adding(), "add", {"add": 1}))
     assert caught.value.__cause__ is None
     return str(caught.value)
 
@@ -406,7 +402,7 @@ def test_a_file_that_is_no_store_is_refused_and_left(
         path.chmod(path.stat().st_mode & 0o666 if "mode" in said else 0o600)
     before = path.read_bytes() if path.is_file() else b""
     with pytest.raises(ConfigurationError, match=said) as caught:
-        store.change(ROW, Adding(), "add", {"add": 1}).send(None)
+        asyncio.run(store.change(ROW, Adding(), "add", {"add": 1}))
     assert str(caught.value).startswith(f"the limit store sqlite:{path}")
     assert (path.read_bytes() if path.is_file() else b"") == before
 
@@ -456,8 +452,9 @@ def test_a_file_that_another_process_makes_first_is_used(
         if not found and not connection.in_transaction:
             monkeypatch.undo()
             other = SQLiteStore(str(path))
-            add(other, 5)
-            closed(other)
+            for step in (other.change(ROW, Adding(), "add", {"add": 5}), other.aclose()):
+                with pytest.raises(StopIteration):
+                    step.send(None)  # a loop runs here already, and nothing in it waits
         return found
 
     monkeypatch.setattr(SQLiteStore, "_make", twice)
@@ -486,7 +483,7 @@ def test_a_disk_that_takes_no_more_makes_it_unavailable(store: SQLiteStore, limi
     assert store._connection is not None
     store._connection.execute(f"PRAGMA {limit}")
     with pytest.raises(StoreUnavailable, match=rf"cannot be used now \({name}\)"):
-        store.change(attrs.evolve(ROW, address="x" * 9_999), Adding(), "add", {"add": 1}).send(None)
+        asyncio.run(store.change(attrs.evolve(ROW, address="x" * 9_999), Adding(), "add", {"add": 1}))
     assert add(store) == 2
 
 
