@@ -32,11 +32,11 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 75_200,
-    "test lines": 97_800,
+    "shipped lines": 77_200,
+    "test lines": 100_200,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
-    "shipped files of at most 60 lines, without __init__": 34,
+    "shipped files of at most 60 lines, without __init__": 35,
     "class names defined twice": 0,
     "circles of modules": 0,
     "circles of folders": 0,
@@ -45,9 +45,9 @@ BUDGETS: Final[Mapping[str, int]] = {
     "create over a socket: moves between folders": 18,
     "webhook delivery with its look-up: files": 28,
     "webhook delivery with its look-up: moves between folders": 19,
-    "row run on SQLite: files": 81,
-    "row run on SQLite: moves between folders": 312,
-    "row run on PostgreSQL: files": 109,
+    "row run on SQLite: files": 82,
+    "row run on SQLite: moves between folders": 320,
+    "row run on PostgreSQL: files": 110,
     "row run on PostgreSQL: moves between folders": 1_250,
 }
 """The most that each figure may be. Lower one with the change that earned it.
@@ -56,12 +56,13 @@ The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
     "shipped lines": "from 73,700: a guard on money: rules, sums, its stores, its commands",
     "test lines": "from 95,800: a guard on money, under every door",
+    "shipped files of at most 60 lines, without __init__": "from 34: a table of decimals",
     "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
     "webhook delivery with its look-up: moves between folders": "from 18: the same",
-    "row run on SQLite: files": "from 80: used keys are those of the process",
-    "row run on SQLite: moves between folders": "from 306: keyed hashes; reading the list is told",
-    "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
+    "row run on SQLite: files": "from 81: claims ask for a guard",
+    "row run on SQLite: moves between folders": "from 312: claims and posts ask for a guard",
+    "row run on PostgreSQL: files": "from 109: claims ask for a guard",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
 }
 """Why a budget was raised, and from what: a line for each."""
