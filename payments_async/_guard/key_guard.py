@@ -299,7 +299,8 @@ class KeyGuard:
                 self._refuse(write.operation.name, rules.judge(guard, payment, pays_out=pays_out))
                 above = rules.judge_most(guard, payment)
                 if above is not None and not await self._allows(guard, write, payment, above, left):
-                    self._refuse(write.operation.name, above)
+                    asked = "" if guard.ask is None else ". The guard asked, and the answer was no"
+                    self._refuse(write.operation.name, above._replace(text=above.text + asked))
         if pays_out:
             self._refuse(
                 write.operation.name, rules.judge_sums(self.limits.get(payment.currency, ()), payment)

@@ -139,7 +139,7 @@ def _minor_units(payment: Payment, most: Decimal) -> str:
         return ""
     meant = payment.amount.scaleb(-digits).quantize(Decimal(1).scaleb(-digits))
     example = _example(payment.currency)
-    return f". A{example[1:]}. If {payment.amount:f} was meant as minor units (cents), write {meant}"
+    return f". A{example[1:]}. If {payment.amount:f} was meant as minor units (cents), write {meant}, and check what was sent before"
 
 
 def _example(currency: str) -> str:

@@ -102,9 +102,7 @@ def test_a_changed_archive_is_named_with_its_findings(here: Here, monkeypatch: p
     assert here("run", "june.csv").code == Exit.DONE
     assert here("archive", LEDGER, "--to", "june.parquet").code == Exit.DONE
     report = check_archive("june.parquet")
-    monkeypatch.setattr(
-        "payments_async._cli.payouts.inspect.check_archive", lambda _: report.with_finding("row 4 is")
-    )
+    monkeypatch.setattr("payments_async.bulk.check_archive", lambda _: report.with_finding("row 4 is"))
     done = here("check", "june.parquet")
     assert done.code == Exit.REFUSED
     assert "NOT as it was written" in done.out

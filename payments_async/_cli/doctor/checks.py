@@ -253,7 +253,8 @@ def _guard_check(path: str, found: Guard, state: guard_state.GuardState | None, 
     texts = [f"{name.lower()}: {text}" for name, text in guard_state.rule_texts(found)]
     texts += [f"sum: {guard_state.sum_text(each)}" for each in found.sums]
     mode = f"{stat.S_IMODE(os.stat(path).st_mode):03o}"
-    place = "no state" if state is None else f"kept in {state.place}"
+    trusted = ", trusted" if problem is None else ""
+    place = "no state" if state is None else f"kept in {state.place}{trusted}"
     text = "; ".join(filter(None, (f"{path} (mode {mode}): {texts[0]}", *texts[1:], place, problem)))
     facts = {"file": path, "mode": mode, "rules": found.rules(), "state": state and state.place}
     return Check("Guard", text, problem is None, facts={**facts, "problem": problem})

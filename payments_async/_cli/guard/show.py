@@ -17,6 +17,10 @@ from .._output import Show, show_for
 from .state import BEGIN, GuardState, SumFigures, account_of, guard_file, joined, rule_texts, sum_text
 
 R = TypeVar("R")
+_HELD: Final = (
+    "no outcome is known yet: under way now, in doubt, or of a process that was killed. It counts as paid from "
+    "16 minutes after it was reserved, for the length of the window"
+)
 _ONLY_RULES: Final = {
     True: "are kept by each process for itself (budgets='process'): only the rules can be shown",
     False: "none: only the rules can be shown",
@@ -91,6 +95,8 @@ def _show_rules(guard: Guard, state: GuardState | None, out: Show) -> None:
 def _show_state(figures: Sequence[SumFigures], refusals: Sequence[Mapping[str, Any]], out: Show) -> None:
     for each in figures:
         out.step("Sum", _figures_text(each), good=not each.wait)
+    if any(each.held for each in figures):
+        out.step("Held", _HELD, good=None)
     for fact in refusals:
         text = f"{moment(fact['at'])}  {fact['operation']} ({fact['rule']}): {fact['text']}"
         out.step("Refused", text, good=None)

@@ -23,7 +23,6 @@ from ...bulk import (
     ListedBatch,
     ListedWorker,
     SharedBatch,
-    check_archive,
 )
 from ...bulk._texts.advice import after_run, recovering
 from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
@@ -156,6 +155,8 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
         if ledger.is_archive():
             damage = ArchiveDamaged
             with context.spinner("Reading the whole archive"):
+                from ...bulk import check_archive  # pyarrow is an extra's
+
                 report = await asyncio.to_thread(check_archive, ledger.text)
         else:
             async with open_batch(ledger) as batch:

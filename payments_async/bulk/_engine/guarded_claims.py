@@ -80,6 +80,5 @@ class GuardedClaims:
 
     def _no_room(self, guard: KeyGuard, row: LedgerRow, shortage: Shortage) -> str:
         at = self._service.runtime.now() + timedelta(seconds=shortage.wait)
-        then = f"there may be room at {at:%Y-%m-%d %H:%M:%S} UTC"
         text = guard.no_room(shortage, row.amount).text
-        return f"the guard has no room for row {row.number}: {text}; {then}"
+        return f"no room in the guard until {at:%Y-%m-%d %H:%M:%S} UTC: row {row.number}, {text}"

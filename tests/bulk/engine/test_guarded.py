@@ -63,10 +63,8 @@ async def test_a_run_waits_for_room_and_goes_on(service: Sandbox, place: Path | 
     assert 600 <= passed < 3600
     waits = [each.activity for each in seen if each.activity and each.activity.why]
     assert waits[0].doing == "waiting"
-    assert waits[0].why.startswith(
-        "the guard has no room for row 8: XOF 8.01 is more than is left of the sum of 600 s, 30: 1.93"
-    )
-    assert " are left now; there may be room at 2026-01-01 00:10:" in waits[0].why
+    assert waits[0].why.startswith("no room in the guard until 2026-01-01 00:10:")
+    assert "UTC: row 8, XOF 8.01 is more than is left of the sum of 600 s, 30: 1.93" in waits[0].why
 
 
 @BOTH
@@ -76,8 +74,9 @@ async def test_a_run_without_room_in_time_stops_and_is_resumed(service: Sandbox,
         assert (report.exit_code, report.resumable) == (75, "now")
         assert report.counts["not_started"] == 2
         assert report.stopped is not None
-        assert report.stopped.startswith("the guard has no room for row 8: XOF 8.01 is more than is left")
-        assert report.stopped.endswith("there may be room at 2026-01-01 01:00:00 UTC")
+        assert report.stopped.startswith(
+            "no room in the guard until 2026-01-01 01:00:00 UTC: row 8, XOF 8.01 is more than is left"
+        )
         assert len(service.books.payouts()) == 7
         runtime_of(client).advance(3600.0)
         report = await paid(place, client, items(9))
