@@ -11,7 +11,7 @@ import msgspec
 
 from .fast_path import Parsed
 
-_PLAIN_AMOUNT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
+_PLAIN_AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
 
 
 class Payment(NamedTuple):
@@ -56,10 +56,15 @@ def read_payment(body: bytes, *, is_ours: bool) -> Payment | str:
     instrument, amount = found.instrument, found.amount
     if type(amount) not in (int, str) or not _PLAIN_AMOUNT.fullmatch(str(amount)):
         return "has no amount that is a plain number or decimal text"
-    if type(found.currency) is not str:
-        return "has no currency"
+    value = Decimal(amount)
+    if not value:
+        return "has an amount of nothing"
     country = None if instrument is None else instrument.country
-    return Payment(Decimal(amount), found.currency, found.method, country, found.reference)
+    texts = {"currency": found.currency, "method": found.method, "country": country}
+    for name, text in texts.items():
+        if not (type(text) is str or (text is None and name != "currency")):
+            return f"has no text as {name}"
+    return Payment(value, found.currency, found.method, country, found.reference)
 
 
 def _doubt(body: bytes) -> str | None:

@@ -60,6 +60,7 @@ class BudgetClient:
     def __init__(self, store: StoreClient, row: LimitRow, runtime: Runtime) -> None:
         self._store, self._row, self._runtime = store, row, runtime
         self.limits: Limits = {}
+        self._has_wall_clock = not store.address.startswith("sqlite:")  # a file's clock cannot be set
         self._last: tuple[Sequence[float], float] | None = None
         self._begin_anew()
 
@@ -188,6 +189,7 @@ class BudgetClient:
         return {
             "sums": sums,
             "worker": self._store.worker,
+            "wall": self._runtime.now().timestamp() if self._has_wall_clock else None,
             "last": last,
             "outcomes": outcomes,
             "groups": groups,

@@ -14,10 +14,12 @@ when an operator says so (`begin`).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import reduce
 from typing import Any, Final, Literal, NamedTuple
 
 LEASE: Final = 60.0
@@ -26,12 +28,16 @@ SETTLING: Final = 900.0
 """Seconds after the lease from which an amount without an outcome counts as paid."""
 STEPS: Final = 200
 """Parts of a window: an amount counts longer than it must by at most one."""
+HOST_CLOCKS: Final = 300.0
+"""Seconds by which the clocks of two hosts may differ."""
 CLOCK_STEP: Final = 2.5
 """Seconds by which the store's clock and a process's may differ from one exchange to the next."""
 MOST_REFUSALS: Final = 100
 """Refusals that are kept for `payments guard show`."""
 
 _NOTHING: Final = Decimal(0)
+EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""Adds amounts without rounding, whatever the program's own context is."""
 
 Limits = Mapping[str, Sequence[tuple[int, Decimal]]]
 """{currency: (seconds of a window, most in it), …}."""
@@ -89,14 +95,14 @@ class Window:
         self._per_second = STEPS / seconds
         self.parts: deque[list[Any]] = deque(map(list, parts))
         """[number, amount]: it counts until the part of this number ends. The first ends first."""
-        self.paid: Decimal = sum((amount for _, amount in self.parts), _NOTHING)
+        self.paid: Decimal = reduce(EXACT.add, (amount for _, amount in self.parts), _NOTHING)
 
     def add(self, amount: Decimal, answered: float) -> None:
         """Count an amount for the window's length after its answer, and to the end of that part."""
-        self.paid += amount
+        self.paid = EXACT.add(self.paid, amount)
         number, parts = int((answered + self.seconds) * self._per_second) + 1, self.parts
         if parts and parts[-1][0] >= number:
-            parts[-1][1] += amount
+            parts[-1][1] = EXACT.add(parts[-1][1], amount)
         else:
             parts.append([number, amount])
 
@@ -104,12 +110,12 @@ class Window:
         """Leave out what counts no longer."""
         present = int(now * self._per_second)
         while self.parts and self.parts[0][0] <= present:
-            self.paid -= self.parts.popleft()[1]
+            self.paid = EXACT.subtract(self.paid, self.parts.popleft()[1])
 
     def room_after(self, missing: Decimal, now: float) -> float:
         """Seconds until so much counts no longer; a second for what is held."""
         for number, amount in self.parts:
-            missing -= amount
+            missing = EXACT.subtract(missing, amount)
             if missing <= 0:
                 return max(float(number / self._per_second) - now, 0.0)
         return 1.0
@@ -138,6 +144,8 @@ class Budgets:
         """Tells apart states of which one replaced the other; the later one is greater."""
         self.serial = 0
         """Counts the changes."""
+        self.ahead: float | None = None
+        """Seconds by which the store's clock was ahead of that of the process that came last."""
         self.at = now
         self.held: dict[str, Held] = {}
         """The lease that ends first stands first."""
@@ -160,11 +168,12 @@ class Budgets:
             claimant = f"{worker} {claim}"
             known = self.held.pop(name, None)
             if known is None:
-                used = value + self.sums.get(currency, _NOTHING)
+                held = self.sums.get(currency, _NOTHING)
+                used = EXACT.add(value, held)
                 for seconds, most in limits.get(currency, ()):
                     window = self.window(currency, seconds, now)
-                    if window.known_from > now or used + window.paid > most:
-                        return count, _shortage(amount, window, most, used - value, now)
+                    if window.known_from > now or EXACT.add(used, window.paid) > most:
+                        return count, _shortage(amount, window, most, held, now)
                 known = Held(currency, value, now + LEASE, claimant)
                 self.sums[currency] = used
             else:
@@ -228,13 +237,14 @@ class Budgets:
 
     def _let_go(self, name: str, held: Held) -> None:
         del self.held[name]
-        self.sums[held.currency] -= held.amount
+        self.sums[held.currency] = EXACT.subtract(self.sums[held.currency], held.amount)
 
 
 def _shortage(amount: WriteAmount, window: Window, most: Decimal, held: Decimal, now: float) -> Shortage:
-    used = window.paid + held
+    used = EXACT.add(window.paid, held)
     is_known = window.known_from <= now
-    wait = window.room_after(used + amount.amount - most, now) if is_known else window.known_from - now
+    missing = EXACT.subtract(EXACT.add(used, amount.amount), most)
+    wait = window.room_after(missing, now) if is_known else window.known_from - now
     return Shortage(amount.currency, window.seconds, most, used, wait, is_known)
 
 
@@ -258,10 +268,10 @@ class BudgetRule:
         if values is None:
             return None
         budgets = Budgets(values["at"])
-        budgets.born, budgets.serial = values["born"], values["serial"]
+        budgets.born, budgets.serial, budgets.ahead = values["born"], values["serial"], values["ahead"]
         for name, (currency, amount, until, claimant) in values["held"].items():
             held = budgets.held[name] = Held(currency, Decimal(amount), until, claimant)
-            budgets.sums[currency] = budgets.sums.get(currency, 0) + held.amount
+            budgets.sums[currency] = EXACT.add(budgets.sums.get(currency, _NOTHING), held.amount)
         for currency, seconds, known_from, parts in values["windows"]:
             amounts = [(number, Decimal(amount)) for number, amount in parts]
             budgets.windows.setdefault(currency, {})[seconds] = Window(seconds, known_from, amounts)
@@ -281,6 +291,7 @@ class BudgetRule:
         return {
             "born": state.born,
             "serial": state.serial,
+            "ahead": state.ahead,
             "at": state.at,
             "held": held,
             "windows": windows,
@@ -290,7 +301,9 @@ class BudgetRule:
         self, state: Budgets | None, kind: str, values: dict[str, Any], now: float, waited: float
     ) -> tuple[Budgets, Any]:
         """Settle, then reserve; `begin` trusts the windows first. The answer has JSON values."""
-        state = _current(state, values["last"], now, waited)
+        seen = copy.deepcopy(state) if kind == "show" else None  # who only looks changes nothing
+        ahead = None if values["wall"] is None else now - values["wall"] - waited
+        state = _current(state, values["last"], now, waited, ahead)
         now = max(now, state.at)
         state.serial += 1
         state.pass_time(now)
@@ -310,18 +323,24 @@ class BudgetRule:
         used = [
             [*map(_plain, state.used(each[0], each[1], now))] for each in values["sums"] if kind == "show"
         ]
-        return state, {"last": (state.born, state.serial, now), "granted": granted, "used": used}
+        return seen or state, {"last": (state.born, state.serial, now), "granted": granted, "used": used}
 
 
-def _current(state: Budgets | None, last: Sequence[float] | None, now: float, waited: float) -> Budgets:
+def _current(
+    state: Budgets | None, last: Sequence[float] | None, now: float, waited: float, ahead: float | None
+) -> Budgets:
     """The state that a process may go on with. `last`: what it saw last, and the seconds since then.
 
-    A row that was lost or put back begins anew. When the store's clock was set, all times move with it.
+    A row that was lost or put back begins anew. When the store's clock was set, all times move with it. A
+    process that comes first after that knows it by its own clock: `ahead`, seconds.
     """
-    if state is None and last is None:
-        return Budgets(now)
     if last is None:
-        assert state is not None
+        state = state or Budgets(now)
+        before = state.ahead
+        if ahead is not None and before is not None and ahead - before > HOST_CLOCKS:
+            state.shift(ahead - before)
+            state.born += 1.0
+        state.ahead = ahead
         return state
     born, serial, at, ago = last
     if state is None or (state.born, state.serial) < (born, serial):

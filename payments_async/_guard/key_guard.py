@@ -31,7 +31,7 @@ from ..params.operations import Operation
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
-from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
+from .budgets import EXACT, LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
 from .minor_units import MINOR_UNITS, PUBLISHED
 from .rules import PAYOUTS, QuickRules, Refusal, Write
 
@@ -39,6 +39,8 @@ ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
 _KNOWN: Final = 10_000
 """Writes that are remembered at most; one that is forgotten is judged and reserved as new."""
+_claims: Final = itertools.count(1)
+"""Tells apart all reservations of this process, whichever key they are for."""
 OpenStore = Callable[[Secret], StoreClient]
 """Gives the process's client of the store at an address."""
 
@@ -46,10 +48,11 @@ OpenStore = Callable[[Secret], StoreClient]
 class Admission:
     """A write that may be sent."""
 
-    __slots__ = ("_guard", "amount", "counted_until", "doubted", "first", "is_reserved", "until")
+    __slots__ = ("_calls", "_guard", "amount", "counted_until", "doubted", "first", "is_reserved", "until")
 
     def __init__(self, guard: KeyGuard, amount: WriteAmount, now: float) -> None:
         self._guard = guard
+        self._calls = 0
         self.amount = amount
         self.first: float = now
         """When it was judged; monotonic seconds, as the others."""
@@ -65,6 +68,16 @@ class Admission:
         """Whether another call may send the write without being judged."""
         return now < self.counted_until and now - self.first < _assumptions.KEY_TRUSTED_FOR
 
+    def entered(self) -> Admission:
+        """The admission of one more call: several may send the same write."""
+        self._calls += 1
+        return self
+
+    @property
+    def is_unused(self) -> bool:
+        """True if no call has it, and none has left it in doubt."""
+        return not self._calls and not self.doubted
+
     async def renew(self, left: float | None) -> None:
         """Renew its reservation, for attempts that begin from now on; `left`: seconds at most.
 
@@ -73,11 +86,12 @@ class Admission:
         await self._guard.renew(self, left)
 
     def settle(self, outcome: Outcome | None) -> None:
-        """Note how a call ended; None for one in doubt."""
-        if outcome is None or (outcome == "unpaid" and self.doubted):
-            self.doubted = True
-        else:
+        """Note how a call ended; None for one in doubt. The last one to end may give the amount back."""
+        self._calls -= 1
+        if outcome == "paid" or (outcome == "never" and not self._calls) or (outcome and self.is_unused):
             self._guard.settle(self, outcome)
+        elif outcome is None:
+            self.doubted = True
 
 
 class KeyGuard:
@@ -95,7 +109,7 @@ class KeyGuard:
         self._budgets: Budgets | None = None
         self._settled: deque[tuple[str, Outcome, float, str, int]] = deque()
         self._known: dict[str, Admission] = {}
-        self._claims = itertools.count(1)
+        self._order: deque[str] = deque()
         self._lock = threading.Lock()
         self._kept_at: object = None
         self._remembers = False
@@ -113,15 +127,16 @@ class KeyGuard:
             )
         if guard.sums:
             self._keep(guard, limit_store, open_store)
-        self.guards = (*self.guards, guard)
-        self._remembers = any(each.sums or each.ask is not None for each in self.guards)
+        guards, limits = (*self.guards, guard), dict(self.limits)
         for currency, most, seconds in guard.sums:
-            figures = dict(self.limits.get(currency, ()))
+            figures = dict(limits.get(currency, ()))
             figures[seconds] = min(most, figures.get(seconds, most))
-            self.limits[currency] = sorted(figures.items())
+            limits[currency] = sorted(figures.items())
+        self._quick, self.limits = QuickRules(guards, limits), limits
         if self.client is not None:
-            self.client.limits = self.limits
-        self._quick = QuickRules(self.guards, self.limits)
+            self.client.limits = limits
+        self._remembers = any(each.sums or each.ask is not None for each in guards)
+        self.guards = guards  # last: another thread may judge by it at once
 
     @property
     def digest(self) -> str:
@@ -167,7 +182,7 @@ class KeyGuard:
         if found is None:
             return False
         return (
-            self._account(self._amount(self._name(idempotency_key, body), *found))
+            self._account(self._amount(self._name(idempotency_key, PAYOUTS, body), *found))
             if self._remembers
             else None
         )
@@ -177,7 +192,7 @@ class KeyGuard:
         now = self._runtime.monotonic()
         known = self._known.get(amount.name)
         if known is not None:
-            return known if known.counts(now) else False
+            return known.entered() if known.counts(now) else False
         admission = Admission(self, amount, now)
         if amount.currency in self.limits:
             if self._reserve_here((amount,), now)[1] is not None:
@@ -186,12 +201,15 @@ class KeyGuard:
             admission.counted_until = admission.until + SETTLING
             admission.is_reserved = True
         self._remember(admission)
-        return admission
+        return admission.entered()
 
-    async def admit(self, write: Write, idempotency_key: str, left: float | None) -> Admission | None:
+    async def admit(
+        self, write: Write, idempotency_key: str, left: float | None, *, may_ask: bool
+    ) -> Admission | None:
         """Judge a write, and reserve its amount. `left`: seconds of the call's deadline.
 
-        None for a write that needs no account. Raises GuardRefused, LimitStoreUnavailable.
+        None for a write that needs no account. Raises LimitStoreUnavailable, and GuardRefused, whose effect
+        is unknown where an earlier call of this process may have carried the write out.
         """
         if not any(rules.is_judged(guard, write) for guard in self.guards):
             self._refuse(
@@ -200,19 +218,28 @@ class KeyGuard:
             )
             return None
         if not self._remembers:
-            await self._judge(write, self._read(write), left)
+            await self._judge(write, self._read(write), left, may_ask=may_ask)
             return None
-        now, name = self._runtime.monotonic(), self._name(idempotency_key, write.body)
+        name = self._name(idempotency_key, write.place, write.body)
         known = self._known.get(name)
-        if known is not None and known.counts(now):
-            return known
+        if known is not None and known.counts(self._runtime.monotonic()):
+            return known.entered()
+        try:
+            admission = await self._admitted(write, name, left, may_ask=may_ask)
+        except GuardRefused as refusal:
+            if known is not None and known.doubted:
+                refusal.effect = "unknown"
+            raise
+        self._remember(admission)
+        return admission.entered()
+
+    async def _admitted(self, write: Write, name: str, left: float | None, *, may_ask: bool) -> Admission:
         payment = self._read(write)
-        await self._judge(write, payment, left)
+        await self._judge(write, payment, left, may_ask=may_ask)
         amount = self._amount(name, payment.currency, payment.amount)
         admission = Admission(self, amount, self._runtime.monotonic())
         if write.pays_out and payment.currency in self.limits:
             await self.renew(admission, left)
-        self._remember(admission)
         return admission
 
     async def renew(self, admission: Admission, left: float | None) -> None:
@@ -239,7 +266,7 @@ class KeyGuard:
                 self._refuse(write.operation.name, refusal)
             if refusal is not None or isinstance(payment, Refusal):
                 break
-            amount = self._amount(self._name(key, body), payment.currency, payment.amount)
+            amount = self._amount(self._name(key, PAYOUTS, body), payment.currency, payment.amount)
             admissions.append(Admission(self, amount, self._runtime.monotonic()))
         needed = [each for each in admissions if each.amount.currency in self.limits]
         count, shortage = await self._reserve(needed, None)
@@ -252,7 +279,8 @@ class KeyGuard:
     def give_back(self, rows: Iterable[tuple[str, bytes]]) -> None:
         """Give back what was reserved for writes of (idempotency key, body) that are not sent."""
         for key, body in rows:
-            if (admission := self._known.get(self._name(key, body))) is not None:
+            admission = self._known.get(self._name(key, PAYOUTS, body))
+            if admission is not None and admission.is_unused:
                 self.settle(admission, "unpaid")
 
     def settle(self, admission: Admission, outcome: Outcome) -> None:
@@ -292,15 +320,17 @@ class KeyGuard:
         assert isinstance(found, Payment)
         return found
 
-    async def _judge(self, write: Write, payment: Payment, left: float | None) -> None:
+    async def _judge(self, write: Write, payment: Payment, left: float | None, *, may_ask: bool) -> None:
         pays_out = write.pays_out
         for guard in self.guards:
             if rules.is_judged(guard, write):
                 self._refuse(write.operation.name, rules.judge(guard, payment, pays_out=pays_out))
                 above = rules.judge_most(guard, payment)
-                if above is not None and not await self._allows(guard, write, payment, above, left):
-                    asked = "" if guard.ask is None else ". The guard asked, and the answer was no"
-                    self._refuse(write.operation.name, above._replace(text=above.text + asked))
+                if above is not None and (not may_ask or guard.ask is None):
+                    self._refuse(write.operation.name, above)
+                elif above is not None and not await self._allows(guard, write, payment, above, left):
+                    text = f"{above.text}. The guard asked, and the answer was no"
+                    self._refuse(write.operation.name, above._replace(text=text))
         if pays_out:
             self._refuse(
                 write.operation.name, rules.judge_sums(self.limits.get(payment.currency, ()), payment)
@@ -309,8 +339,7 @@ class KeyGuard:
     async def _allows(
         self, guard: Guard, write: Write, payment: Payment, above: Refusal, left: float | None
     ) -> bool:
-        if guard.ask is None:
-            return False
+        assert guard.ask is not None
         assert above.allowed is not None
         request = GuardRequest(
             write.operation.name,
@@ -349,18 +378,20 @@ class KeyGuard:
             return budgets.reserve(amounts, self.limits, now)
 
     def _amount(self, name: str, currency: str, amount: Decimal) -> WriteAmount:
-        return WriteAmount(name, currency, amount, next(self._claims))
+        return WriteAmount(name, currency, amount, next(_claims))
 
-    def _name(self, idempotency_key: str, body: bytes) -> str:
+    def _name(self, idempotency_key: str, place: str, body: bytes) -> str:
         """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""
         if self.client is None:
-            return f"{idempotency_key} {hash(body)}"
-        return hashlib.sha256(idempotency_key.encode() + b"\0" + body).hexdigest()[:24]
+            return f"{idempotency_key} {place} {hash(body)}"
+        return hashlib.sha256(f"{idempotency_key}\0{place}\0".encode() + body).hexdigest()[:24]
 
     def _remember(self, admission: Admission) -> None:
-        self._known[admission.amount.name] = admission
-        if len(self._known) > _KNOWN:
-            del self._known[next(iter(self._known))]
+        name = admission.amount.name
+        self._known[name] = admission
+        self._order.append(name)
+        if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
+            self._known.pop(self._order.popleft(), None)
 
     def no_room(self, short: Shortage, amount: Decimal) -> Refusal:
         """What the sums say against an amount for which they have no room now."""
@@ -370,7 +401,7 @@ class KeyGuard:
                 f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
             )
             return Refusal("begin", text)
-        room = max(short.limit - short.used, Decimal(0))
+        room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
         text = (
             f"{rules.money(amount, short.currency)} is more than is left of the sum of {window}, "
             f"{short.limit}: {room:f} are left now"

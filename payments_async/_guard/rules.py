@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
 from .._codec.payment_body import Payment, parse_payment, read_payment
@@ -11,8 +11,10 @@ from .._validation import rules
 from ..guard import Guard, window_name
 from ..models._masking import clean
 from ..params.operations import Operation, record_of
+from .budgets import EXACT
 from .minor_units import MINOR_UNITS, decimals_of
 
+_ROUNDING: Final = Context(prec=200)
 PAYOUTS: Final = "/payouts"
 _ANY: Final = 40
 """More decimals than any amount has."""
@@ -123,23 +125,28 @@ def judge_sums(limits: Iterable[tuple[int, Decimal]], payment: Payment) -> Refus
 def _decimals(payment: Payment) -> Refusal | None:
     digits = decimals_of(payment.currency)
     amount = payment.amount
-    if digits is None or amount == round(amount, digits):
+    if digits is None or amount == (rounded := _rounded(amount, digits)):
         return None
     has = "no decimals" if digits == 0 else f"{digits} decimals"
     text = (
         f"{money(amount, payment.currency)} has more decimals than the currency, which has {has} (ISO 4217)"
     )
-    return Refusal("decimals", f"{text}; {_example(payment.currency)}", payment, round(amount, digits))
+    return Refusal("decimals", f"{text}; {_example(payment.currency)}", payment, rounded)
+
+
+def _rounded(amount: Decimal, digits: int) -> Decimal:
+    return _ROUNDING.quantize(amount, Decimal(1).scaleb(-digits))
 
 
 def _minor_units(payment: Payment, most: Decimal) -> str:
     """A hint for amounts that look like cents: a whole number that would pass as so many cents."""
     digits = decimals_of(payment.currency)
-    if not digits or payment.amount != round(payment.amount) or payment.amount.scaleb(-digits) > most:
+    amount = payment.amount
+    if not digits or amount != _rounded(amount, 0) or EXACT.scaleb(amount, -digits) > most:
         return ""
-    meant = payment.amount.scaleb(-digits).quantize(Decimal(1).scaleb(-digits))
-    example = _example(payment.currency)
-    return f". A{example[1:]}. If {payment.amount:f} was meant as minor units (cents), write {meant}, and check what was sent before"
+    meant = EXACT.quantize(EXACT.scaleb(payment.amount, -digits), Decimal(1).scaleb(-digits))
+    hint = f"If {amount:f} was meant as minor units (cents), write {meant}, and check what was sent before"
+    return f". A{_example(payment.currency)[1:]}. {hint}"
 
 
 def _example(currency: str) -> str:

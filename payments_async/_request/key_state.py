@@ -5,6 +5,7 @@ The last functions ask the guard about a call, and tell it how the call ended.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from .._http.addresses import normal
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.limits import Outage
 from .._rate_limit.registry import LimiterRegistry, StoreUse
-from .._runtime import Runtime
+from .._runtime import Runtime, after_fork_in_child
 from ..errors import APIStatusError, DuplicateReference, GuardRefused, PaymentsError
 from ..guard import Guard
 from ..models._response import is_replayed
@@ -69,6 +70,15 @@ _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 _GUARDS: WeakKeyDictionary[KeyLimiter, KeyGuards] = WeakKeyDictionary()
 _GUARDED: Final[set[KeyLimiter]] = set()
 """Keys with a guard, which holds until the process ends."""
+_joining = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _joining
+    _joining = threading.Lock()
+
+
+after_fork_in_child(_after_fork)
 
 
 class KeyState:
@@ -146,13 +156,14 @@ class Keys:
         from .._guard.key_guard import KeyGuard  # most programs have none
 
         settings, runtime = self._settings, self._runtime
-        if state.guards.guard is None:
-            state.guards.guard = KeyGuard((normal(settings.base_url), fingerprint), runtime)
-            _GUARDED.add(state.limiter)
         open_store = partial(
             self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
         )
-        state.guards.guard.join(guard, settings.limit_store, open_store)
+        with _joining:
+            known = state.guards.guard or KeyGuard((normal(settings.base_url), fingerprint), runtime)
+            known.join(guard, settings.limit_store, open_store)
+            state.guards.guard = known
+            _GUARDED.add(state.limiter)
 
 
 # The guard, for one call
@@ -183,7 +194,8 @@ async def admit(guard: KeyGuard, call: Call, settings: Settings, runtime: Runtim
     write = Write(call.operation, call.path, call.headers, call.body, is_ours=call.request is not None)
     with _reported(call, settings):
         left = call.left(runtime.monotonic)
-        call.admission = await guard.admit(write, call.idempotency_key or "", left)
+        may_ask = call.priority != "bulk"
+        call.admission = await guard.admit(write, call.idempotency_key or "", left, may_ask=may_ask)
 
 
 async def renew_admission(call: Call, settings: Settings, runtime: Runtime) -> None:
@@ -204,7 +216,8 @@ def _reported(call: Call, settings: Settings) -> Iterator[None]:
     except PaymentsError as error:
         if isinstance(error, GuardRefused):
             notify.refused(settings.emitter, call, error)
-        ended = call.conclusion(error)
+        is_doubt = isinstance(error, GuardRefused) and error.effect == "unknown"
+        ended = call.outcome_unknown(error, str(error)) if is_doubt else call.conclusion(error)
         if ended is error:
             raise
         raise ended from error

@@ -63,7 +63,7 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
         *("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"),
         *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_GUARD"),
     )
-    given = {name: Secret(environ[name]) for name in names if environ.get(name)}
+    given: dict[str, str] = {name: Secret(environ[name]) for name in names if environ.get(name)}
     if environ.get("PAYMENTS_GUARD") == "":  # a variable that was not filled in is not "no guard"
         raise ConfigurationError("PAYMENTS_GUARD is empty: name the guard's file, or unset it")
     return given

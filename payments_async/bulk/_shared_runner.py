@@ -98,7 +98,6 @@ class SharedRunner(BatchRunner):
         await ledger.refresh()
         if self._session.client is not None:
             await same_account.require_place(ledger, self._session.service)
-        await self.note_guard()
         await ledger.plan(rules, lossy_standby=lossy_standby)
 
     async def snapshot(self) -> Snapshot:

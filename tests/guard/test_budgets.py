@@ -123,7 +123,8 @@ def test_a_new_window_is_derived_from_a_longer_one_and_else_not_trusted() -> Non
 
 def change(row: Any, kind: str = "exchange", at: float = 0.0, **values: Any) -> tuple[Any, Any]:
     """What the rule makes of a row, and its answer."""
-    asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "outcomes": [], "groups": []}
+    asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "wall": None}
+    asked |= {"outcomes": [], "groups": []}
     state, answer = BUDGETS.change(BUDGETS.read(row), kind, {**asked, **values}, BEGAN + at, 0.0)
     return BUDGETS.write(state), answer
 
@@ -173,6 +174,24 @@ def test_a_stores_clock_that_is_set_brings_no_room_and_takes_none(moved: float) 
     assert not granted
     assert grants(row, "41", 20 + moved, last=[*seen, 10.0])[1] is False
     assert grants(row, "41", 20 + HOUR * 1.01 + moved, last=[*seen, HOUR * 1.01])[1] is True
+
+
+def test_a_process_that_comes_first_after_a_stores_clock_was_set_forgets_nothing() -> None:
+    row, _ = change(None, "begin", wall=BEGAN)
+    row, _, _ = grants(row, "60", 1, wall=BEGAN + 1)
+    row, _ = change(row, at=2, outcomes=[("a 1", "paid")], wall=BEGAN + 2)
+    jumped = HOUR * 48.0
+    row, answer = change(row, "show", jumped + 3, wall=BEGAN + 3)
+    assert answer["used"][0][0] == "60"
+    row, granted, _ = grants(row, "41", jumped + 4, wall=BEGAN + 4)
+    assert not granted
+    assert grants(row, "41", jumped + 4 + HOUR * 1.01, wall=BEGAN + 4 + HOUR * 1.01)[1] is True
+
+
+def test_who_only_looks_changes_nothing() -> None:
+    row, _ = change(None, "begin")
+    row, _, _ = grants(row, "60", 1)
+    assert change(row, "show", HOUR * 9)[0] == row
 
 
 def test_a_row_survives_being_written_and_read() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import attrs
@@ -23,14 +23,16 @@ from payments_async import (
     PaymentsError,
     UnprocessableError,
 )
+from payments_async._guard.rules import Write
 from payments_async.events import CallEnded, PayoutRefused
+from payments_async.params.operations import PAYOUTS_CREATE
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
-from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, lost, unsent
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer, lost, unsent
 from tests.support.surfaces import Connect
 
 HOUR = 3_600.0
@@ -140,6 +142,72 @@ async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(
     error = await refused(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
     assert (len(error.attempts), error.effect) == (1, "none")
     assert len(played.transport.requests) == 1
+
+
+async def test_a_call_that_is_refused_gives_nothing_back_while_another_sends_the_same_write(
+    connect: Connect,
+) -> None:
+    played = play(connect, answer_of(100), guard=attrs.evolve(GUARD, sums=[("XOF", 150, "hour")]))
+    guard = key_guard(under(played.client))
+    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
+    write = Write(PAYOUTS_CREATE, "/payouts", {}, prepared.body, is_ours=True)
+    for ends in (("unpaid", "paid"), ("unpaid", None)):
+        one, other = [await guard.admit(write, prepared.idempotency_key, None, may_ask=True) for _ in "12"]
+        assert one is other
+        for outcome in ends:
+            one.settle(outcome)
+        assert (await refused(played.client.payouts.create(**OTHER))).allowed == 50
+
+
+async def test_a_write_in_doubt_for_which_there_is_no_room_any_more_stays_in_doubt(connect: Connect) -> None:
+    played = play(connect, *[lost()] * 3, answer_of(60, reference="r-2"), guard=GUARD)
+    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
+    with pytest.raises(OutcomeUnknown):
+        await played.client.send(prepared)
+    played.runtime.advance(1_200)  # its own amount still counts, and the write would be reserved once more
+    with pytest.raises(OutcomeUnknown, match=r"not sent again: .*the guard refused it") as caught:
+        await played.client.send(prepared)
+    assert isinstance(caught.value.__cause__, GuardRefused)
+    assert len(played.transport.requests) == 3
+
+
+async def test_nobody_is_asked_about_a_row_of_a_batch() -> None:
+    runtime, transport = JumpingRuntime(), ScriptedTransport(answer_of(101))
+    guard = Guard(most={"XOF": 100}, ask=lambda request: True)
+    client = AsyncPayments(KEY, base_url=BASE_URL, runtime=runtime, transport=transport, guard=guard)
+    prepared = client.payouts.prepare(**{**PAYOUT, "amount": 101})
+    assert (await refused(client.send(prepared, priority="bulk"))).rule == "most"
+    await client.send(prepared)
+
+
+async def test_the_same_key_and_body_at_another_path_is_another_write(connect: Connect) -> None:
+    guard = Guard(
+        most={"XOF": 100}, sums=[("XOF", 150, "hour")], countries=["GH"], budgets="process", collecting=True
+    )
+    played = play(connect, answer(200, {"data": {"id": "pi_1"}}), guard=guard)
+    body: dict[str, Any] = {"amount": 100, "currency": "XOF", "instrument": {"country": "BJ"}}
+    await played.client.request("POST", "/payment/intents", json=body, idempotency_key="the-same-key")
+    call = played.client.request("POST", "/payouts", json=body, idempotency_key="the-same-key")
+    with pytest.raises(PaymentsError) as caught:
+        await call
+    assert getattr(caught.value, "rule", "") == "countries" or "idempotency" in str(caught.value)
+    assert len(played.transport.requests) == 1
+
+
+async def test_sums_are_exact_whatever_the_programs_decimal_context_is(connect: Connect) -> None:
+    guard = attrs.evolve(GUARD, sums=[("XOF", 100, "hour")])
+    with localcontext() as context:
+        context.prec = 1
+        played = play(connect, *[answer_of(17)] * 9, guard=guard)
+        for _ in range(5):
+            await played.client.payouts.create(**{**PAYOUT, "amount": 17})
+        assert (await refused(played.client.payouts.create(**{**PAYOUT, "amount": 17}))).allowed == 15
+
+
+def under(client: Any) -> AsyncPayments:
+    """The client under that of a surface."""
+    found: AsyncPayments = client if isinstance(client, AsyncPayments) else client._blocking._async
+    return found
 
 
 # --- Who is under it ---

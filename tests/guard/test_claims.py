@@ -46,6 +46,7 @@ class Process:
     """One process's client of the sums; exchanges happen when a test says so."""
 
     outage = None
+    address = "redis://127.0.0.1:9/0"
 
     def __init__(self, store: Any, name: str) -> None:
         self.worker, self.store, self.clock = name, store, store.clock

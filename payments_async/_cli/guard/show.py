@@ -18,7 +18,7 @@ from .state import BEGIN, GuardState, SumFigures, account_of, guard_file, joined
 
 R = TypeVar("R")
 _HELD: Final = (
-    "no outcome is known yet: under way now, in doubt, or of a process that was killed. It counts as paid from "
+    "no outcome is known yet: under way, in doubt, or of a process that was killed. It counts as paid from "
     "16 minutes after it was reserved, for the length of the window"
 )
 _ONLY_RULES: Final = {
