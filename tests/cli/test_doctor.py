@@ -332,7 +332,7 @@ def test_a_guard_whose_sums_refuse_is_wrong_until_they_are_begun(
     assert (found["guard"]["state"], state.exists()) == (str(state), False)
     assert "does not exist yet; `payments guard begin` makes it" in found["guard"]["problem"]
     asyncio.run(joined(Guard.from_file(tmp_path / "guard.toml"), NOBODY, None)[1].read())
-    assert "it refuses for another 24 h 00 min" in Examined(capsys)["guard"]["problem"]
+    assert "it refuses for another 24 h 16 min" in Examined(capsys)["guard"]["problem"]
     assert main(["guard", "begin"]) == Exit.DONE
     capsys.readouterr()
     assert (Examined(capsys).wrong, Examined(capsys)["guard"]["problem"]) == ([], None)

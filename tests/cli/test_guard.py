@@ -127,7 +127,7 @@ def test_a_state_that_was_not_begun_refuses_and_says_for_how_long(guard: Command
     assert raised.value.rule == "begin"
     said = shown(guard)
     assert (said["ok"], said["exists"], said["sums"][0]["trusted"]) == (False, True, False)
-    assert 3500 < said["sums"][0]["trusted_in"] <= 3600
+    assert 4500 < said["sums"][0]["trusted_in"] <= 4560
     text = " ".join(guard("show").out.split())
     assert "it refuses for another" in text
     assert "or until `payments guard begin`" in text

@@ -133,7 +133,7 @@ async def test_a_state_that_replaced_a_lost_one_waits_for_what_that_had_reserved
 
 class SimulatedTime:
     def __init__(self, monotonic: Clock) -> None:
-        self.monotonic = monotonic
+        self.monotonic, self.now = monotonic, SYSTEM.now
 
 
 @pytest.mark.parametrize(("is_reserved", "given_back"), [(False, ["first"]), (True, [])])

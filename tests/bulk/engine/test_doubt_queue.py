@@ -119,7 +119,7 @@ async def test_rows_that_are_due_are_taken_group_by_group_until_a_stop() -> None
         backoff.add(number)
     runtime.advance(11.0)
     parts: Any = (records, records, records, records, None, backoff)
-    claims = RowClaims(*parts, rules=StopRules(), size=2)
+    claims = RowClaims(*parts, rules=StopRules(), size=2, patience=0.0)
     assert await claims.next() is not None
     assert await claims.waiting() is not None
     records.draining = True

@@ -75,7 +75,7 @@ async def test_a_run_without_room_in_time_stops_and_is_resumed(service: Sandbox,
         assert report.counts["not_started"] == 2
         assert report.stopped is not None
         assert report.stopped.startswith(
-            "no room in the guard until 2026-01-01 01:00:00 UTC: row 8, XOF 8.01 is more than is left"
+            "no room in the guard until 2026-01-01 01:00:18 UTC: row 8, XOF 8.01 is more than is left"
         )
         assert len(service.books.payouts()) == 7
         runtime_of(client).advance(3600.0)
