@@ -76,11 +76,11 @@ class Held:
     __slots__ = ("amount", "claimant", "currency", "until")
 
     def __init__(self, currency: str, amount: Decimal, until: float, claimant: str | None) -> None:
-        self.currency = currency
-        self.amount = amount
-        self.until = until
+        self.currency: str = currency
+        self.amount: Decimal = amount
+        self.until: float = until
         """When its lease ends."""
-        self.claimant = claimant
+        self.claimant: str | None = claimant
         """Who has reserved it; None if several have: a refusal to one proves nothing then."""
 
 
@@ -90,8 +90,8 @@ class Window:
     __slots__ = ("_per_second", "known_from", "paid", "parts", "seconds")
 
     def __init__(self, seconds: int, known_from: float, parts: Iterable[tuple[int, Decimal]] = ()) -> None:
-        self.seconds = seconds
-        self.known_from = known_from
+        self.seconds: int = seconds
+        self.known_from: float = known_from
         self._per_second = STEPS / seconds
         self.parts: deque[list[Any]] = deque(map(list, parts))
         """[number, amount]: it counts until the part of this number ends. The first ends first."""
@@ -142,11 +142,11 @@ class Budgets:
     def __init__(self, now: float, born: float = 0.0) -> None:
         self.born: float = max(born, now)
         """Tells apart states of which one replaced the other; the later one is greater."""
-        self.serial = 0
+        self.serial: int = 0
         """Counts the changes."""
         self.ahead: float | None = None
         """Seconds by which the store's clock was ahead of that of the process that came last."""
-        self.at = now
+        self.at: float = now
         self.held: dict[str, Held] = {}
         """The lease that ends first stands first."""
         self.sums: dict[str, Decimal] = {}

@@ -53,15 +53,15 @@ class Admission:
     def __init__(self, guard: KeyGuard, amount: WriteAmount, now: float) -> None:
         self._guard = guard
         self._calls = 0
-        self.amount = amount
+        self.amount: WriteAmount = amount
         self.first: float = now
         """When it was judged; monotonic seconds, as the others."""
         self.until: float = now + _assumptions.KEY_TRUSTED_FOR
         """An attempt may begin until then; a later one renews the reservation first."""
         self.counted_until: float = self.until
-        self.is_reserved = False
+        self.is_reserved: bool = False
         """True once its amount was reserved: attempts may have been made since then."""
-        self.doubted = False
+        self.doubted: bool = False
         """True if an attempt ended without a definite answer: a later refusal proves nothing then."""
 
     def counts(self, now: float) -> bool:
