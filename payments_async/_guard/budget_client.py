@@ -91,6 +91,10 @@ class BudgetClient:
         """Report a refusal within a second, for `payments guard show`."""
         self._report(self._refused, refusal)
 
+    def end(self) -> None:
+        """End the store's thread as soon as all is reported."""
+        self._store.end()
+
     def forked(self) -> None:
         """Begin anew in a forked child: what waits is the parent's."""
         self._begin_anew()

@@ -139,7 +139,9 @@ class StoreClient:
                 self._wake.clear()
                 while self._called:
                     session.users.add(self._called.popleft())
-                await self._rest(await session.ask_all())
+                following = await session.ask_all()
+                if session.has_waiters or not self._is_ending:
+                    await self._rest(following)
                 is_over = self._is_over(session)
         finally:
             if self._is_stopped:

@@ -139,6 +139,8 @@ class Keys:
         for state in self._states.values():
             if state.limiter.fleet is not None:
                 state.limiter.fleet.store.end()
+            if (guard := state.guards.guard) is not None and guard.client is not None:
+                guard.client.end()
 
     def _join(self, fingerprint: str) -> KeyState:
         settings = self._settings

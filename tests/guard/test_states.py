@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
         address = valkey.url(database=1)
     guard = Guard(most={"XOF": 100}, sums=SUMS, name=f"of {tmp_path.name}")
     return {"guard": guard, "limit_store": address}
+
+
+@pytest.fixture(autouse=True)
+def _threads_end() -> Iterator[None]:
+    """A closed client's thread ends once all is reported."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "payments-limits":
+            thread.join(3)  # one whose store has gone ends with the process
 
 
 def address_of(place: dict[str, Any]) -> str:
