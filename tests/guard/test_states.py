@@ -40,9 +40,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 def _threads_end() -> Iterator[None]:
     """A closed client's thread ends once all is reported."""
     yield
+    end_threads()
+
+
+def end_threads() -> None:
+    """Wait for the threads of stores to end."""
     for thread in threading.enumerate():
         if thread.name == "payments-limits":
-            thread.join(3)  # one whose store has gone ends with the process
+            thread.join(30)
+            assert not thread.is_alive()
 
 
 def address_of(place: dict[str, Any]) -> str:
@@ -187,3 +193,4 @@ async def test_a_state_that_is_away_refuses_and_comes_back(sandbox: Sandbox, val
                     break
                 except LimitStoreUnavailable:
                     pass
+        await asyncio.to_thread(end_threads)  # while its store is there
