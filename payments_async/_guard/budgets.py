@@ -70,7 +70,7 @@ class Shortage(NamedTuple):
     """False if the state does not know what was paid in the window."""
 
 
-class Held:
+class HeldAmount:
     """An amount without an outcome."""
 
     __slots__ = ("amount", "claimant", "currency", "until")
@@ -147,7 +147,7 @@ class Budgets:
         self.ahead: float | None = None
         """Seconds by which the store's clock was ahead of that of the process that came last."""
         self.at: float = now
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, HeldAmount] = {}
         """The lease that ends first stands first."""
         self.sums: dict[str, Decimal] = {}
         """{currency: held}."""
@@ -174,7 +174,7 @@ class Budgets:
                     window = self.window(currency, seconds, now)
                     if window.known_from > now or EXACT.add(used, window.paid) > most:
                         return count, _shortage(amount, window, most, held, now)
-                known = Held(currency, value, now + LEASE, claimant)
+                known = HeldAmount(currency, value, now + LEASE, claimant)
                 self.sums[currency] = used
             else:
                 known.until = now + LEASE
@@ -235,7 +235,7 @@ class Budgets:
         window.forget(now)
         return window
 
-    def _let_go(self, name: str, held: Held) -> None:
+    def _let_go(self, name: str, held: HeldAmount) -> None:
         del self.held[name]
         self.sums[held.currency] = EXACT.subtract(self.sums[held.currency], held.amount)
 
@@ -261,7 +261,7 @@ def _new_window(windows: Mapping[int, Window], seconds: int, now: float) -> Wind
 
 
 class BudgetRule:
-    """The rule of a row in a store (`compare_and_set.Rule`)."""
+    """The rule of a row in a store (`compare_and_set.RowRule`)."""
 
     def read(self, values: Any) -> Budgets | None:
         """The state of a row; None for one that is new, or was lost."""
@@ -270,7 +270,7 @@ class BudgetRule:
         budgets = Budgets(values["at"])
         budgets.born, budgets.serial, budgets.ahead = values["born"], values["serial"], values["ahead"]
         for name, (currency, amount, until, claimant) in values["held"].items():
-            held = budgets.held[name] = Held(currency, Decimal(amount), until, claimant)
+            held = budgets.held[name] = HeldAmount(currency, Decimal(amount), until, claimant)
             budgets.sums[currency] = EXACT.add(budgets.sums.get(currency, _NOTHING), held.amount)
         for currency, seconds, known_from, parts in values["windows"]:
             amounts = [(number, Decimal(amount)) for number, amount in parts]

@@ -33,7 +33,7 @@ from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
 from .budgets import EXACT, LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
 from .minor_units import MINOR_UNITS, PUBLISHED
-from .rules import PAYOUTS, QuickRules, Refusal, Write
+from .rules import PAYOUTS, GuardRefusal, QuickRules, Write
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
@@ -261,10 +261,10 @@ class KeyGuard:
         for key, body in rows:
             write = Write(operation, operation.path, {}, body, is_ours=True)
             payment = rules.read(write)
-            refusal = payment if isinstance(payment, Refusal) else self.refusal(payment)
+            refusal = payment if isinstance(payment, GuardRefusal) else self.refusal(payment)
             if refusal is not None and not admissions:
                 self._refuse(write.operation.name, refusal)
-            if refusal is not None or isinstance(payment, Refusal):
+            if refusal is not None or isinstance(payment, GuardRefusal):
                 break
             amount = self._amount(self._name(key, PAYOUTS, body), payment.currency, payment.amount)
             admissions.append(Admission(self, amount, self._runtime.monotonic()))
@@ -300,7 +300,7 @@ class KeyGuard:
         else:
             self._settled.append((amount.name, outcome, now, "", amount.claim))
 
-    def refusal(self, payment: Payment) -> Refusal | None:
+    def refusal(self, payment: Payment) -> GuardRefusal | None:
         """What the rules say against a payout, `ask` and the room in the sums left out."""
         for guard in self.guards:
             if found := rules.judge(guard, payment, pays_out=True) or rules.judge_most(guard, payment):
@@ -315,7 +315,7 @@ class KeyGuard:
 
     def _read(self, write: Write) -> Payment:
         found = rules.read(write)
-        if isinstance(found, Refusal):
+        if isinstance(found, GuardRefusal):
             self._refuse(write.operation.name, found)
         assert isinstance(found, Payment)
         return found
@@ -337,7 +337,7 @@ class KeyGuard:
             )
 
     async def _allows(
-        self, guard: Guard, write: Write, payment: Payment, above: Refusal, left: float | None
+        self, guard: Guard, write: Write, payment: Payment, above: GuardRefusal, left: float | None
     ) -> bool:
         assert guard.ask is not None
         assert above.allowed is not None
@@ -393,22 +393,22 @@ class KeyGuard:
         if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
             self._known.pop(self._order.popleft(), None)
 
-    def no_room(self, short: Shortage, amount: Decimal) -> Refusal:
+    def no_room(self, short: Shortage, amount: Decimal) -> GuardRefusal:
         """What the sums say against an amount for which they have no room now."""
         window = window_name(short.window)
         if not short.is_known:
             text = (
                 f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
             )
-            return Refusal("begin", text)
+            return GuardRefusal("begin", text)
         room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
         text = (
             f"{rules.money(amount, short.currency)} is more than is left of the sum of {window}, "
             f"{short.limit}: {room:f} are left now"
         )
-        return Refusal("sums", text, None, room)
+        return GuardRefusal("sums", text, None, room)
 
-    def _refuse(self, operation: str, refusal: Refusal | None, shortage: Shortage | None = None) -> None:
+    def _refuse(self, operation: str, refusal: GuardRefusal | None, shortage: Shortage | None = None) -> None:
         """Raise GuardRefused, if there is a refusal, and keep it for `payments guard show`."""
         if refusal is None:
             return
@@ -422,7 +422,7 @@ class KeyGuard:
         raise error
 
 
-def refused(operation: str, refusal: Refusal, **facts: Any) -> GuardRefused:
+def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:
     """The error for a refusal."""
     payment = refusal.payment
     room_at = facts.get("room_at")

@@ -21,7 +21,7 @@ _ANY: Final = 40
 _COLLECTING: Final = frozenset({"/payment/checkouts", "/payment/intents"})
 
 
-class Refusal(NamedTuple):
+class GuardRefusal(NamedTuple):
     """What a rule says against a write."""
 
     rule: str
@@ -56,7 +56,7 @@ class Write(NamedTuple):
         return self.operation.method == "POST" and self.place == PAYOUTS
 
 
-def read(write: Write) -> Payment | Refusal:
+def read(write: Write) -> Payment | GuardRefusal:
     """What a write would pay, by its bytes."""
     problem = rules.headers(write.headers) if write.headers else None
     if problem is None:
@@ -64,7 +64,7 @@ def read(write: Write) -> Payment | Refusal:
         if not isinstance(found, str):
             return found
         problem = found
-    return Refusal("body", f"the guard cannot read it: it {problem}")
+    return GuardRefusal("body", f"the guard cannot read it: it {problem}")
 
 
 def is_judged(guard: Guard, write: Write) -> bool:
@@ -74,24 +74,24 @@ def is_judged(guard: Guard, write: Write) -> bool:
     )
 
 
-def judge_path(guard: Guard, write: Write) -> Refusal | None:
+def judge_path(guard: Guard, write: Write) -> GuardRefusal | None:
     """Refuse a write to a path that is exactly no operation of the interface."""
     method, place = write.operation.method, write.place
     if guard.other_writes == "allow" or record_of(method, place)[0] is not None:
         return None
-    return Refusal(
+    return GuardRefusal(
         "other_writes",
         f"{method} {clean(place)} is no operation of the interface, and under a guard only those write: "
         "other_writes='allow' opens it",
     )
 
 
-def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> Refusal | None:
+def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> GuardRefusal | None:
     """Refuse what one rule forbids, all but `most`."""
     currency = payment.currency
     if guard.other_currencies == "refuse" and currency not in guard.most:
         names = ", ".join(sorted(guard.most))
-        return Refusal("currency", f"{clean(currency)} is not among its currencies ({names})", payment)
+        return GuardRefusal("currency", f"{clean(currency)} is not among its currencies ({names})", payment)
     if guard.decimals and (refusal := _decimals(payment)):
         return refusal
     if not pays_out:
@@ -103,26 +103,26 @@ def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> Refusal | None:
     return None
 
 
-def judge_most(guard: Guard, payment: Payment) -> Refusal | None:
+def judge_most(guard: Guard, payment: Payment) -> GuardRefusal | None:
     """Refuse an amount above the most of its currency."""
     most = guard.most.get(payment.currency)
     if most is None or payment.amount <= most:
         return None
     text = f"{money(payment.amount, payment.currency)} is above the most of one payout, {most}"
-    return Refusal("most", text + _minor_units(payment, most), payment, most)
+    return GuardRefusal("most", text + _minor_units(payment, most), payment, most)
 
 
-def judge_sums(limits: Iterable[tuple[int, Decimal]], payment: Payment) -> Refusal | None:
+def judge_sums(limits: Iterable[tuple[int, Decimal]], payment: Payment) -> GuardRefusal | None:
     """Refuse an amount that is above a whole sum, for which there will never be room."""
     for seconds, most in limits:
         if payment.amount > most:
             shown = money(payment.amount, payment.currency)
             text = f"{shown} is above the sum of {window_name(seconds)}, {most}"
-            return Refusal("sums", text + _minor_units(payment, most), payment, most)
+            return GuardRefusal("sums", text + _minor_units(payment, most), payment, most)
     return None
 
 
-def _decimals(payment: Payment) -> Refusal | None:
+def _decimals(payment: Payment) -> GuardRefusal | None:
     digits = decimals_of(payment.currency)
     amount = payment.amount
     if digits is None or amount == (rounded := _rounded(amount, digits)):
@@ -131,7 +131,7 @@ def _decimals(payment: Payment) -> Refusal | None:
     text = (
         f"{money(amount, payment.currency)} has more decimals than the currency, which has {has} (ISO 4217)"
     )
-    return Refusal("decimals", f"{text}; {_example(payment.currency)}", payment, rounded)
+    return GuardRefusal("decimals", f"{text}; {_example(payment.currency)}", payment, rounded)
 
 
 def _rounded(amount: Decimal, digits: int) -> Decimal:
@@ -156,9 +156,9 @@ def _example(currency: str) -> str:
     )
 
 
-def _outside(rule: str, value: object, payment: Payment, allowed: Any) -> Refusal:
+def _outside(rule: str, value: object, payment: Payment, allowed: Any) -> GuardRefusal:
     shown = clean(value) if isinstance(value, str) else "none"
-    return Refusal(rule, f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})", payment)
+    return GuardRefusal(rule, f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})", payment)
 
 
 def money(amount: Decimal, currency: str) -> str:

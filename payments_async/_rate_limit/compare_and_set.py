@@ -67,7 +67,7 @@ class RowRead:
     """The store's time."""
 
 
-class Rule(Protocol):
+class RowRule(Protocol):
     """How rows of one kind change: pure, and the same in every process.
 
     Any process may carry out another's request, so all that a change depends on is in its values.
@@ -113,7 +113,9 @@ class LimitStore(ABC):
         await self.change(row, PERMITS, "end_probe", {"probe": probe, "answered": answered})
 
     @abstractmethod
-    async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+    async def change(
+        self, row: LimitRow, rule: RowRule, kind: str, values: dict[str, Any]
+    ) -> tuple[Any, float]:
         """Change the row. Returns the rule's answer, and the store's time when it was there."""
 
     @abstractmethod
@@ -147,7 +149,9 @@ class CompareAndSetStore(LimitStore):
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Write, or keep the request: one round trip."""
 
-    async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+    async def change(
+        self, row: LimitRow, rule: RowRule, kind: str, values: dict[str, Any]
+    ) -> tuple[Any, float]:
         """Change the row, by this process or by another that wins the race."""
         number, first = next(self._numbers), None
         made: dict[str, Any] = {}
@@ -167,7 +171,7 @@ class CompareAndSetStore(LimitStore):
         raise StoreUnavailable(f"{self._place} did not make a change in time: its row changed meanwhile")
 
 
-def _carry_out(rule: Rule, kept: Any, answers: Mapping[str, Any], read: RowRead) -> str:
+def _carry_out(rule: RowRule, kept: Any, answers: Mapping[str, Any], read: RowRead) -> str:
     """The row's content after all requests that wait beside it."""
     state, now = rule.read(kept), read.now
     answers = {sender: answer for sender, answer in answers.items() if abs(now - answer[1]) < ANSWER_KEPT}

@@ -26,7 +26,7 @@ import attrs
 from .._files import network_file_system
 from .._runtime import SYSTEM, Runtime, after_fork_in_child, held_during_fork
 from ..errors import ConfigurationError
-from .compare_and_set import LimitStore, Rule
+from .compare_and_set import LimitStore, RowRule
 from .store import PATIENCE, LimitRow, StoreUnavailable
 
 APPLICATION_ID: Final = 0x70617962
@@ -94,7 +94,9 @@ class SQLiteStore(LimitStore):
         self._file = (0, 0)
         _stores.add(self)
 
-    async def change(self, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+    async def change(
+        self, row: LimitRow, rule: RowRule, kind: str, values: dict[str, Any]
+    ) -> tuple[Any, float]:
         """Change the row in one transaction."""
         until = self._runtime.monotonic() + PATIENCE
         while True:
@@ -135,7 +137,7 @@ class SQLiteStore(LimitStore):
         return True
 
     def _carry_out(
-        self, connection: sqlite3.Connection, row: LimitRow, rule: Rule, kind: str, values: dict[str, Any]
+        self, connection: sqlite3.Connection, row: LimitRow, rule: RowRule, kind: str, values: dict[str, Any]
     ) -> tuple[Any, float]:
         place, now = attrs.astuple(row), self._now(connection)
         found = connection.execute(_READ, place).fetchone()

@@ -66,8 +66,7 @@ class Pipeline:
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
         self._begin(call)
         is_observed = notify.is_observed(emitter)  # read once: all events of a call, or none
-        is_outermost = is_observed and not call.number
-        if is_outermost:
+        if is_outermost := is_observed and not call.number:
             notify.started(emitter, call, settings.base_url)
         key, operation = call.key, call.operation
         try:
@@ -82,12 +81,9 @@ class Pipeline:
                 is_usual = len(limiters) == 1 and (call.ends is None or started < call.ends)
                 grant = limiters[0].try_acquire(started) if is_usual else NONE
                 grants: Grants = ((limiters[0], grant),) if grant else await self._acquire(limiters, call)
-                if not grant:
-                    started = runtime.monotonic()
-                if call.retries:
-                    started = await self._check_late_retry(call, grants, started)
-                if call.admission is not None and started >= call.admission.until:
-                    started = await self._renew_admission(call, grants)
+                started = started if grant else runtime.monotonic()
+                if call.retries or (call.admission is not None and started >= call.admission.until):
+                    started = await self._check_late_attempt(call, grants, started)
                 request: HTTPRequest | None = None
                 try:
                     request = make_request(call, settings, key, started)
@@ -110,16 +106,17 @@ class Pipeline:
                 if delay := before_retry(state.budget, call, result, result.error, settings, runtime):
                     await self._sleep(call, delay)
         except BaseException as error:
-            if call.admission is not None:
-                settle_admission(call, error)
-            if is_outermost:
-                notify.finished(emitter, call, error, runtime.monotonic())
+            self._finish(call, error, is_outermost=is_outermost)
             raise
-        if call.admission is not None:
-            settle_admission(call, None)
-        if is_outermost:
-            notify.finished(emitter, call, None, runtime.monotonic())
+        if is_outermost or call.admission is not None:
+            self._finish(call, None, is_outermost=is_outermost)
         return call.delivery(result)
+
+    def _finish(self, call: Call, error: BaseException | None, *, is_outermost: bool) -> None:
+        """Tell the guard and the hook how a call ended."""
+        settle_admission(call, error)
+        if is_outermost:
+            notify.finished(self.settings.emitter, call, error, self.runtime.monotonic())
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         """Send a write just prepared. A key that the client made is unknown to other callers."""
@@ -380,15 +377,19 @@ class Pipeline:
         elif call.unknown:
             raise call.outcome_unknown(stopped) from stopped
 
-    async def _check_late_retry(self, call: Call, grants: Grants, now: float) -> float:
-        """Raise OutcomeUnknown for a late retry that its key may protect no longer. Returns the time."""
-        prepared = call.prepared
+    async def _check_late_attempt(self, call: Call, grants: Grants, now: float) -> float:
+        """Have a late attempt's key checked, and its amount reserved anew. Returns the time.
+
+        Raises OutcomeUnknown where the key may protect the write no longer, GuardRefused without room.
+        """
+        prepared, admission = call.prepared, call.admission
         age = now - call.started if prepared is None else max(now - call.started, self.age(prepared))
-        if not asks_again(call, age):
-            return now
         try:
-            left = call.left(self.runtime.monotonic)
-            await refuse_outdated(self.run, call, age, call.first_answered, left)
+            if call.retries and asks_again(call, age):
+                left = call.left(self.runtime.monotonic)
+                await refuse_outdated(self.run, call, age, call.first_answered, left)
+            if admission is not None and now >= admission.until:
+                await renew_admission(call, self.settings, self.runtime)
         except BaseException as stopped:
             give_up(grants, self.runtime.monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
@@ -402,17 +403,6 @@ class Pipeline:
         except CancelledError as stopped:
             self._attach_outcome(call, stopped)
             raise
-
-    async def _renew_admission(self, call: Call, grants: Grants) -> float:
-        """Renew what the guard has reserved, which took long to be sent. Returns the time."""
-        try:
-            await renew_admission(call, self.settings, self.runtime)
-        except BaseException as stopped:
-            give_up(grants, self.runtime.monotonic(), sent=False)
-            if isinstance(stopped, CancelledError):
-                self._attach_outcome(call, stopped)
-            raise
-        return self.runtime.monotonic()
 
     def _begin(self, call: Call) -> None:
         call.begin(self.runtime.monotonic(), self.settings.deadline, self.moment)

@@ -12,7 +12,7 @@ import attrs
 from ..._codec import encode
 from ..._guard import rules
 from ..._guard.key_guard import KeyGuard
-from ..._guard.rules import Refusal, Write
+from ..._guard.rules import GuardRefusal, Write
 from ...bulk._texts.quantities import counted, money_text, plain_sums
 from ...bulk.sources import FaultCollector, FileSource, Row, RowFault, open_source
 from ...guard import Guard, window_name
@@ -28,7 +28,7 @@ _UNOPENED: Final = "unopened"
 
 
 @attrs.define
-class Judgement:
+class JudgedFile:
     """What a guard says of a file's rows."""
 
     passed: int = 0
@@ -54,8 +54,8 @@ def check(file: str, path: str | None, delimiter: str | None, *, as_json: bool) 
     return Exit.REFUSED if found.refused else Exit.DONE
 
 
-def _judged(guard: KeyGuard, source: FileSource, faults: FaultCollector, show: Show) -> Judgement:
-    found = Judgement()
+def _judged(guard: KeyGuard, source: FileSource, faults: FaultCollector, show: Show) -> JudgedFile:
+    found = JudgedFile()
     for item in source.read():
         if isinstance(item, RowFault):
             faults.add(item)
@@ -76,11 +76,11 @@ def _judged(guard: KeyGuard, source: FileSource, faults: FaultCollector, show: S
     return found
 
 
-def refusal_of(guard: KeyGuard, request: PayoutRequest) -> Refusal | None:
+def refusal_of(guard: KeyGuard, request: PayoutRequest) -> GuardRefusal | None:
     """What the rules say against a payout, by the bytes that would be sent."""
     operation = OPERATIONS["payouts.create"]
     read = rules.read(Write(operation, operation.path, {}, encode.encode(request), is_ours=True))
-    return read if isinstance(read, Refusal) else guard.refusal(read)
+    return read if isinstance(read, GuardRefusal) else guard.refusal(read)
 
 
 def _notes(guard: KeyGuard, totals: Mapping[str, Decimal]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _notes(guard: KeyGuard, totals: Mapping[str, Decimal]) -> Iterator[str]:
                 yield f"{total_text} is above the sum of {window}, {grouped(most)}: a run waits for room"
 
 
-def _show_totals(found: Judgement, show: Show) -> None:
+def _show_totals(found: JudgedFile, show: Show) -> None:
     facts: dict[str, Any] = {
         "passed": found.passed,
         "refused": found.refused,

@@ -70,7 +70,7 @@ class LoggedFailure:
 
 
 @attrs.frozen
-class FailureCause:
+class FailureGroup:
     """A cause with what failed by it. Times are seconds since 1970."""
 
     title: str
@@ -88,16 +88,16 @@ class FailureCause:
     """The address of a list of all of them."""
 
 
-def causes(failures: Iterable[LoggedFailure]) -> list[FailureCause]:
+def causes(failures: Iterable[LoggedFailure]) -> list[FailureGroup]:
     """Group failures, the most frequent cause first."""
     groups = grouped(failures, lambda one: (one.title, one.end, one.fix))
     found = [_cause(alike[0], alike) for alike in groups.values()]
     return sorted(found, key=lambda cause: -cause.count)
 
 
-def _cause(first: LoggedFailure, alike: Sequence[LoggedFailure]) -> FailureCause:
+def _cause(first: LoggedFailure, alike: Sequence[LoggedFailure]) -> FailureGroup:
     newest = sorted(alike, key=lambda one: -one.at)
-    return FailureCause(
+    return FailureGroup(
         first.title,
         first.end,
         first.tone,

@@ -20,7 +20,7 @@ from .._journal import Item, Journal, LoggedExchange, WebhookTried
 from .._traffic import STEP
 from . import charts
 from .activity import LogMatches, moment_of
-from .causes import FailureCause, causes, failed_items, failed_webhooks
+from .causes import FailureGroup, causes, failed_items, failed_webhooks
 from .filters import got, passed
 from .lists import cut
 from .log_lines import RecordNames, lines
@@ -122,7 +122,7 @@ def _log(
 
 def _causes(
     page: PageRequest, found: Sequence[Item], names: RecordNames, limits: SandboxLimits
-) -> list[FailureCause]:
+) -> list[FailureGroup]:
     """The causes of what failed."""
     tried = {item.webhook_id for item in found if isinstance(item, WebhookTried)}
     hooks = [one for one in page.sandbox.webhooks if one.id in tried]

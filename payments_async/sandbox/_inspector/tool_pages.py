@@ -16,7 +16,7 @@ from ..advisor._evidence import Finding, grouped, ids_of
 from ..advisor._findings import KeptFinding, findings_of
 from ..advisor._webhooks import READ_BACK_WITHIN
 from . import charts
-from .causes import MEMBERS, FailureCause
+from .causes import MEMBERS, FailureGroup
 from .filters import page_of
 from .lists import cut
 from .page_request import Context, PageRequest
@@ -94,7 +94,7 @@ def _mistake(alike: Sequence[KeptFinding]) -> Context:
     finding = alike[0].finding
     end, colour = _RISKS[finding.severity]
     shown = [_about(kept.finding) for kept in alike] if len(alike) > 1 else ids_of(finding)
-    cause = FailureCause(
+    cause = FailureGroup(
         HEADINGS[finding.rule],
         end,
         colour,
