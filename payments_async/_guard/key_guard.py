@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 from weakref import WeakSet
 
 from .. import _assumptions
-from .._codec.payment_body import Payment
+from .._codec.payment_body import Payment, read_payment
 from .._emitter import warn_caller
 from .._http.types import Secret
 from .._rate_limit.store import LimitRow
@@ -27,7 +27,7 @@ from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, after_fork_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest, window_name
-from ..params.operations import Operation
+from ..params.operations import PAYOUTS_CREATE
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
@@ -251,7 +251,7 @@ class KeyGuard:
         if shortage is not None:
             self._refuse("payouts.create", self.no_room(shortage, admission.amount.amount), shortage)
 
-    async def reserve_all(self, operation: Operation[Any], rows: Sequence[tuple[str, bytes]]) -> Granted:
+    async def reserve_all(self, rows: Sequence[tuple[str, bytes]]) -> Granted:
         """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
 
         Nobody is asked. Returns how many may be sent, and why the sums have no room for the next. Raises
@@ -259,12 +259,10 @@ class KeyGuard:
         """
         admissions: list[Admission] = []
         for key, body in rows:
-            write = Write(operation, operation.path, {}, body, is_ours=True)
-            payment = rules.read(write)
-            refusal = payment if isinstance(payment, GuardRefusal) else self.refusal(payment)
-            if refusal is not None and not admissions:
-                self._refuse(write.operation.name, refusal)
-            if refusal is not None or isinstance(payment, GuardRefusal):
+            payment = self.judged(body)
+            if isinstance(payment, GuardRefusal):
+                if not admissions:
+                    self._refuse(PAYOUTS_CREATE.name, payment)
                 break
             amount = self._amount(self._name(key, PAYOUTS, body), payment.currency, payment.amount)
             admissions.append(Admission(self, amount, self._runtime.monotonic()))
@@ -300,12 +298,18 @@ class KeyGuard:
         else:
             self._settled.append((amount.name, outcome, now, "", amount.claim))
 
-    def refusal(self, payment: Payment) -> GuardRefusal | None:
-        """What the rules say against a payout, `ask` and the room in the sums left out."""
+    def judged(self, body: bytes) -> Payment | GuardRefusal:
+        """What a payout that this package wrote would pay, or why the rules refuse it.
+
+        `ask` and the room in the sums are left out.
+        """
+        payment = read_payment(body, is_ours=True)
+        if isinstance(payment, str):
+            return GuardRefusal("body", f"the guard cannot read it: it {payment}")
         for guard in self.guards:
             if found := rules.judge(guard, payment, pays_out=True) or rules.judge_most(guard, payment):
                 return found
-        return rules.judge_sums(self.limits.get(payment.currency, ()), payment)
+        return rules.judge_sums(self.limits.get(payment.currency, ()), payment) or payment
 
     def forked(self) -> None:
         """Begin anew in a forked child."""
@@ -438,10 +442,34 @@ def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused
     )
 
 
+class GuardPlace(Protocol):
+    """Where all clients of a key find its guard."""
+
+    guard: KeyGuard | None
+
+
+def join(
+    shared: GuardPlace,
+    place: tuple[str, str],
+    runtime: Runtime,
+    guard: Guard,
+    limit_store: Secret | None,
+    open_store: OpenStore,
+) -> None:
+    """Put a key under one more guard, whichever threads do so at once. Raises ConfigurationError."""
+    with _joining:
+        known = shared.guard or KeyGuard(place, runtime)
+        known.join(guard, limit_store, open_store)
+        shared.guard = known
+
+
 _guards: Final[WeakSet[KeyGuard]] = WeakSet()
+_joining = threading.Lock()
 
 
 def _after_fork() -> None:
+    global _joining
+    _joining = threading.Lock()
     for guard in list(_guards):
         guard.forked()
 

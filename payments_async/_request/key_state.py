@@ -5,7 +5,6 @@ The last functions ask the guard about a call, and tell it how the call ended.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from .._http.addresses import normal
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.limits import Outage
 from .._rate_limit.registry import LimiterRegistry, StoreUse
-from .._runtime import Runtime, after_fork_in_child
+from .._runtime import Runtime
 from ..errors import APIStatusError, DuplicateReference, GuardRefused, PaymentsError
 from ..guard import Guard
 from ..models._response import is_replayed
@@ -70,15 +69,6 @@ _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 _GUARDS: WeakKeyDictionary[KeyLimiter, KeyGuards] = WeakKeyDictionary()
 _GUARDED: Final[set[KeyLimiter]] = set()
 """Keys with a guard, which holds until the process ends."""
-_joining = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _joining
-    _joining = threading.Lock()
-
-
-after_fork_in_child(_after_fork)
 
 
 class KeyState:
@@ -155,17 +145,15 @@ class Keys:
 
     def _guard(self, state: KeyState, guard: Guard, fingerprint: str) -> None:
         """Put a key under a guard, until the process ends. Raises ConfigurationError."""
-        from .._guard.key_guard import KeyGuard  # most programs have none
+        from .._guard.key_guard import join  # most programs have none
 
         settings, runtime = self._settings, self._runtime
         open_store = partial(
             self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
         )
-        with _joining:
-            known = state.guards.guard or KeyGuard((normal(settings.base_url), fingerprint), runtime)
-            known.join(guard, settings.limit_store, open_store)
-            state.guards.guard = known
-            _GUARDED.add(state.limiter)
+        place = normal(settings.base_url), fingerprint
+        join(state.guards, place, runtime, guard, settings.limit_store, open_store)
+        _GUARDED.add(state.limiter)
 
 
 # The guard, for one call

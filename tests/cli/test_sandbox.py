@@ -114,9 +114,11 @@ def test_a_signal_stops_the_service_with_exit_code_0(number: signal.Signals) -> 
         text=True,
     ) as process:
         assert process.stdout is not None
-        about = json.loads(process.stdout.readline())
-        assert status_of(about["base_url"], about["api_key"]) == 200
-        process.send_signal(number)
+        try:
+            about = json.loads(process.stdout.readline())
+            assert status_of(about["base_url"], about["api_key"]) == 200
+        finally:  # a failure must not wait for a service that nobody stops
+            process.send_signal(number)
         assert process.communicate() == ("", "")
     assert process.returncode == Exit.DONE
 

@@ -10,15 +10,12 @@ from typing import Any, Final
 import attrs
 
 from ..._codec import encode
-from ..._guard import rules
 from ..._guard.key_guard import KeyGuard
-from ..._guard.rules import GuardRefusal, Write
+from ..._guard.rules import GuardRefusal
 from ...bulk._texts.quantities import counted, money_text, plain_sums
 from ...bulk.sources import FaultCollector, FileSource, Row, RowFault, open_source
 from ...guard import Guard, window_name
 from ...models.common import amount_text, grouped
-from ...params import PayoutRequest
-from ...params.operations import OPERATIONS
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import Show, show_for
 from .state import NOBODY, guard_file, joined
@@ -59,28 +56,21 @@ def _judged(guard: KeyGuard, source: FileSource, faults: FaultCollector, show: S
     for item in source.read():
         if isinstance(item, RowFault):
             faults.add(item)
-        elif refusal := refusal_of(guard, item.request):
+            continue
+        payment = guard.judged(encode.encode(item.request))
+        if isinstance(payment, GuardRefusal):
             found.refused += 1
             facts: dict[str, Any] = {
                 "line": item.line,
                 "row": item.number,
-                "rule": refusal.rule,
-                "reason": refusal.text,
+                "rule": payment.rule,
+                "reason": payment.text,
             }
-            show.step("Refused", f"{_where(item)} ({refusal.rule}): {refusal.text}", good=False, **facts)
+            show.step("Refused", f"{_where(item)} ({payment.rule}): {payment.text}", good=False, **facts)
         else:
             found.passed += 1
-            request = item.request
-            amount: Decimal = request.amount  # type: ignore[assignment] # a source's amounts are Decimal
-            found.totals[request.currency] = found.totals.get(request.currency, Decimal(0)) + amount
+            found.totals[payment.currency] = found.totals.get(payment.currency, Decimal(0)) + payment.amount
     return found
-
-
-def refusal_of(guard: KeyGuard, request: PayoutRequest) -> GuardRefusal | None:
-    """What the rules say against a payout, by the bytes that would be sent."""
-    operation = OPERATIONS["payouts.create"]
-    read = rules.read(Write(operation, operation.path, {}, encode.encode(request), is_ours=True))
-    return read if isinstance(read, GuardRefusal) else guard.refusal(read)
 
 
 def _notes(guard: KeyGuard, totals: Mapping[str, Decimal]) -> Iterator[str]:

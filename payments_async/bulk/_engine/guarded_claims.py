@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
-from ...params.operations import by_name
 from .._ledger.ledger import Ledger
 from .._protocol.exit_codes import Stop
 from .._protocol.records import Claim, LedgerRow
@@ -49,9 +48,8 @@ class GuardedClaims:
 
     async def _reserved(self, guard: KeyGuard, rows: Sequence[LedgerRow]) -> Granted:
         """Reserve the first rows' amounts: how many, and why there is no room for the next."""
-        operation = by_name("payouts.create")
         try:
-            return await guard.reserve_all(operation, [(row.idempotency_key, row.body) for row in rows])
+            return await guard.reserve_all([(row.idempotency_key, row.body) for row in rows])
         except GuardRefused as error:
             self._stopping.close(f"row {rows[0].number}: {error}", Stop.RULE)
         except (ConfigurationError, LimitStoreUnavailable) as error:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 from ..._codec import encode
-from ..._codec.payment_body import read_payment
+from ..._guard.rules import GuardRefusal
 from ..errors import RowFault
 from ..sources import FileStat, Row, Source, SourceItem
 
@@ -41,10 +41,8 @@ class GuardedSource(Source):
             yield (self._fault(item) or item) if isinstance(item, Row) else item
 
     def _fault(self, row: Row) -> RowFault | None:
-        payment = read_payment(encode.encode(row.request), is_ours=True)
-        assert not isinstance(payment, str)  # the source has checked the request
-        refusal = self._guard.refusal(payment)
-        if refusal is None:
+        refusal = self._guard.judged(encode.encode(row.request))
+        if not isinstance(refusal, GuardRefusal):
             return None
         kept = (tuple(row.original), row.row_key, row.reference)
         return RowFault(row.line, row.number, _COLUMNS[refusal.rule], f"the guard: {refusal.text}", *kept)

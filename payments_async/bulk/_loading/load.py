@@ -28,7 +28,6 @@ from ..errors import BulkError, SourceUnreadable
 from ..ledger_errors import BatchExists
 from ..sources import Item, IterableSource, Source, open_source
 from . import input_edits
-from .guarded_source import GuardedSource
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
 from .survey import accepted, survey
@@ -87,7 +86,11 @@ def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> Load
 def source_of(given: Input, *, strict_amounts: bool, guard: KeyGuard | None = None) -> Source:
     """Make the source of an input, under a guard. Raises SourceUnreadable for an unknown kind of file."""
     source = _source_of(given, strict_amounts=strict_amounts)
-    return source if guard is None else GuardedSource(source, guard)
+    if guard is None:
+        return source
+    from .guarded_source import GuardedSource  # most programs have no guard
+
+    return GuardedSource(source, guard)
 
 
 def _source_of(given: Input, *, strict_amounts: bool) -> Source:

@@ -215,7 +215,7 @@ async def test_a_row_in_doubt_without_room_is_only_looked_up(service: Sandbox, t
 async def test_a_row_whose_reservation_was_given_up_stays_as_it_is_and_the_run_can_be_resumed(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def granted(guard: KeyGuard, operation: object, rows: Any) -> tuple[int, None]:
+    async def granted(guard: KeyGuard, rows: Any) -> tuple[int, None]:
         return len(rows), None
 
     async with in_process(service, guard=guard_of("3.02")) as client:
