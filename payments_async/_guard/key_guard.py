@@ -26,12 +26,12 @@ from .._rate_limit.store import LimitRow
 from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, after_fork_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
-from ..guard import Guard, GuardRequest, window_name
+from ..guard import Guard, GuardRequest
 from ..params.operations import PAYOUTS_CREATE
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
-from .budgets import EXACT, LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
+from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
 from .minor_units import MINOR_UNITS, PUBLISHED
 from .rules import PAYOUTS, GuardRefusal, QuickRules, Write
 
@@ -249,7 +249,7 @@ class KeyGuard:
             return
         _, shortage = await self._reserve([admission], left)
         if shortage is not None:
-            self._refuse("payouts.create", self.no_room(shortage, admission.amount.amount), shortage)
+            self._refuse("payouts.create", rules.no_room(shortage, admission.amount.amount), shortage)
 
     async def reserve_all(self, rows: Sequence[tuple[str, bytes]]) -> Granted:
         """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
@@ -397,49 +397,18 @@ class KeyGuard:
         if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
             self._known.pop(self._order.popleft(), None)
 
-    def no_room(self, short: Shortage, amount: Decimal) -> GuardRefusal:
-        """What the sums say against an amount for which they have no room now."""
-        window = window_name(short.window)
-        if not short.is_known:
-            text = (
-                f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
-            )
-            return GuardRefusal("begin", text)
-        room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
-        text = (
-            f"{rules.money(amount, short.currency)} is more than is left of the sum of {window}, "
-            f"{short.limit}: {room:f} are left now"
-        )
-        return GuardRefusal("sums", text, None, room)
-
     def _refuse(self, operation: str, refusal: GuardRefusal | None, shortage: Shortage | None = None) -> None:
         """Raise GuardRefused, if there is a refusal, and keep it for `payments guard show`."""
         if refusal is None:
             return
         now = self._runtime.now()
         room_at = None if shortage is None else now + timedelta(seconds=shortage.wait)
-        error = refused(operation, refusal, room_at=room_at)
+        error = rules.refused(operation, refusal, room_at=room_at)
         fact = {"at": now.timestamp(), "operation": operation, "rule": refusal.rule, "text": refusal.text}
         self.refused.append(fact)
         if self.client is not None:
             self.client.note_refusal(fact)
         raise error
-
-
-def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:
-    """The error for a refusal."""
-    payment = refusal.payment
-    room_at = facts.get("room_at")
-    then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""
-    return GuardRefused(
-        f"{operation}: the guard refused it, and nothing was sent ({refusal.rule}): {refusal.text}{then}",
-        rule=refusal.rule,
-        amount=None if payment is None else payment.amount,
-        currency=None if payment is None else payment.currency,
-        allowed=refusal.allowed,
-        operation=operation,
-        **facts,
-    )
 
 
 class GuardPlace(Protocol):

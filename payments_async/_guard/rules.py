@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from .._codec.payment_body import Payment, parse_payment, read_payment
 from .._validation import rules
+from ..errors import GuardRefused
 from ..guard import Guard, window_name
 from ..models._masking import clean
 from ..params.operations import Operation, record_of
-from .budgets import EXACT
+from .budgets import EXACT, Shortage
 from .minor_units import MINOR_UNITS, decimals_of
 
 _ROUNDING: Final = Context(prec=200)
@@ -150,15 +151,43 @@ def _minor_units(payment: Payment, most: Decimal) -> str:
 
 
 def _example(currency: str) -> str:
-    digits = decimals_of(currency) or 0
-    return (
-        f"amounts are major units: 50 is {money(Decimal(50).quantize(Decimal(1).scaleb(-digits)), currency)}"
-    )
+    fifty = EXACT.quantize(Decimal(50), Decimal(1).scaleb(-(decimals_of(currency) or 0)))
+    return f"amounts are major units: 50 is {money(fifty, currency)}"
 
 
 def _outside(rule: str, value: object, payment: Payment, allowed: Any) -> GuardRefusal:
     shown = clean(value) if isinstance(value, str) else "none"
     return GuardRefusal(rule, f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})", payment)
+
+
+def no_room(short: Shortage, amount: Decimal) -> GuardRefusal:
+    """What the sums say against an amount for which they have no room now."""
+    window = window_name(short.window)
+    if not short.is_known:
+        text = f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
+        return GuardRefusal("begin", text)
+    room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
+    text = (
+        f"{money(amount, short.currency)} is more than is left of the sum of {window}, "
+        f"{short.limit}: {room:f} are left now"
+    )
+    return GuardRefusal("sums", text, None, room)
+
+
+def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:
+    """The error for a refusal."""
+    payment = refusal.payment
+    room_at = facts.get("room_at")
+    then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""
+    return GuardRefused(
+        f"{operation}: the guard refused it, and nothing was sent ({refusal.rule}): {refusal.text}{then}",
+        rule=refusal.rule,
+        amount=None if payment is None else payment.amount,
+        currency=None if payment is None else payment.currency,
+        allowed=refusal.allowed,
+        operation=operation,
+        **facts,
+    )
 
 
 def money(amount: Decimal, currency: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal, localcontext
 from typing import Any
@@ -245,6 +247,20 @@ async def test_a_key_from_a_function_and_another_key_of_a_client_have_its_guard(
     assert (await refused(client.payouts.create(**{**PAYOUT, "amount": 101}))).rule == "most"
     other = client.with_options(api_key="sk_sandbox_another")
     assert (await refused(other.payouts.create(**{**PAYOUT, "amount": 101}))).rule == "most"
+
+
+def test_threads_that_make_guards_of_one_key_at_once_lose_none(sandbox: Sandbox) -> None:
+    guards = [Guard(most={"XOF": 100 + number}) for number in range(8)]
+    ready = threading.Barrier(len(guards))
+
+    def make(guard: Guard) -> AsyncPayments:
+        ready.wait()
+        return AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, guard=guard)
+
+    with ThreadPoolExecutor(len(guards)) as pool:
+        clients = [*pool.map(make, guards)]
+    assert {id(key_guard(client)) for client in clients} == {id(key_guard(clients[0]))}
+    assert {*key_guard(clients[0]).guards} == {*guards}
 
 
 async def test_of_two_guards_the_lower_sum_holds() -> None:

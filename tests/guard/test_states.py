@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError, Guard, GuardRefused, LimitStoreUnavailable
+from payments_async._guard.rules import Write
 from payments_async._rate_limit.store_client import open_store
+from payments_async.params.operations import PAYOUTS_CREATE
 from payments_async.sandbox import Sandbox
 from tests.guard.test_calls import key_guard, refused
 from tests.support.motion import PAYOUT
@@ -156,6 +158,23 @@ async def test_a_program_that_ends_reports_what_it_paid(sandbox: Sandbox, tmp_pa
         await asyncio.to_thread(run_with_service, sandbox, script)
         sums, _ = await shown(client, place)
     assert [(paid, held) for paid, held, *_ in sums] == [("50", "0"), ("50", "0")]
+
+
+async def test_the_refusal_of_a_rotated_key_frees_nothing_that_the_old_one_left_in_doubt(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    guard = Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite", name="payroll")
+    write = Write(PAYOUTS_CREATE, "/payouts", {}, b'{"amount": 100, "currency": "XOF"}', is_ours=True)
+    place: dict[str, Any] = {"guard": guard}
+    async with (
+        AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as old,
+        AsyncPayments("sk_sandbox_rotated", base_url=sandbox.base_url, **place) as new,
+    ):
+        await begin(old, place)
+        for client, outcome in ((old, None), (new, "unpaid")):
+            admission = await key_guard(client).admit(write, "the-same-key", None, may_ask=True)
+            admission.settle(outcome)
+        assert (await refused(old.payouts.create(**payout(1, 1)))).rule == "sums"
 
 
 async def test_a_state_that_cannot_be_used_refuses_at_once_and_says_why(

@@ -41,7 +41,7 @@ class GuardedClaims:
         rows = await self._ledger.claimable(limit)
         count, shortage = await self._reserved(guard, rows)
         if not count:
-            return None if shortage is None else await self._wait(guard, rows[0], shortage)
+            return None if shortage is None else await self._wait(rows[0], shortage)
         self._since = self.waits_for = None
         claim = await self._claimed(guard, rows[:count])
         return claim if claim.rows else None
@@ -66,17 +66,19 @@ class GuardedClaims:
         finally:
             guard.give_back(unclaimed)
 
-    async def _wait(self, guard: KeyGuard, row: LedgerRow, shortage: Shortage) -> Claim | None:
+    async def _wait(self, row: LedgerRow, shortage: Shortage) -> Claim | None:
         now = self._service.runtime.monotonic()
         self._since = now if self._since is None else self._since
-        self.waits_for = self._no_room(guard, row, shortage)
+        self.waits_for = self._no_room(row, shortage)
         if now + shortage.wait - self._since > self._patience:
             self._stopping.drain_for_room(self.waits_for, shortage.wait)
             return None
         await self._stopping.rest(min(shortage.wait, _SLICE), deep=False)
         return Claim((), self._service.moment())
 
-    def _no_room(self, guard: KeyGuard, row: LedgerRow, shortage: Shortage) -> str:
+    def _no_room(self, row: LedgerRow, shortage: Shortage) -> str:
         at = self._service.runtime.now() + timedelta(seconds=shortage.wait)
-        text = guard.no_room(shortage, row.amount).text
+        from ..._guard.rules import no_room  # loaded with the guard
+
+        text = no_room(shortage, row.amount).text
         return f"no room in the guard until {at:%Y-%m-%d %H:%M:%S} UTC: row {row.number}, {text}"
