@@ -82,7 +82,7 @@ class Clocks(SystemRuntime):
         super().__init__()
         self.wall = 1_800_000_000.0
         self.boot: float | None = 100.0
-        self.now = lambda: datetime.fromtimestamp(self.wall, UTC)  # type: ignore[assignment]
+        self.now = lambda: datetime.fromtimestamp(self.wall, UTC)  # type: ignore[assignment] # a test sets it
         self.boottime = lambda: self.boot
 
 
