@@ -139,8 +139,9 @@ def paths() -> dict[str, tuple[Path, int]]:
     call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=operations.PAYOUTS_CREATE)
     rules = {"most": {"GHS": "5000"}, "methods": ["mtn_momo_gh"], "countries": ["GH"]}
     hour, day = ("GHS", 10**9, "hour"), ("GHS", 10**10, "day")
-    guarded, summed = guarded_client(Guard(**rules)), guarded_client(
-        Guard(**rules, sums=[hour, day], budgets="process")
+    guarded, summed = (
+        guarded_client(Guard(**rules)),
+        guarded_client(Guard(**rules, sums=[hour, day], budgets="process")),
     )
     gate, clock = inside.gate(), Standing().monotonic
 
