@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from redis.asyncio import Redis
 
+from tests.support import servers
 from tests.support.failover import restored, server_pair
 from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
 
@@ -35,6 +37,28 @@ async def test_a_cut_passes_nothing_until_it_is_healed(valkey: ValkeyServer) -> 
         proxy.heal()
         assert await client.ping()
         await client.aclose()
+
+
+def test_a_server_that_is_cut_off_amid_a_pipeline_gives_its_locks_back(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "KEEPALIVES", 0.0)
+    database = postgres.make_database()
+    postgres.query(database, "CREATE TABLE here AS SELECT 1 AS number")
+    with (
+        CutProxy(postgres.address) as proxy,
+        closing(psycopg.connect(postgres.url(database, port=proxy.port))) as connection,
+    ):
+        line = connection.pgconn
+        line.enter_pipeline_mode()
+        for statement in (b"BEGIN", b"SELECT * FROM here FOR UPDATE"):
+            line.send_query_params(statement, None)
+        line.send_flush_request()
+        line.flush()
+        while line.is_busy():  # until the server has the lock
+            line.consume_input()
+        proxy.cut()
+        assert postgres.query(database, "SELECT * FROM here FOR UPDATE") == [(1,)]
 
 
 def test_a_standby_that_was_parted_lacks_what_came_later_and_a_dump_lacks_nothing() -> None:

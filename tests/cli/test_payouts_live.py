@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
+import signal
 import stat
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -15,7 +17,7 @@ import pytest
 
 from payments_async._cli._exit_codes import CommandEnded, Exit
 from payments_async._cli.payouts import reconcile, run
-from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_once
+from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_once, terminal
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import Here, OnTerminal, assert_paid_once, live_line, payouts_file, started
 
@@ -80,6 +82,18 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert code == Exit.DONE
     assert err.startswith("payments: 6 payouts are created, and not final yet")
     assert "earlier, and nothing has changed since" in out
+
+
+def test_ctrl_c_just_before_the_answer_is_read_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([lambda: None, lambda: signal.raise_signal(signal.SIGINT)])
+    monkeypatch.setattr("select.select", lambda *_: (next(looks)(), [], []))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    ask = terminal()
+    assert ask is not None
+    with pytest.raises(KeyboardInterrupt):
+        ask("Type the GHS total to pay it:")
 
 
 def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, Self
 
 from payments_async._cli.demo import servers
@@ -183,8 +183,16 @@ class ValkeyServer:
         return f"redis://127.0.0.1:{port or self.port}/{database}"
 
 
+KEEPALIVES: Final = 14.0
+"""Seconds until a server's keepalives, as a ledger's sessions set them, have found that a line is cut."""
+
+
 class CutProxy:
-    """Passes bytes on to a server, until it is cut: then nothing passes, in either direction."""
+    """Passes bytes on to a server, until it is cut: then nothing passes, in either direction.
+
+    The server ends a cut connection after `KEEPALIVES`. Nothing else would: PostgreSQL has no timeout for a
+    pipeline of which it has received only a part, and keeps its locks.
+    """
 
     def __init__(self, target: tuple[str, int], *, delay: float = 0.0) -> None:
         """`delay`: seconds by which it keeps bytes back, in each direction."""
@@ -196,6 +204,7 @@ class CutProxy:
         self.port = int(self._socket.getsockname()[1])
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._to_server: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> Self:
@@ -210,15 +219,19 @@ class CutProxy:
         """Pass nothing on. Connections stay open, as when a cable is pulled; `reset` closes them."""
         self._whole.clear()
         if reset:
-            self._loop.call_soon_threadsafe(self._reset)
+            self._loop.call_soon_threadsafe(self._reset, self._writers)
+        else:
+            self._loop.call_soon_threadsafe(
+                self._loop.call_later, KEEPALIVES, self._reset, tuple(self._to_server)
+            )
 
     def heal(self) -> None:
         """Pass everything on again: connections that were cut are closed, new ones work."""
-        self._loop.call_soon_threadsafe(self._reset)
+        self._loop.call_soon_threadsafe(self._reset, self._writers)
         self._whole.set()
 
-    def _reset(self) -> None:
-        for writer in tuple(self._writers):
+    def _reset(self, writers: Collection[asyncio.StreamWriter]) -> None:
+        for writer in tuple(writers):
             writer.transport.abort()
 
     def _serve(self) -> None:
@@ -228,7 +241,7 @@ class CutProxy:
         server.close()
         self._whole.set()
         self._loop.run_until_complete(asyncio.sleep(0))  # a task that is just beginning is reset as well
-        self._reset()  # which ends all tasks; asyncio would complain of cancelled ones
+        self._reset(self._writers)  # which ends all tasks; asyncio would complain of cancelled ones
         self._loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True))
         self._loop.close()
 
@@ -241,22 +254,28 @@ class CutProxy:
             self._writers.discard(writer)
             return
         self._writers.add(back)
+        self._to_server.add(back)
         try:
             await asyncio.gather(self._pass_on(reader, back), self._pass_on(there, writer))
         finally:
             for each in (writer, back):
                 each.transport.abort()
                 self._writers.discard(each)
+            self._to_server.discard(back)
 
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(65_536):
                 await asyncio.sleep(self._delay)
-                while not self._whole.is_set():  # noqa: ASYNC110 - set by another thread
-                    await asyncio.sleep(0.01)
+                await self._healed()
                 sink.write(data)
                 await sink.drain()
+        await self._healed()  # the other end learns nothing either
         sink.transport.abort()
+
+    async def _healed(self) -> None:
+        while not self._whole.is_set():  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.01)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import select
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -29,6 +30,9 @@ Ask = Callable[[str], str]
 _TRIES: Final = 3
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
+
+_LOOKS_EVERY: Final = 0.2
+"""Seconds between two looks at the terminal."""
 
 
 @attrs.frozen
@@ -58,6 +62,9 @@ def terminal() -> Ask | None:
 def _ask(text: str) -> str:
     sys.stderr.write(f"{wrapped(text, text_width())} ")
     sys.stderr.flush()
+    # a read goes on after a signal that came just before it
+    while not select.select([sys.stdin], [], [], _LOOKS_EVERY)[0]:
+        pass
     return sys.stdin.readline()
 
 
