@@ -1,8 +1,9 @@
-"""The exit code of a command that ends with an error. Those of a batch: `bulk/_protocol/exit_codes.py`."""
+"""How a command ends: by a signal, or with an error and its exit code (`bulk/_protocol/exit_codes.py`)."""
 
 from __future__ import annotations
 
-from typing import Final
+import threading
+from typing import Final, NoReturn
 
 from ..bulk._protocol.exit_codes import Exit as Exit
 from ..bulk.errors import BulkError
@@ -26,3 +27,9 @@ def exit_of(error: PaymentsError) -> Exit:
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
     return Exit.USAGE if isinstance(error, _USAGE) else Exit.REFUSED
+
+
+def until_interrupted() -> NoReturn:
+    """Sleep until a signal raises KeyboardInterrupt."""
+    while True:  # one wait without an end would go on after a signal that came just before it
+        threading.Event().wait(1.0)

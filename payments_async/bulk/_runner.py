@@ -97,8 +97,9 @@ class BatchRunner:
 
     async def note_guard(self) -> None:
         """Record the client's guard as the one that the batch is run under."""
-        if (client := self._session.client) is not None:
-            await self._session.ledger.note_guard(client._internal.guard_digest)
+        client = self._session.client
+        assert client is not None  # without one nothing is loaded or paid
+        await self._session.ledger.note_guard(client._internal.guard_digest)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Copy the payouts' statuses to the ledger for so many seconds."""

@@ -63,7 +63,7 @@ def meanwhile(
             look(capsys.readouterr().out)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(serving, "wait", wait)
+        monkeypatch.setattr(serving, "until_interrupted", wait)
 
     return arrange
 

@@ -53,6 +53,7 @@ def store_threads() -> list[threading.Thread]:
     [
         ({"limit_store": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
         ({"limit_store": ""}, "limit_store must be an address like"),
+        ({"limit_store": "sqlite:/tmp/limits"}, "limit_store must be an address like"),
         ({"limit_store": 7}, "limit_store must be an address, not int"),
         ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
         ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),

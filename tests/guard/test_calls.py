@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal, localcontext
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -38,6 +40,7 @@ from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer, lost, 
 from tests.support.surfaces import Connect
 
 HOUR = 3_600.0
+ASYNC = partial(AsyncPayments, KEY, base_url=BASE_URL)
 GUARD = Guard(most={"XOF": 100}, sums=[("XOF", 150, "hour")], budgets="process")
 OTHER = {**PAYOUT, "amount": 60, "reference": "r-2"}
 
@@ -125,13 +128,79 @@ async def test_a_write_is_judged_once_for_its_key_and_body(connect: Connect) -> 
     assert (await refused(played.client.send(other))).rule == "sums"
 
 
-async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connect) -> None:
+async def test_a_second_create_under_its_key_takes_no_more(connect: Connect) -> None:
+    played = play(connect, answer_of(100), guard=attrs.evolve(GUARD, sums=[("XOF", 100, "hour")]))
+    for _ in range(3):
+        await played.client.payouts.create(**{**PAYOUT, "amount": 100}, idempotency_key="of-row-17")
+    assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
+
+
+async def test_a_write_that_is_remembered_no_more_is_judged_as_new(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from payments_async._guard import key_guard
+
+    monkeypatch.setattr(key_guard, "_KNOWN", 1)
+    played = play(connect, answer_of(60), guard=GUARD)
+    first = played.client.payouts.prepare(**{**PAYOUT, "amount": 60})
+    for each in (first, played.client.payouts.prepare(**{**PAYOUT, "amount": 60})):
+        await played.client.send(each)
+    assert (await refused(played.client.send(first))).rule == "sums"
+
+
+@pytest.mark.parametrize("currency", ["XOF", "GHS"])
+async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connect, currency: str) -> None:
     wait = {"Retry-After": "100"}
     answers = [refusal(429, wait)] * 2 + [answer_of(100)]
-    played = play(connect, *answers, guard=GUARD, max_retries=3)
+    guard = Guard(most={"XOF": 100, "GHS": 100}, sums=[(currency, 150, "hour")], budgets="process")
+    played = play(connect, *answers, guard=guard, max_retries=3)
     await played.client.payouts.create(**{**PAYOUT, "amount": 100})
     assert played.runtime.monotonic() > 200
-    assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
+    if currency == "XOF":
+        assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
+    else:  # no sum counts it
+        await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+
+
+async def test_what_was_never_reserved_gives_nothing_back() -> None:
+    played = play(ASYNC, answer_of(100), guard=GUARD)
+    await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    key_guard(played.client).give_back([("of-row-17", b"{}")])
+    assert (await refused(played.client.payouts.create(**OTHER))).allowed == 50
+
+
+async def test_a_row_whose_body_cannot_be_read_is_refused() -> None:
+    played = play(ASYNC, answer_of(100), guard=GUARD)
+    assert key_guard(played.client).judged(b"[]").rule == "body"
+
+
+async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -> None:
+    begun = asyncio.Event()
+
+    async def ask(request: GuardRequest) -> bool:
+        begun.set()
+        return await asyncio.get_running_loop().create_future() is None
+
+    played = play(ASYNC, answer_of(100), guard=attrs.evolve(GUARD, most={"XOF": 50}, ask=ask))
+    call = asyncio.ensure_future(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
+    await begun.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert played.transport.requests == []
+
+
+def test_a_forked_child_judges_whatever_locks_were_held(sandbox: Sandbox, tmp_path: Path) -> None:
+    from payments_async._guard import key_guard as module
+
+    options = {"base_url": sandbox.base_url, "guard": attrs.evolve(GUARD, budgets=None, state=tmp_path / "g")}
+    with Payments(sandbox.api_key, **options) as client:
+        guard = key_guard(client)
+        held = guard._lock
+        with held, module._joining:
+            module._after_fork()
+            assert not guard._lock.locked()
+            assert not module._joining.locked()
 
 
 async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(

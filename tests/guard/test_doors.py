@@ -19,6 +19,7 @@ from payments_async import (
     PreparedRequest,
     ResponseMismatch,
 )
+from tests.guard.test_calls import key_guard, under
 from tests.support.motion import Played, payout_answer, play
 from tests.support.scripted import EMPTY_PAGE, Step
 from tests.support.surfaces import Connect
@@ -242,7 +243,9 @@ async def test_what_is_collected_is_judged_only_if_the_guard_says_so(
             error = caught
         assert isinstance(error, GuardRefused) is refused
         assert (asked_for(played) == []) is refused
-        await _collect(play(connect, payout_answer(), guard=guard), create)
+        under_both = play(connect, payout_answer(), guard=guard)
+        key_guard(under(under_both.client)).join(attrs.evolve(guard, collecting=not collecting), None, None)
+        await _collect(under_both, create)
 
 
 async def _collect(played: Played, create: str) -> None:

@@ -144,6 +144,9 @@ def test_a_client_takes_the_file_that_the_environment_names(
     monkeypatch.setenv("PAYMENTS_GUARD", str(tmp_path / "missing.toml"))
     with pytest.raises(ConfigurationError, match="cannot be read"):
         AsyncPayments(KEY, base_url=BASE_URL)
+    monkeypatch.setenv("PAYMENTS_GUARD", "")
+    with pytest.raises(ConfigurationError, match="PAYMENTS_GUARD is empty: name the guard's file, or unset"):
+        AsyncPayments(KEY, base_url=BASE_URL)
     monkeypatch.setenv("PAYMENTS_GUARD", str(written(tmp_path, FILE)))
     client = AsyncPayments(KEY, base_url=BASE_URL, runtime=JumpingRuntime(), guard=Guard(most=MOST))
     assert [guard.state is None for guard in client._pipeline.settings.guards] == [True, False]

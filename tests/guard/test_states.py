@@ -160,6 +160,16 @@ async def test_a_program_that_ends_reports_what_it_paid(sandbox: Sandbox, tmp_pa
     assert [(paid, held) for paid, held, *_ in sums] == [("50", "0"), ("50", "0")]
 
 
+async def test_a_store_that_is_stopped_gets_what_was_paid(sandbox: Sandbox, tmp_path: Path) -> None:
+    place: dict[str, Any] = {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite")}
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        await client.payouts.create(**payout(50, 1))
+        await asyncio.to_thread(key_guard(client).client._store.stop)  # as at the end of a program
+        sums, _ = await shown(client, place)
+    assert [(paid, held) for paid, held, *_ in sums] == [("50", "0"), ("50", "0")]
+
+
 async def test_the_refusal_of_a_rotated_key_frees_nothing_that_the_old_one_left_in_doubt(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:

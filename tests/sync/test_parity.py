@@ -27,7 +27,7 @@ CLASSES = {
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
     "bulk.steps": ("Steps", "Steps"),
 }
-SHARED = ("arguments", "errors", "events", "models", "params")
+SHARED = ("arguments", "errors", "events", "guard", "models", "params")
 FOR_TESTS = ("sandbox",)
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
 MADE_BY_HAND = {"client", "bulk.workers", "bulk.steps"}
@@ -61,7 +61,8 @@ def test_a_shared_module_shows_the_same_objects(module: str) -> None:
     defined = {
         name for name, value in vars(theirs).items() if getattr(value, "__module__", "") == theirs.__name__
     }
-    assert {name for name in defined if not name.startswith("_")} <= set(names)
+    public = set(getattr(theirs, "__all__", defined))
+    assert {name for name in defined & public if not name.startswith("_")} <= set(names)
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -22,7 +21,7 @@ from ...sandbox._webhooks.address_guard import read_allowed
 from ...sandbox.advisor import HEADINGS
 from ...sandbox.advisor._evidence import ids_of
 from ...sandbox.advisor._findings import KeptFinding, findings_of
-from .._exit_codes import Exit
+from .._exit_codes import Exit, until_interrupted
 from .._text import print_message, text_width, wrapped
 from .serve_options import ServeOptions
 
@@ -102,7 +101,7 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
         with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
             print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
             try:
-                wait()
+                until_interrupted()
             finally:
                 print_advice(sandbox)
     finally:
@@ -135,11 +134,6 @@ def print_address(
         )
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def wait() -> None:
-    """Sleep until a signal raises KeyboardInterrupt."""
-    threading.Event().wait()
 
 
 def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:

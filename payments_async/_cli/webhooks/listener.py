@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
-from .._exit_codes import Exit
+from .._exit_codes import Exit, until_interrupted
 from .._output import OutputConsole, show_for
 from .forward import ForwardAddress, read_address, send
 from .payload import ShownDelivery, read_delivery
@@ -51,7 +51,7 @@ def listen(port: int | None, forward: str | None, *, shared: bool, as_json: bool
 
 def wait(receiver: Receiver) -> None:
     """Sleep until a signal raises KeyboardInterrupt."""
-    threading.Event().wait()
+    until_interrupted()
 
 
 def _opened(port: int | None, handle: Handle, *, only_listens: bool, shared: bool) -> Receiver:

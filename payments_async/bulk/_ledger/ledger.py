@@ -166,9 +166,10 @@ class Ledger(LedgerReader):
         """Read the rows that `claim` takes next, unless another process changes them."""
         for chunk, after in self._claiming():
             if self._figures[chunk].count(Outcome.NOT_STARTED):
-                for begin in (after, 0):
-                    if found := await self._rows(self._committer.claimable(chunk, begin, limit)):
-                        return found
+                rows, from_the_start = (self._committer.claimable(chunk, at, limit) for at in (after, 0))
+                found = await self._rows(rows) or await self._rows(from_the_start)
+                if found:  # pragma: no branch - none only if another process took them just now
+                    return found
         return []
 
     def _claiming(self) -> Iterable[tuple[int, int]]:
