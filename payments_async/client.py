@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
-from ._call_signatures import explains_absent, named_arguments, on_class
 from ._emitter import Event
 from ._http import default_transport, shared
 from ._http.types import Transport
@@ -38,6 +37,7 @@ from .guard import Guard
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
 from .resources._base import ResourceClient, SharedWaits, load_operations
+from .resources._signatures import explains_absent, named_arguments, on_class
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents

@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
-from payments_async._call_signatures import explains_absent, named_arguments, on_class
 from payments_async._emitter import Event
 from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
@@ -19,6 +18,7 @@ from payments_async.errors import DuplicateReference, OutcomeUnknown, ResponseMi
 from payments_async.guard import Guard
 from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
+from payments_async.resources._signatures import explains_absent, named_arguments, on_class
 
 from ._event_loop import Bridge
 from .resources.checkouts import Checkouts

@@ -13,9 +13,9 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self, Unpack
 
-from .._call_signatures import named_arguments
 from ..client import AsyncPayments
 from ..params import Money
+from ..resources._signatures import named_arguments
 from . import _options
 from ._engine.service import Service
 from ._options import LoadOptions, ReadingOptions

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models, params
-from .._call_signatures import explains_absent, named_arguments
 from ..params import PreparedRequest
 from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
+from ._signatures import explains_absent, named_arguments
 
 
 @explains_absent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models
-from .._call_signatures import explains_absent, named_arguments
 from ..params.operations import METHODS_STATUS
 from ._base import Resource
+from ._signatures import explains_absent, named_arguments
 
 
 @explains_absent

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Unpack
 
 from .. import arguments, models, params
-from .._call_signatures import explains_absent, named_arguments
 from .._request.pages import PAYMENT_INTENTS
 from ..params import PreparedRequest
 from ..params.operations import (
@@ -17,6 +16,7 @@ from ..params.operations import (
     INTENTS_RETRIEVE_ATTEMPT,
 )
 from ._base import Resource, awaited_page
+from ._signatures import explains_absent, named_arguments
 
 
 @explains_absent

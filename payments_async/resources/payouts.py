@@ -8,7 +8,6 @@ from typing import Unpack
 import attrs
 
 from .. import arguments, models
-from .._call_signatures import explains_absent, named_arguments
 from .._request import prepare
 from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
@@ -16,6 +15,7 @@ from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
 from ._base import Resource, awaited_page
+from ._signatures import explains_absent, named_arguments
 
 _FIND = PAYOUTS.named("payouts.find")
 _SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)

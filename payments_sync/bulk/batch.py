@@ -14,11 +14,11 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self, Unpack
 
-from payments_async._call_signatures import named_arguments
 from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._report import BatchFigures, BatchReport
 from payments_async.bulk.batch import AnyBatch as AsyncAnyBatch, PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
+from payments_async.resources._signatures import named_arguments
 
 from .._batch_bridge import BatchBridge
 from ..client import Payments

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._call_signatures import explains_absent, named_arguments
 from payments_async.params import PreparedRequest
+from payments_async.resources._signatures import explains_absent, named_arguments
 from payments_async.resources.checkouts import AsyncCheckouts
 
 from .._event_loop import Bridge

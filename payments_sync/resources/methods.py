@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._call_signatures import explains_absent, named_arguments
+from payments_async.resources._signatures import explains_absent, named_arguments
 from payments_async.resources.methods import AsyncMethods
 
 from .._event_loop import Bridge

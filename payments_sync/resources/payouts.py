@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._call_signatures import explains_absent, named_arguments
 from payments_async.params import PreparedRequest
+from payments_async.resources._signatures import explains_absent, named_arguments
 from payments_async.resources.payouts import AsyncPayouts
 
 from .._event_loop import Bridge

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import payments_async
-from payments_async._call_signatures import ABSENT
 from payments_async.errors import InvalidRequest
+from payments_async.resources._signatures import ABSENT
 from tests.support.creations import SMALLEST
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
 from tests.support.surfaces import Connect

@@ -12,7 +12,7 @@ PACKAGE = "payments_async"
 
 
 class NamedArguments(griffe.Extension):  # type: ignore[misc] # griffe is there where the site is built
-    """Puts the keys of TypedDicts into signatures, as `_call_signatures.py` does for `help()`."""
+    """Puts the keys of TypedDicts into signatures, as `resources/_signatures.py` does for `help()`."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
         """A docstring names the interface by its file: the site has a link to its page."""

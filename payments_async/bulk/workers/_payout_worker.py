@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ..._call_signatures import named_arguments
 from ..._extras import needs
 from ...client import AsyncPayments
+from ...resources._signatures import named_arguments
 from .._engine.stopping import Stopping
 from .._leasing.step_context import database_address
 from ._reports import WorkerReport

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from payments_async._call_signatures import named_arguments
 from payments_async.bulk.workers._payout_worker import PayoutWorker as AsyncPayoutWorker
 from payments_async.bulk.workers._reports import WorkerReport
 from payments_async.bulk.workers._settings import WorkerOptions
+from payments_async.resources._signatures import named_arguments
 
 from ..._batch_bridge import WorkerBridge
 from ...client import Payments
