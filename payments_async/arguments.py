@@ -1,7 +1,7 @@
 """The keyword arguments of every method, with their types and units.
 
-Methods take them as `**arguments: Unpack[...]`; type checkers, editors, `help()` and IPython show them by
-name. `tools/mirror` writes the Args sections of the methods from the texts here.
+`tools/mirror` writes the signatures of the methods, and the Args sections of their docstrings, from the types
+and texts here.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from .guard import Guard
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
 from .resources._base import ResourceClient, SharedWaits, load_operations
-from .resources._signatures import explains_absent, named_arguments, on_class
+from .resources._signatures import explains_absent, implemented_by, on_class
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
@@ -74,7 +74,6 @@ _AWAY: Final = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedE
 
 
 @explains_absent
-@named_arguments
 class AsyncPayments:
     """Collects payments and sends payouts.
 
@@ -245,31 +244,7 @@ class AsyncPayments:
             sibling._begin(of_another_key(self._pipeline, settings), api_key)
         return sibling
 
-    @overload
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        result: None = None,
-        limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> Any: ...
-    @overload
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        result: type[R],
-        limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> R: ...
-    async def request(
+    async def _request(
         self,
         method: str,
         path: str,
@@ -280,6 +255,39 @@ class AsyncPayments:
         limit: LimitClass | None = None,
         **options: Unpack[WriteOptions],
     ) -> Any:
+        json = hidden_pairs(json)
+        operation, record = prepare.unlisted(method, path, result, limit)
+        arguments = prepare.with_params(operation, json, params, options)
+        if operation.writes:
+            call = self._pipeline.writing(operation, json, arguments, record=record)
+            return await self._pipeline.send(call, arguments)
+        return await self._pipeline.run(prepare.reading(operation, arguments, record=record))
+
+    @overload
+    async def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: None = None, limit: LimitClass | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> Any: ...  # fmt: skip
+    @overload
+    async def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: type[R], limit: LimitClass | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> R: ...  # fmt: skip
+    @implemented_by(_request)
+    async def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: type[Any] | None = None,
+        limit: LimitClass | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+    ) -> Any:  # fmt: skip
         """Call an endpoint that has no method here, with the same limits, retries, errors and decoding.
 
         Args:
@@ -304,13 +312,6 @@ class AsyncPayments:
             OutcomeUnknown: a write without a definite answer.
             PaymentsError: see `errors`.
         """
-        json = hidden_pairs(json)
-        operation, record = prepare.unlisted(method, path, result, limit)
-        arguments = prepare.with_params(operation, json, params, options)
-        if operation.writes:
-            call = self._pipeline.writing(operation, json, arguments, record=record)
-            return await self._pipeline.send(call, arguments)
-        return await self._pipeline.run(prepare.reading(operation, arguments, record=record))
 
     async def send(
         self,

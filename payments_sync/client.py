@@ -18,7 +18,7 @@ from payments_async.errors import DuplicateReference, OutcomeUnknown, ResponseMi
 from payments_async.guard import Guard
 from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
-from payments_async.resources._signatures import explains_absent, named_arguments, on_class
+from payments_async.resources._signatures import explains_absent, implemented_by, on_class
 
 from ._event_loop import Bridge
 from .resources.checkouts import Checkouts
@@ -30,7 +30,6 @@ R = TypeVar("R")
 
 
 @explains_absent
-@named_arguments
 class Payments:
     """Collects payments and sends payouts.
 
@@ -188,33 +187,7 @@ class Payments:
         sibling._assemble(twin, bridge)
         return sibling
 
-    @overload
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        result: None = None,
-        limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> Any: ...
-
-    @overload
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        result: type[R],
-        limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> R: ...
-
-    def request(
+    def _request(
         self,
         method: str,
         path: str,
@@ -225,6 +198,39 @@ class Payments:
         limit: LimitClass | None = None,
         **options: Unpack[WriteOptions],
     ) -> Any:
+        json = hidden_pairs(json)
+        # a ParamSpec does not hold overloads
+        return self._bridge.call(
+            lambda: self._async.request(method, path, json=json, params=params, result=result, limit=limit, **options),
+        )
+
+    @overload
+    def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: None = None, limit: LimitClass | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> Any: ...  # fmt: skip
+
+    @overload
+    def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: type[R], limit: LimitClass | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> R: ...  # fmt: skip
+
+    @implemented_by(_request)
+    def request(
+        self, method: str, path: str, *, json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None, result: type[Any] | None = None,
+        limit: LimitClass | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+    ) -> Any:  # fmt: skip
         """Call an endpoint that has no method here, with the same limits, retries, errors and decoding.
 
         Args:
@@ -249,11 +255,6 @@ class Payments:
             OutcomeUnknown: a write without a definite answer.
             PaymentsError: see `errors`.
         """
-        json = hidden_pairs(json)
-        # a ParamSpec does not hold overloads
-        return self._bridge.call(
-            lambda: self._async.request(method, path, json=json, params=params, result=result, limit=limit, **options),
-        )
 
     def send(
         self,

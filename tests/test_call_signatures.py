@@ -76,6 +76,16 @@ def test_a_signature_names_every_argument(taker: Callable[..., Any], keys: Any) 
 
 
 @EACH
+def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..., Any], keys: Any) -> None:
+    function = taker.__init__ if isinstance(taker, type) else taker
+    *runs, rest = inspect.signature(function, follow_wrapped=False).parameters.values()
+    written = inspect.signature(function).parameters.values()
+    own = [each for each in written if each.name not in keys.__annotations__]
+    assert runs == own or runs[0].kind is rest.VAR_POSITIONAL  # `awaited_page` hands on what it is given
+    assert rest.kind is rest.VAR_KEYWORD
+
+
+@EACH
 def test_the_docstring_has_an_entry_for_every_argument(taker: Callable[..., Any], keys: Any) -> None:
     text = inspect.getdoc(taker.__init__ if isinstance(taker, type) else taker) or ""
     entries = re.findall(r"^    (\w+): ", text.partition("Args:\n")[2].partition("\n\n")[0], re.MULTILINE)

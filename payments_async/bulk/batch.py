@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from ..client import AsyncPayments
 from ..params import Money
-from ..resources._signatures import named_arguments
+from ..resources._signatures import implemented_by
 from . import _options
 from ._engine.service import Service
 from ._options import LoadOptions, ReadingOptions
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ._report import ImportReport, Snapshot
 
 
-@named_arguments
 class AnyBatch:
     """What a batch in a file (`PayoutBatch`) and one in a database (`SharedBatch`) have in common."""
 
@@ -60,7 +59,25 @@ class AnyBatch:
     def _service(self) -> Service:
         return self._session.service
 
-    async def load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
+    async def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
+        from ._loading.load import load, settings_of, source_of
+
+        settings = settings_of(options, self._session.batch_id)
+        guard = self._session.guard
+        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
+        await self._session.learn_time()
+        report = await load(self._ledger, self._service.place, rows, settings)
+        if report.is_new:
+            await self._work.note_guard()
+        self._session.write_status(running=self._work.under_way)
+        return report
+
+    @implemented_by(_load)
+    async def load(
+        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+        accept_edits: bool = ..., pay_again: bool = ...,
+    ) -> ImportReport:  # fmt: skip
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
@@ -90,19 +107,23 @@ class AnyBatch:
             InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from ._loading.load import load, settings_of, source_of
+
+    async def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
+        from ._loading.load import preview, refuse_rejects, settings_of, source_of
 
         settings = settings_of(options, self._session.batch_id)
         guard = self._session.guard
         rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
-        await self._session.learn_time()
-        report = await load(self._ledger, self._service.place, rows, settings)
-        if report.is_new:
-            await self._work.note_guard()
-        self._session.write_status(running=self._work.under_way)
-        return report
+        session = self._session
+        refuse_rejects(settings.rejects, session.path, rows)
+        async with session.reading() as ledger:
+            return await preview(session.file, ledger, session.place, rows, settings)
 
-    async def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
+    @implemented_by(_preview)
+    async def preview(
+        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+    ) -> ImportReport:  # fmt: skip
         """Make the report that `load` would give: checks every row, imports none, sends none.
 
         It can be called before the batch is opened, and then makes no ledger: nothing is written but the
@@ -123,15 +144,6 @@ class AnyBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from ._loading.load import preview, refuse_rejects, settings_of, source_of
-
-        settings = settings_of(options, self._session.batch_id)
-        guard = self._session.guard
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
-        session = self._session
-        refuse_rejects(settings.rejects, session.path, rows)
-        async with session.reading() as ledger:
-            return await preview(session.file, ledger, session.place, rows, settings)
 
     async def run(
         self,

@@ -1,19 +1,18 @@
-"""What `inspect.signature`, `help()`, IPython and mocks see of the public classes.
+"""What editors, `help()`, IPython and mocks see of the public classes.
 
-They see every argument by name where a method takes `**arguments: Unpack[...]`, and the methods of a resource
-on the client's class. Type checkers and their editors read the TypedDict itself; `tools/mirror` writes the
-Args sections of the docstrings from it. A name that other SDKs have and the interface has not gets an
-AttributeError that says what to do instead.
+They see every argument by name although methods run on `**arguments`, and the methods of a resource on the
+client's class. A name that other SDKs have and the interface has not gets an AttributeError that says what to
+do instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache, reduce
-from inspect import Parameter, isfunction, signature, unwrap
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def on_class(cls: type[T]) -> T:
@@ -21,35 +20,17 @@ def on_class(cls: type[T]) -> T:
     return cls  # type: ignore[return-value] # so that checkers see what objects have
 
 
-def named_arguments(target: T) -> T:
-    """Give a function, or each method of a class, its signature with the keys of its TypedDict."""
-    for function in vars(target).values() if isinstance(target, type) else (target,):
-        if isfunction(function) and any("Unpack[" in hint for hint in function.__annotations__.values()):
-            _name_arguments(function)
-    return target
+def implemented_by(function: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorate a signature, written by `tools/mirror`, with the function that a call runs.
 
+    It takes `**arguments`: a dict of what was given is what requests are made of, and what a failed call
+    empties. It gets the name, docstring and signature of the decorated one, whose body never runs.
+    """
 
-def _name_arguments(function: Any) -> None:
-    taken = signature(function)
-    *own, rest = taken.parameters.values()
-    first, *below = rest.annotation.removeprefix("Unpack[").removesuffix("]").split(".")
-    keys: Any = reduce(getattr, below, unwrap(function).__globals__[first])
-    function.__signature__ = taken.replace(parameters=[*own, *_parameters(keys)])
+    def named(written: F) -> F:
+        return update_wrapper(function, written)  # type: ignore[return-value] # it is called in the same way
 
-
-@cache
-def _parameters(keys: Any) -> list[Parameter]:
-    """The keys of a TypedDict as parameters; `...` stands for the default of one that cannot be None."""
-    hints = {name: hint.__forward_arg__ for name, hint in keys.__annotations__.items()}
-    return [_parameter(name, hint) for name, hint in hints.items()]
-
-
-def _parameter(name: str, hint: str) -> Parameter:
-    needed = hint.removeprefix("Required[")
-    if needed != hint:
-        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=needed.removesuffix("]"))
-    default = None if hint.endswith("| None") else ...
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+    return named
 
 
 # Names that other SDKs have

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Unpack
 
 from .. import arguments, models, params
-from ..params import PreparedRequest
+from ..params import AppearanceInput, CheckoutRestriction, CustomerInput, Money, Pairs, PreparedRequest
 from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
-from ._signatures import explains_absent, named_arguments
+from ._signatures import explains_absent, implemented_by
 
 
 @explains_absent
-@named_arguments
 class AsyncCheckouts(Resource):
     """`client.checkouts`."""
 
-    async def create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
+    async def _create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
+        try:
+            return await self._client.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    async def create(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, expires_in_minutes: int | None = None,
+        restriction: CheckoutRestriction | Pairs | None = None,
+        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.Checkout:  # fmt: skip
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -50,12 +70,28 @@ class AsyncCheckouts(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(
+        self, **arguments: Unpack[arguments.CheckoutPreparation]
+    ) -> PreparedRequest[models.Checkout]:
         try:
-            return await self._client.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+            return self._client.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest[models.Checkout]:
+    @implemented_by(_prepare)
+    def prepare(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, expires_in_minutes: int | None = None,
+        restriction: CheckoutRestriction | Pairs | None = None,
+        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.Checkout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -84,12 +120,16 @@ class AsyncCheckouts(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._client.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
-    async def retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
+    async def _retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
+        return await self._client.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
+
+    @implemented_by(_retrieve)
+    async def retrieve(
+        self, checkout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Checkout:  # fmt: skip
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.
@@ -106,7 +146,6 @@ class AsyncCheckouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._client.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
 
     async def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.

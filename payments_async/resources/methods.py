@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from .. import arguments, models
 from ..params.operations import METHODS_STATUS
 from ._base import Resource
-from ._signatures import explains_absent, named_arguments
+from ._signatures import explains_absent, implemented_by
 
 
 @explains_absent
-@named_arguments
 class AsyncMethods(Resource):
     """`client.methods`."""
 
-    async def status(
+    async def _status(
         self, method_code: str, country_code: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.MethodStatus:
+        ids = {"method_code": method_code, "country_code": country_code}
+        return await self._client.read(METHODS_STATUS, options, ids)
+
+    @implemented_by(_status)
+    async def status(
+        self, method_code: str, country_code: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.MethodStatus:  # fmt: skip
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 
         Args:
@@ -33,5 +42,3 @@ class AsyncMethods(Resource):
             InvalidRequest: a code cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        ids = {"method_code": method_code, "country_code": country_code}
-        return await self._client.read(METHODS_STATUS, options, ids)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Unpack
+from collections.abc import AsyncIterator, Mapping
+from datetime import date, datetime
+from typing import Any, Unpack
 
 from .. import arguments, models, params
 from .._request.pages import PAYMENT_INTENTS
-from ..params import PreparedRequest
+from ..params import AttemptInput, CustomerInput, Money, Pairs, PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
@@ -16,15 +17,31 @@ from ..params.operations import (
     INTENTS_RETRIEVE_ATTEMPT,
 )
 from ._base import Resource, awaited_page
-from ._signatures import explains_absent, named_arguments
+from ._signatures import explains_absent, implemented_by
 
 
 @explains_absent
-@named_arguments
 class AsyncPaymentIntents(Resource):
     """`client.payment_intents`."""
 
-    async def create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
+    async def _create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
+        try:
+            return await self._client.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    async def create(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, attempt: AttemptInput | Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.PaymentIntent:  # fmt: skip
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -56,14 +73,26 @@ class AsyncPaymentIntents(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(
+        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
+    ) -> PreparedRequest[models.PaymentIntent]:
         try:
-            return await self._client.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+            return self._client.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
+    @implemented_by(_prepare)
     def prepare(
-        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
-    ) -> PreparedRequest[models.PaymentIntent]:
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, attempt: AttemptInput | Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.PaymentIntent]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -90,15 +119,21 @@ class AsyncPaymentIntents(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._client.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
     @awaited_page
-    async def list(
+    async def _list(
         self, **arguments: Unpack[arguments.PaymentIntentFilters]
     ) -> models.Page[models.PaymentIntent]:
+        return await self._client.list(PAYMENT_INTENTS, arguments)
+
+    @implemented_by(_list)
+    async def list(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, channel: str | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Page[models.PaymentIntent]:  # fmt: skip
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
         Args:
@@ -119,11 +154,22 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._client.list(PAYMENT_INTENTS, arguments)
 
-    async def iterate(
+    async def _iterate(
         self, **arguments: Unpack[arguments.PaymentIntentIteration]
     ) -> AsyncIterator[models.PaymentIntent]:
+        async for intent in self._client.iterate(PAYMENT_INTENTS, arguments):
+            yield intent
+
+    @implemented_by(_iterate)
+    def iterate(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, channel: str | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        max_items: int | None = None,
+    ) -> AsyncIterator[models.PaymentIntent]:  # fmt: skip
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -146,12 +192,19 @@ class AsyncPaymentIntents(Resource):
             SearchIncomplete: the service gave the same cursor twice.
             PaymentsError: see `errors`.
         """
-        async for intent in self._client.iterate(PAYMENT_INTENTS, arguments):
-            yield intent
 
-    async def retrieve_attempt(
+    async def _retrieve_attempt(
         self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.PaymentAttempt:
+        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
+        return await self._client.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
+
+    @implemented_by(_retrieve_attempt)
+    async def retrieve_attempt(
+        self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.PaymentAttempt:  # fmt: skip
         """One attempt, with its failure when it did not succeed.
 
         Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
@@ -169,12 +222,19 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: an id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
-        return await self._client.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
 
-    async def refund_availability(
+    async def _refund_availability(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.RefundAvailability:
+        ids = {"payment_intent_id": payment_intent_id}
+        return await self._client.read(INTENTS_REFUND_AVAILABILITY, options, ids)
+
+    @implemented_by(_refund_availability)
+    async def refund_availability(
+        self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.RefundAvailability:  # fmt: skip
         """The refund still possible for a payment; at most 100 reads a minute (gap Z).
 
         Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
@@ -191,12 +251,19 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        ids = {"payment_intent_id": payment_intent_id}
-        return await self._client.read(INTENTS_REFUND_AVAILABILITY, options, ids)
 
-    async def requery(
+    async def _requery(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Requery:
+        ids = {"payment_intent_id": payment_intent_id}
+        return await self._client.post(INTENTS_REQUERY, options, ids)
+
+    @implemented_by(_requery)
+    async def requery(
+        self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Requery:  # fmt: skip
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -213,12 +280,19 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none", a requery moves no money.
         """
-        ids = {"payment_intent_id": payment_intent_id}
-        return await self._client.post(INTENTS_REQUERY, options, ids)
 
-    async def inspect_attempt(
+    async def _inspect_attempt(
         self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Inspection:
+        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
+        return await self._client.read(INTENTS_INSPECT_ATTEMPT, options, ids)
+
+    @implemented_by(_inspect_attempt)
+    async def inspect_attempt(
+        self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Inspection:  # fmt: skip
         """The gateway's own record of an attempt: diagnostics (gap U).
 
         At most 12 a minute per attempt (Limits, Rate limits).
@@ -236,8 +310,6 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: an id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
-        return await self._client.read(INTENTS_INSPECT_ATTEMPT, options, ids)
 
     async def wait_attempt(
         self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0

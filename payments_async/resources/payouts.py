@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Unpack
+from collections.abc import AsyncIterator, Mapping
+from datetime import date
+from typing import Any, Unpack
 
 import attrs
 
@@ -12,21 +13,35 @@ from .._request import prepare
 from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
 from ..errors import InvalidRequest
-from ..params import PayoutRequest, PreparedRequest
+from ..params import CustomerInput, Instrument, Money, Pairs, PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
 from ._base import Resource, awaited_page
-from ._signatures import explains_absent, named_arguments
+from ._signatures import explains_absent, implemented_by
 
 _FIND = PAYOUTS.named("payouts.find")
 _SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)
 
 
 @explains_absent
-@named_arguments
 class AsyncPayouts(Resource):
     """`client.payouts`."""
 
-    async def create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
+    async def _create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
+        try:
+            return await self._client.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    async def create(
+        self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
+        reference: str | None = None, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        metadata: Pairs | None = None, gateway_options: Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.Payout:  # fmt: skip
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -57,12 +72,22 @@ class AsyncPayouts(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
         try:
-            return await self._client.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+            return self._client.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
+    @implemented_by(_prepare)
+    def prepare(
+        self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
+        reference: str | None = None, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        metadata: Pairs | None = None, gateway_options: Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.Payout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -87,13 +112,20 @@ class AsyncPayouts(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._client.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
     @awaited_page
-    async def list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
+    async def _list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
+        return await self._client.list(PAYOUTS, arguments)
+
+    @implemented_by(_list)
+    async def list(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, method: str | None = None,
+        currency: str | None = None, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Page[models.Payout]:  # fmt: skip
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -115,9 +147,20 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._client.list(PAYOUTS, arguments)
 
-    async def iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> AsyncIterator[models.Payout]:
+    async def _iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> AsyncIterator[models.Payout]:
+        async for payout in self._client.iterate(PAYOUTS, arguments):
+            yield payout
+
+    @implemented_by(_iterate)
+    def iterate(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, method: str | None = None,
+        currency: str | None = None, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, max_items: int | None = None,
+    ) -> AsyncIterator[models.Payout]:  # fmt: skip
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -141,10 +184,32 @@ class AsyncPayouts(Resource):
             SearchIncomplete: the service gave the same cursor twice.
             PaymentsError: see `errors`.
         """
-        async for payout in self._client.iterate(PAYOUTS, arguments):
-            yield payout
 
-    async def find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
+    async def _find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
+        prepare.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
+        most, filters = search.pop("max_pages", 100), {**search}
+        faults = {} if count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
+        if not isinstance(reference, str) or not reference:
+            faults["reference"] = ["must be the text that was sent as reference"]
+        if faults:
+            raise InvalidRequest(faults, operation=_FIND.operation.name)
+        position = ListPosition(_FIND.operation.name, search.get("cursor"))
+        async for page in self._client.reader(_FIND).pages(filters, position):
+            found = next((payout for payout in page if payout.reference == reference), None)
+            if found is not None:
+                return attrs.evolve(found, response=page.response)
+            if position.pages == most:
+                break
+        _refuse_incomplete(position)
+        return None
+
+    @implemented_by(_find)
+    async def find(
+        self, reference: str, *, created_on_or_after: date | str | None = None, cursor: str | None = None,
+        max_pages: int = ..., timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Payout | None:  # fmt: skip
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -169,24 +234,16 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        prepare.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
-        most, filters = search.pop("max_pages", 100), {**search}
-        faults = {} if count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
-        if not isinstance(reference, str) or not reference:
-            faults["reference"] = ["must be the text that was sent as reference"]
-        if faults:
-            raise InvalidRequest(faults, operation=_FIND.operation.name)
-        position = ListPosition(_FIND.operation.name, search.get("cursor"))
-        async for page in self._client.reader(_FIND).pages(filters, position):
-            found = next((payout for payout in page if payout.reference == reference), None)
-            if found is not None:
-                return attrs.evolve(found, response=page.response)
-            if position.pages == most:
-                break
-        _refuse_incomplete(position)
-        return None
 
-    async def sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
+    async def _sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
+        return await self._client.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
+
+    @implemented_by(_sync)
+    async def sync(
+        self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Payout:  # fmt: skip
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -203,9 +260,16 @@ class AsyncPayouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._client.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
 
-    async def inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
+    async def _inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
+        return await self._client.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
+
+    @implemented_by(_inspect)
+    async def inspect(
+        self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Inspection:  # fmt: skip
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -222,7 +286,6 @@ class AsyncPayouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._client.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
 
     async def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.

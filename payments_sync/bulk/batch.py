@@ -18,7 +18,7 @@ from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._report import BatchFigures, BatchReport
 from payments_async.bulk.batch import AnyBatch as AsyncAnyBatch, PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
-from payments_async.resources._signatures import named_arguments
+from payments_async.resources._signatures import implemented_by
 
 from .._batch_bridge import BatchBridge
 from ..client import Payments
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from payments_async.bulk._report import ImportReport, Snapshot
 
 
-@named_arguments
 class AnyBatch:
     """What a batch in a file (`PayoutBatch`) and one in a database (`SharedBatch`) have in common."""
 
@@ -51,7 +50,15 @@ class AnyBatch:
     def __exit__(self, *_: object) -> None:
         self._bridge.close()
 
-    def load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
+    def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
+        return self._bridge.call_with_rows(self._async.load, source, **options)
+
+    @implemented_by(_load)
+    def load(
+        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+        accept_edits: bool = ..., pay_again: bool = ...,
+    ) -> ImportReport:  # fmt: skip
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
@@ -81,9 +88,15 @@ class AnyBatch:
             InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        return self._bridge.call_with_rows(self._async.load, source, **options)
 
-    def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
+    def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
+        return self._bridge.call_with_rows(self._async.preview, source, **options)
+
+    @implemented_by(_preview)
+    def preview(
+        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+    ) -> ImportReport:  # fmt: skip
         """Make the report that `load` would give: checks every row, imports none, sends none.
 
         It can be called before the batch is opened, and then makes no ledger: nothing is written but the
@@ -104,7 +117,6 @@ class AnyBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        return self._bridge.call_with_rows(self._async.preview, source, **options)
 
     def run(
         self,

@@ -3,25 +3,45 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import PreparedRequest
-from payments_async.resources._signatures import explains_absent, named_arguments
+from payments_async.params import AppearanceInput, CheckoutRestriction, CustomerInput, Money, Pairs, PreparedRequest
+from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.checkouts import AsyncCheckouts
 
 from .._event_loop import Bridge
 
 
 @explains_absent
-@named_arguments
 class Checkouts:
     """`client.checkouts`."""
 
     def __init__(self, twin: AsyncCheckouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
+    def _create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
+        try:
+            return self._bridge.call(self._async.create, **arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    def create(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, expires_in_minutes: int | None = None,
+        restriction: CheckoutRestriction | Pairs | None = None,
+        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.Checkout:  # fmt: skip
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -55,12 +75,28 @@ class Checkouts:
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(
+        self, **arguments: Unpack[arguments.CheckoutPreparation]
+    ) -> PreparedRequest[models.Checkout]:
         try:
-            return self._bridge.call(self._async.create, **arguments)
+            return self._async.prepare(**arguments)
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest[models.Checkout]:
+    @implemented_by(_prepare)
+    def prepare(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, expires_in_minutes: int | None = None,
+        restriction: CheckoutRestriction | Pairs | None = None,
+        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.Checkout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -89,12 +125,16 @@ class Checkouts:
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
-    def retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
+    def _retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
+        return self._bridge.call(self._async.retrieve, checkout_id, **options)
+
+    @implemented_by(_retrieve)
+    def retrieve(
+        self, checkout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Checkout:  # fmt: skip
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.
@@ -111,7 +151,6 @@ class Checkouts:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.retrieve, checkout_id, **options)
 
     def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.

@@ -3,26 +3,34 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.resources._signatures import explains_absent, named_arguments
+from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.methods import AsyncMethods
 
 from .._event_loop import Bridge
 
 
 @explains_absent
-@named_arguments
 class Methods:
     """`client.methods`."""
 
     def __init__(self, twin: AsyncMethods, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def status(
+    def _status(
         self, method_code: str, country_code: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.MethodStatus:
+        return self._bridge.call(self._async.status, method_code, country_code, **options)
+
+    @implemented_by(_status)
+    def status(
+        self, method_code: str, country_code: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.MethodStatus:  # fmt: skip
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 
         Args:
@@ -38,4 +46,3 @@ class Methods:
             InvalidRequest: a code cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.status, method_code, country_code, **options)

@@ -3,26 +3,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Unpack
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import PreparedRequest
-from payments_async.resources._signatures import explains_absent, named_arguments
+from payments_async.params import AttemptInput, CustomerInput, Money, Pairs, PreparedRequest
+from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
 from .._event_loop import Bridge
 
 
 @explains_absent
-@named_arguments
 class PaymentIntents:
     """`client.payment_intents`."""
 
     def __init__(self, twin: AsyncPaymentIntents, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
+    def _create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
+        try:
+            return self._bridge.call(self._async.create, **arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    def create(
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, attempt: AttemptInput | Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.PaymentIntent:  # fmt: skip
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -54,14 +71,26 @@ class PaymentIntents:
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(
+        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
+    ) -> PreparedRequest[models.PaymentIntent]:
         try:
-            return self._bridge.call(self._async.create, **arguments)
+            return self._async.prepare(**arguments)
         finally:
             del arguments  # tracebacks print locals
 
+    @implemented_by(_prepare)
     def prepare(
-        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
-    ) -> PreparedRequest[models.PaymentIntent]:
+        self, *, amount: Money, currency: str, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        webhook_url: str | None = None, statement_descriptor: str | None = None,
+        receipt_email: str | None = None, entity_id: str | None = None,
+        entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
+        metadata: Pairs | None = None, attempt: AttemptInput | Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.PaymentIntent]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -88,14 +117,20 @@ class PaymentIntents:
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
-    def list(
+    def _list(
         self, **arguments: Unpack[arguments.PaymentIntentFilters]
     ) -> models.Page[models.PaymentIntent]:
+        return self._bridge.call(self._async.list, **arguments)
+
+    @implemented_by(_list)
+    def list(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, channel: str | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Page[models.PaymentIntent]:  # fmt: skip
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
         Args:
@@ -116,11 +151,21 @@ class PaymentIntents:
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.list, **arguments)
 
-    def iterate(
+    def _iterate(
         self, **arguments: Unpack[arguments.PaymentIntentIteration]
     ) -> Iterator[models.PaymentIntent]:
+        return self._bridge.iterate(self._async.iterate, **arguments)
+
+    @implemented_by(_iterate)
+    def iterate(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, channel: str | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+        max_items: int | None = None,
+    ) -> Iterator[models.PaymentIntent]:  # fmt: skip
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -143,11 +188,18 @@ class PaymentIntents:
             SearchIncomplete: the service gave the same cursor twice.
             PaymentsError: see `errors`.
         """
-        return self._bridge.iterate(self._async.iterate, **arguments)
 
-    def retrieve_attempt(
+    def _retrieve_attempt(
         self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.PaymentAttempt:
+        return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
+
+    @implemented_by(_retrieve_attempt)
+    def retrieve_attempt(
+        self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.PaymentAttempt:  # fmt: skip
         """One attempt, with its failure when it did not succeed.
 
         Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
@@ -165,11 +217,18 @@ class PaymentIntents:
             InvalidRequest: an id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
 
-    def refund_availability(
+    def _refund_availability(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.RefundAvailability:
+        return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
+
+    @implemented_by(_refund_availability)
+    def refund_availability(
+        self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.RefundAvailability:  # fmt: skip
         """The refund still possible for a payment; at most 100 reads a minute (gap Z).
 
         Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
@@ -186,11 +245,18 @@ class PaymentIntents:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
 
-    def requery(
+    def _requery(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Requery:
+        return self._bridge.call(self._async.requery, payment_intent_id, **options)
+
+    @implemented_by(_requery)
+    def requery(
+        self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Requery:  # fmt: skip
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -207,11 +273,18 @@ class PaymentIntents:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none", a requery moves no money.
         """
-        return self._bridge.call(self._async.requery, payment_intent_id, **options)
 
-    def inspect_attempt(
+    def _inspect_attempt(
         self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Inspection:
+        return self._bridge.call(self._async.inspect_attempt, payment_intent_id, attempt_id, **options)
+
+    @implemented_by(_inspect_attempt)
+    def inspect_attempt(
+        self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
+        deadline: float | None = None, max_retries: int | None = None,
+        extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Inspection:  # fmt: skip
         """The gateway's own record of an attempt: diagnostics (gap U).
 
         At most 12 a minute per attempt (Limits, Rate limits).
@@ -229,7 +302,6 @@ class PaymentIntents:
             InvalidRequest: an id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.inspect_attempt, payment_intent_id, attempt_id, **options)
 
     def wait_attempt(
         self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0

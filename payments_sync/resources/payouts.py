@@ -3,26 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Unpack
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import PreparedRequest
-from payments_async.resources._signatures import explains_absent, named_arguments
+from payments_async.params import CustomerInput, Instrument, Money, Pairs, PreparedRequest
+from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.payouts import AsyncPayouts
 
 from .._event_loop import Bridge
 
 
 @explains_absent
-@named_arguments
 class Payouts:
     """`client.payouts`."""
 
     def __init__(self, twin: AsyncPayouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
+    def _create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
+        try:
+            return self._bridge.call(self._async.create, **arguments)
+        finally:
+            del arguments  # tracebacks print locals
+
+    @implemented_by(_create)
+    def create(
+        self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
+        reference: str | None = None, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        metadata: Pairs | None = None, gateway_options: Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+        timeout: float | None = None, deadline: float | None = None, max_retries: int | None = None,
+    ) -> models.Payout:  # fmt: skip
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -53,12 +68,22 @@ class Payouts:
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
+
+    def _prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
         try:
-            return self._bridge.call(self._async.create, **arguments)
+            return self._async.prepare(**arguments)
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
+    @implemented_by(_prepare)
+    def prepare(
+        self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
+        reference: str | None = None, description: str | None = None,
+        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        metadata: Pairs | None = None, gateway_options: Pairs | None = None,
+        idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest[models.Payout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -83,12 +108,19 @@ class Payouts:
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
 
-    def list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
+    def _list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
+        return self._bridge.call(self._async.list, **arguments)
+
+    @implemented_by(_list)
+    def list(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, method: str | None = None,
+        currency: str | None = None, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Page[models.Payout]:  # fmt: skip
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -110,9 +142,19 @@ class Payouts:
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.list, **arguments)
 
-    def iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> Iterator[models.Payout]:
+    def _iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> Iterator[models.Payout]:
+        return self._bridge.iterate(self._async.iterate, **arguments)
+
+    @implemented_by(_iterate)
+    def iterate(
+        self, *, status: str | None = None, customer_id: str | None = None,
+        created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
+        page_size: int | None = None, cursor: str | None = None, method: str | None = None,
+        currency: str | None = None, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None, max_items: int | None = None,
+    ) -> Iterator[models.Payout]:  # fmt: skip
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -136,9 +178,17 @@ class Payouts:
             SearchIncomplete: the service gave the same cursor twice.
             PaymentsError: see `errors`.
         """
-        return self._bridge.iterate(self._async.iterate, **arguments)
 
-    def find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
+    def _find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
+        return self._bridge.call(self._async.find, reference, **search)
+
+    @implemented_by(_find)
+    def find(
+        self, reference: str, *, created_on_or_after: date | str | None = None, cursor: str | None = None,
+        max_pages: int = ..., timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Payout | None:  # fmt: skip
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -163,9 +213,16 @@ class Payouts:
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.find, reference, **search)
 
-    def sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
+    def _sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
+        return self._bridge.call(self._async.sync, payout_id, **options)
+
+    @implemented_by(_sync)
+    def sync(
+        self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Payout:  # fmt: skip
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -182,9 +239,16 @@ class Payouts:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.sync, payout_id, **options)
 
-    def inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
+    def _inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
+        return self._bridge.call(self._async.inspect, payout_id, **options)
+
+    @implemented_by(_inspect)
+    def inspect(
+        self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
+        max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
+        extra_query: Mapping[str, Any] | None = None,
+    ) -> models.Inspection:  # fmt: skip
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -201,7 +265,6 @@ class Payouts:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return self._bridge.call(self._async.inspect, payout_id, **options)
 
     def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.

@@ -45,11 +45,11 @@ TYPES = {"sent": "Payout", "found": "Payout", "made.id": "str"}
 KEY = {"api_key": "sk_sandbox_editor", "base_url": "http://127.0.0.1:9/v1"}
 READERS = ("pyright", "jedi", "IPython", "help()")
 BEYOND_REACH: Mapping[str, tuple[str, ...]] = {
-    "jedi": ("signature", "completion", "type"),
+    "jedi": ("type",),
     "IPython": ("type",),
     "help()": ("completion", "members", "type"),
 }
-"""What a reader does not show: jedi knows no `Unpack` when it reads source, but shows the docstring."""
+"""What a reader does not show."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Writes the blocking twin of each public module of `payments_async`, and the Args sections of both.
+"""Writes the blocking twin of each public module of `payments_async`, and signatures and Args of both.
 
     python -m tools.mirror            write what is stale
     python -m tools.mirror --check    name what is stale, and exit 1
@@ -38,7 +38,7 @@ def modules_with_twins(root: Path) -> list[str]:
 
 
 def documented(root: Path) -> dict[str, str]:
-    """{path below `root`: text} of the sources whose Args sections are written from TypedDicts."""
+    """{path below `root`: text} of the sources with signatures and Args sections from TypedDicts."""
 
     def texts(names: Iterable[str]) -> dict[str, str]:
         paths = [f"{SOURCE}/{name}.py" for name in names]

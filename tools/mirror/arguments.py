@@ -1,4 +1,8 @@
-"""The Args sections of methods that take `**arguments: Unpack[...]`, written from the TypedDicts."""
+"""The signatures and Args sections of methods, written from TypedDicts.
+
+A written signature is decorated with the function that a call runs: `@implemented_by(_create)`. That one
+takes `**arguments: Unpack[...]`, which names the TypedDict.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from .words import Unmirrored
 HOMES = ("arguments", "bulk/_options", "bulk/workers/_settings")
 """The modules with TypedDicts."""
 WIDTH = 110
-Keys = Mapping[str, str]
-"""The keys of a TypedDict, with their texts."""
+Keys = Mapping[str, tuple[str, str]]
+"""The keys of a TypedDict, with their types and texts."""
 
 
 def typed_dicts(modules: Mapping[str, str]) -> dict[str, Keys]:
@@ -33,34 +37,100 @@ def typed_dicts(modules: Mapping[str, str]) -> dict[str, Keys]:
     return found
 
 
-def _own(path: str, node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """The fields that a class itself defines, with the text under each."""
+def _own(path: str, node: ast.ClassDef) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The fields that a class itself defines, with their types and the text under each."""
     for field, below in pairwise([*node.body, None]):
         if isinstance(field, ast.AnnAssign):
             name = ast.unparse(field.target)
             if not isinstance(below, ast.Expr):
                 raise Unmirrored(f"{path}: {node.name}.{name} has no docstring")
-            yield name, ast.literal_eval(below.value)
+            yield name, (ast.unparse(field.annotation), ast.literal_eval(below.value))
+
+
+def implementation(path: str, owner: ast.AST, method: Function) -> Function | None:
+    """The function that a call of a written signature runs; None for a method with a body of its own."""
+    marks = " ".join(ast.unparse(mark) for mark in method.decorator_list)
+    found = re.search(r"\bimplemented_by\((\w+)\)", marks)
+    if found is None:
+        return None
+    for node in ast.iter_child_nodes(owner):
+        if isinstance(node, Function) and node.name == found[1]:
+            return node
+    raise Unmirrored(f"{path}: {method.name} names {found[1]}, which is not beside it")
 
 
 def with_arguments(path: str, text: str, known: Mapping[str, Keys]) -> str:
-    """A module's text, in which each Args section names the keys of its method's TypedDict."""
+    """A module's text, in which signatures and Args sections name the keys of their TypedDict."""
     lines = text.splitlines()
-    methods = [node for node in ast.walk(ast.parse(text)) if isinstance(node, Function)]
-    for method in sorted(methods, key=lambda node: -node.lineno):
-        hint = method.args.kwarg and ast.unparse(method.args.kwarg.annotation or ast.Pass())
-        found = re.fullmatch(r"Unpack\[(?:\w+\.)*(\w+)\]", hint or "")
-        if found and ast.get_docstring(method) is not None:
+    for method, keys in sorted(_written_out(path, text, known), key=lambda each: -each[0].lineno):
+        if ast.get_docstring(method) is not None:
             first, last = method.body[0].lineno - 1, method.body[0].end_lineno or 0
             section = _section(lines[first:last])
             if section is None:
                 raise Unmirrored(f"{path}: {method.name} has no Args section")
             begin, end = (first + place for place in section)
-            explicit = {argument.arg for argument in [*method.args.args, *method.args.kwonlyargs]}
+            explicit = {name for name, _ in _parameters(method)} - keys.keys()
             indent = " " * (method.col_offset + 8)
             kept = _kept(lines[begin:end], indent, explicit)
-            lines[begin:end] = [*kept, *_written(known[found[1]], indent)]
+            lines[begin:end] = [*kept, *_entries(keys, indent)]
+        is_overload = method.body[0].lineno == method.body[0].end_lineno and not ast.get_docstring(method)
+        ends = method.body[0].end_lineno if is_overload else method.body[0].lineno - 1
+        lines[method.lineno - 1 : ends] = _signature(method, keys, " ..." * is_overload)
     return "\n".join([*lines, ""])
+
+
+def _written_out(path: str, text: str, known: Mapping[str, Keys]) -> Iterator[tuple[Function, Keys]]:
+    """The written signatures of a module, overloads too, with the keys of their TypedDicts."""
+    for owner in ast.walk(ast.parse(text)):
+        methods = [node for node in ast.iter_child_nodes(owner) if isinstance(node, Function)]
+        for method in methods:
+            if runs := implementation(path, owner, method):
+                hint = ast.unparse(runs.args.kwarg.annotation or runs) if runs.args.kwarg else ""
+                keys = known[hint.removeprefix("Unpack[").removesuffix("]").rpartition(".")[2]]
+                yield from ((each, keys) for each in methods if each.name == method.name)
+
+
+def _signature(method: Function, keys: Keys, after: str) -> Iterator[str]:
+    """The lines of a signature: the method's own parameters, then the keys, as many as fit on a line."""
+    indent = " " * method.col_offset
+    kind = "async def" if isinstance(method, ast.AsyncFunctionDef) else "def"
+    own = [(name, text) for name, text in _parameters(method) if name not in keys]
+    parameters = [text for _, text in own] + ["*"] * ("*" not in dict(own))
+    parameters += [_parameter(name, hint) for name, (hint, _) in keys.items()]
+    yield f"{indent}{kind} {method.name}("
+    yield from _wrapped(parameters, indent + " " * 4)
+    yield f"{indent}) -> {ast.unparse(method.returns or ast.Constant(None))}:{after}  # fmt: skip"
+
+
+def _parameters(method: Function) -> Iterator[tuple[str, str]]:
+    """The parameters of a signature, by name, as they are written; `*` is one of them."""
+    taken = method.args
+    defaults = [None] * (len(taken.args) - len(taken.defaults)) + taken.defaults
+    yield from (_as_written(each, default) for each, default in zip(taken.args, defaults, strict=True))
+    yield from [("*", "*")] if taken.kwonlyargs else []
+    yield from (_as_written(*each) for each in zip(taken.kwonlyargs, taken.kw_defaults, strict=True))
+
+
+def _as_written(parameter: ast.arg, default: ast.expr | None) -> tuple[str, str]:
+    written = ast.unparse(parameter)
+    return parameter.arg, written if default is None else f"{written} = {ast.unparse(default)}"
+
+
+def _parameter(name: str, hint: str) -> str:
+    """A key as a parameter; `...` stands for the default of one that cannot be None."""
+    if hint.startswith("Required["):
+        return f"{name}: {hint.removeprefix('Required[').removesuffix(']')}"
+    return f"{name}: {hint} = {'None' if hint.endswith('| None') else '...'}"
+
+
+def _wrapped(parameters: list[str], indent: str) -> Iterator[str]:
+    line = indent.removesuffix(" ")
+    for parameter in parameters:
+        if len(f"{line} {parameter},") > WIDTH:
+            yield line
+            line = indent.removesuffix(" ")
+        line += f" {parameter},"
+    yield line
 
 
 def _section(docstring: list[str]) -> tuple[int, int] | None:
@@ -82,9 +152,9 @@ def _kept(section: list[str], indent: str, explicit: set[str]) -> Iterator[str]:
             yield line
 
 
-def _written(keys: Keys, indent: str) -> Iterator[str]:
+def _entries(keys: Keys, indent: str) -> Iterator[str]:
     """An entry for each key."""
-    for name, text in keys.items():
+    for name, (_, text) in keys.items():
         entry = f"{name}: {_begun(' '.join(text.split()))}"
         yield from wrap(
             entry,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from itertools import pairwise
 from textwrap import indent
 
+from .arguments import implementation
 from .bodies import (
     Function,
     assembly,
@@ -43,7 +45,8 @@ class Module:
             + [line for node in self._functions() for line in self._function(node)]
         )
         assigned = [node for node in self.tree.body if set(_targets(node)) & _used(classes)]
-        variables = "\n".join(self._slice(node) for node in assigned if not isinstance(node, ast.ClassDef))
+        own = (ast.ClassDef, ast.AsyncFunctionDef)
+        variables = "\n".join(self._slice(node) for node in assigned if not isinstance(node, own))
         imports = self._imports(_used(f"{variables}\n{classes}"))
         future = "from __future__ import annotations"
         parts = [header(self.path), self.docstring(self.tree), "", future, "", *imports]
@@ -89,14 +92,13 @@ class Module:
     def _function(self, node: ast.AsyncFunctionDef) -> Iterator[str]:
         """A function, with its head and docstring as they stand."""
         documented = node.body[0].end_lineno or 0
-        body = blocking("\n".join(self._lines[documented : node.end_lineno])).strip()
-        yield from (
-            "",
-            "",
-            *_decorators(node),
-            blocking("\n".join(self._lines[node.lineno - 1 : documented])),
-        )
-        yield indent(function_body(node, f"_{node.name}", body), " " * 4)
+        if runs := implementation(self.path, self.tree, node):
+            yield from ("", "", blocking(self._slice(runs)))
+        head = blocking("\n".join(self._lines[node.lineno - 1 : documented]))
+        yield from ("", "", *_decorators(node), head)
+        if runs is None:
+            body = blocking("\n".join(self._lines[documented : node.end_lineno])).strip()
+            yield indent(function_body(node, f"_{node.name}", body), " " * 4)
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         """A class with its twin, its bridge and its methods."""
@@ -116,8 +118,12 @@ class Module:
             yield from ("", f"    _async: Async{node.name}")
         elif "__init__" not in [method.name for method in methods]:
             yield from ("", *made_with_twin(node))
+        runs = {each: implementation(self.path, node, each) for each in methods}
+        written = {function.name: method for method, function in runs.items() if function}
         for method in methods:
-            if method.name == "_assemble":
+            if method.name in written:
+                yield from ("", *self._implementation(node, written[method.name], method))
+            elif method.name == "_assemble":
                 yield from ("", *assembly(node.name, method))
             elif method.name.startswith("__") or not method.name.startswith("_"):
                 yield from ("", *self._method(node, method))
@@ -146,8 +152,15 @@ class Module:
         if method.name in _COPIED and not is_entered(owner):
             body = "\n".join(self._lines[last or 0 : method.end_lineno])
             yield blocking(body.replace("self._", "self._async._"))
-        elif not overload:
+        elif not (overload or any(mark.startswith("implemented_by") for mark in marks)):
             yield from (indent(line, " " * 8) for line in forwarding(owner, method))
+
+    def _implementation(self, owner: ast.ClassDef, method: Function, runs: Function) -> Iterator[str]:
+        """The function that a call of a written signature runs: it hands over what it is given."""
+        yield blocking("\n".join(self._lines[runs.lineno - 1 : runs.body[0].lineno - 1]))
+        called = copy(runs)
+        called.name, called.returns = method.name, method.returns
+        yield from (indent(line, " " * 8) for line in forwarding(owner, called))
 
     def _imports(self, used: set[str]) -> Iterator[str]:
         """The source's imports that are used, then the twin's own."""

@@ -5,7 +5,7 @@
     pages            the repository's pages, with links that hold on the site; the navigation
     reference        a page for each subject, for mkdocstrings
     search           guides are found before the members of classes
-    signatures       the arguments of a TypedDict, one by one, in the reference
+    docstrings       links from the reference to pages
     llms             llms.txt, llms-full.txt and the pages as Markdown, for language models
     links            every link and anchor of the built site
     accessibility    axe, in chromium

@@ -37,7 +37,7 @@ def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str
     settings = Path(__file__).with_name("zensical.toml").read_text(encoding="utf-8")
     settings = settings.replace("[project]\n", "[project]\n" + "\n".join(added) + "\n", 1)
     settings = settings.replace("paths = []", f"paths = [{json.dumps(str(ROOT))}]")
-    extension = json.dumps(str(Path(__file__).with_name("signatures.py")))
+    extension = json.dumps(str(Path(__file__).with_name("docstrings.py")))
     settings = settings.replace("extensions = []", f"extensions = [{extension}]")
     (folder / "zensical.toml").write_text(settings, encoding="utf-8")
     return shown, texts

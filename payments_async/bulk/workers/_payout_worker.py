@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Unpack
 
 from ..._extras import needs
 from ...client import AsyncPayments
-from ...resources._signatures import named_arguments
+from ...resources._signatures import implemented_by
 from .._engine.stopping import Stopping
 from .._leasing.step_context import database_address
-from ._reports import WorkerReport
+from ._reports import WorkerProgress, WorkerReport
 from ._settings import WorkerOptions, WorkerSettings
 
 
-@named_arguments
 class PayoutWorker:
     """Pays the planned batches of a database, beside any number of other workers.
 
@@ -22,7 +23,18 @@ class PayoutWorker:
     report = await worker.run()
     """
 
-    def __init__(self, url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> None:
+    def _begin(self, url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> None:
+        self._url, self._client = database_address(url), client
+        self._settings = WorkerSettings(**options)
+        self._stopping = Stopping(client._internal.runtime)
+
+    @implemented_by(_begin)
+    def __init__(
+        self, url: str, client: AsyncPayments, *, slots: int = ..., batch_id: str | None = None,
+        until_idle: bool = ..., concurrency: int = ..., patience: float = ..., drain: float = ...,
+        insecure_database: bool = ..., folder: str | os.PathLike[str] = ...,
+        on_progress: Callable[[WorkerProgress], object] = ...,
+    ) -> None:  # fmt: skip
         """Check the options; nothing is connected.
 
         Args:
@@ -47,9 +59,6 @@ class PayoutWorker:
         Raises:
             BulkError: an option is invalid, or this is not the address of a database.
         """
-        self._url, self._client = database_address(url), client
-        self._settings = WorkerSettings(**options)
-        self._stopping = Stopping(client._internal.runtime)
 
     def stop(self, reason: str = "stopped") -> None:
         """End in order: take no new chunk, finish the rows under way, give the leases back.
@@ -77,8 +86,16 @@ class PayoutWorker:
         return await WorkerRun(self._client, self._url, self._settings, self._stopping).run()
 
 
-@named_arguments
-async def work(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+async def _run_worker(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+    return await PayoutWorker(url, client, **options).run()
+
+
+@implemented_by(_run_worker)
+async def work(
+    url: str, client: AsyncPayments, *, slots: int = ..., batch_id: str | None = None, until_idle: bool = ...,
+    concurrency: int = ..., patience: float = ..., drain: float = ..., insecure_database: bool = ...,
+    folder: str | os.PathLike[str] = ..., on_progress: Callable[[WorkerProgress], object] = ...,
+) -> WorkerReport:  # fmt: skip
     """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`.
 
     Args:
@@ -98,4 +115,3 @@ async def work(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]
         folder: where outcomes are written that the database could not take; the current folder unless given.
         on_progress: called every few seconds; it cannot break the work.
     """
-    return await PayoutWorker(url, client, **options).run()

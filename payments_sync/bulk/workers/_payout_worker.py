@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Unpack
 
 from payments_async.bulk.workers._payout_worker import PayoutWorker as AsyncPayoutWorker
-from payments_async.bulk.workers._reports import WorkerReport
+from payments_async.bulk.workers._reports import WorkerProgress, WorkerReport
 from payments_async.bulk.workers._settings import WorkerOptions
-from payments_async.resources._signatures import named_arguments
+from payments_async.resources._signatures import implemented_by
 
 from ..._batch_bridge import WorkerBridge
 from ...client import Payments
 
 
-@named_arguments
 class PayoutWorker:
     """Pays the planned batches of a database, beside any number of other workers.
 
@@ -23,7 +24,17 @@ class PayoutWorker:
     report = worker.run()
     """
 
-    def __init__(self, url: str, client: Payments, **options: Unpack[WorkerOptions]) -> None:
+    def _begin(self, url: str, client: Payments, **options: Unpack[WorkerOptions]) -> None:
+        twin = AsyncPayoutWorker(url, client._async, **options)
+        self._async, self._bridge = twin, WorkerBridge(twin, client._bridge)
+
+    @implemented_by(_begin)
+    def __init__(
+        self, url: str, client: Payments, *, slots: int = ..., batch_id: str | None = None,
+        until_idle: bool = ..., concurrency: int = ..., patience: float = ..., drain: float = ...,
+        insecure_database: bool = ..., folder: str | os.PathLike[str] = ...,
+        on_progress: Callable[[WorkerProgress], object] = ...,
+    ) -> None:  # fmt: skip
         """Check the options; nothing is connected.
 
         Args:
@@ -48,8 +59,6 @@ class PayoutWorker:
         Raises:
             BulkError: an option is invalid, or this is not the address of a database.
         """
-        twin = AsyncPayoutWorker(url, client._async, **options)
-        self._async, self._bridge = twin, WorkerBridge(twin, client._bridge)
 
     def stop(self, reason: str = "stopped") -> None:
         """End in order: take no new chunk, finish the rows under way, give the leases back.
@@ -72,8 +81,16 @@ class PayoutWorker:
         return self._bridge.call_and_drain(self._async.run)
 
 
-@named_arguments
-def work(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+def _run_worker(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+    return PayoutWorker(url, client, **options).run()
+
+
+@implemented_by(_run_worker)
+def work(
+    url: str, client: Payments, *, slots: int = ..., batch_id: str | None = None, until_idle: bool = ...,
+    concurrency: int = ..., patience: float = ..., drain: float = ..., insecure_database: bool = ...,
+    folder: str | os.PathLike[str] = ..., on_progress: Callable[[WorkerProgress], object] = ...,
+) -> WorkerReport:  # fmt: skip
     """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`.
 
     Args:
@@ -93,4 +110,3 @@ def work(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> Worker
         folder: where outcomes are written that the database could not take; the current folder unless given.
         on_progress: called every few seconds; it cannot break the work.
     """
-    return PayoutWorker(url, client, **options).run()
