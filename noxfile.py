@@ -87,6 +87,7 @@ def typing(session: nox.Session) -> None:
     with session.chdir(DJANGO):  # where its mypy.ini is
         session.run("mypy", ".", env={"DJANGO_SECRET_KEY": "for mypy"})
     session.run("python", "-m", "tests.docs.typed_snippets")
+    session.run("pyright", "tests/typing/fields.py")
     for package in ("payments_async", "payments_sync"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 

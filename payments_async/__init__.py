@@ -80,16 +80,19 @@ if TYPE_CHECKING:
     from .models import RefundAvailability as RefundAvailability
     from .models import Requery as Requery
     from .models import ResponseInfo as ResponseInfo
+    from .params import AppearanceFields as AppearanceFields
     from .params import AppearanceInput as AppearanceInput
     from .params import AttemptInput as AttemptInput
     from .params import CheckoutRequest as CheckoutRequest
     from .params import CheckoutRestriction as CheckoutRestriction
+    from .params import CustomerFields as CustomerFields
     from .params import CustomerInput as CustomerInput
     from .params import Instrument as Instrument
     from .params import PaymentIntentRequest as PaymentIntentRequest
     from .params import PayoutRequest as PayoutRequest
     from .params import PhoneInput as PhoneInput
     from .params import PreparedRequest as PreparedRequest
+    from .params import RestrictionFields as RestrictionFields
 
 _HOMES = {
     "_rate_limit.limits": ("LimitSnapshot", "RateLimits"),
@@ -152,16 +155,19 @@ _HOMES = {
         "ResponseInfo",
     ),
     "params": (
+        "AppearanceFields",
         "AppearanceInput",
         "AttemptInput",
         "CheckoutRequest",
         "CheckoutRestriction",
+        "CustomerFields",
         "CustomerInput",
         "Instrument",
         "PaymentIntentRequest",
         "PayoutRequest",
         "PhoneInput",
         "PreparedRequest",
+        "RestrictionFields",
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

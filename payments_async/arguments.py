@@ -11,13 +11,16 @@ from datetime import date, datetime
 from typing import Any, Required, TypedDict
 
 from .params import (
+    AppearanceFields,
     AppearanceInput,
     AttemptInput,
     CheckoutRestriction,
+    CustomerFields,
     CustomerInput,
     Instrument,
     Money,
     Pairs,
+    RestrictionFields,
 )
 
 
@@ -67,7 +70,7 @@ class _PaymentFields(TypedDict, total=False):
     """ISO 4217, three uppercase letters."""
     description: str | None
     """At most 500 characters."""
-    customer: CustomerInput | Pairs | None
+    customer: CustomerInput | CustomerFields | None
     """Whom it is for."""
     return_url: str | None
     """The page where the payer lands afterwards, at most 2048 characters. A visit to it proves nothing."""
@@ -92,9 +95,9 @@ class CheckoutFields(_PaymentFields, total=False):
 
     expires_in_minutes: int | None
     """30 to 1440."""
-    restriction: CheckoutRestriction | Pairs | None
+    restriction: CheckoutRestriction | RestrictionFields | None
     """One country or one phone number."""
-    appearance: AppearanceInput | Pairs | None
+    appearance: AppearanceInput | AppearanceFields | None
     """Overrides of the page's design."""
 
 
@@ -121,7 +124,7 @@ class PayoutFields(TypedDict, total=False):
     impossible to pay twice and possible to find again."""
     description: str | None
     """At most 500 characters."""
-    customer: CustomerInput | Pairs | None
+    customer: CustomerInput | CustomerFields | None
     """Whom it is for."""
     webhook_url: str | None
     """The address that gets creation, completion and failure events, unsigned, at most 2048 characters."""

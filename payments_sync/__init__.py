@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from payments_async import APIConnectionError as APIConnectionError
     from payments_async import APIStatusError as APIStatusError
     from payments_async import APITimeoutError as APITimeoutError
+    from payments_async import AppearanceFields as AppearanceFields
     from payments_async import AppearanceInput as AppearanceInput
     from payments_async import Attempt as Attempt
     from payments_async import AttemptInput as AttemptInput
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from payments_async import ConflictError as ConflictError
     from payments_async import Country as Country
     from payments_async import Customer as Customer
+    from payments_async import CustomerFields as CustomerFields
     from payments_async import CustomerInput as CustomerInput
     from payments_async import DeadlineExceeded as DeadlineExceeded
     from payments_async import DecodeError as DecodeError
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from payments_async import Requery as Requery
     from payments_async import ResponseInfo as ResponseInfo
     from payments_async import ResponseMismatch as ResponseMismatch
+    from payments_async import RestrictionFields as RestrictionFields
     from payments_async import SearchIncomplete as SearchIncomplete
     from payments_async import ServerError as ServerError
     from payments_async import UnprocessableError as UnprocessableError

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .amounts import Money, Pairs, Params, decimal_if_readable
 from .payments import (
+    AppearanceFields,
     AppearanceInput,
     AttemptInput,
     CheckoutRequest,
@@ -15,15 +16,18 @@ from .payments import (
     PaymentFields,
     PaymentIntentRequest,
     PhoneInput,
+    RestrictionFields,
 )
-from .payouts import CustomerInput, Instrument, PayoutRequest
+from .payouts import CustomerFields, CustomerInput, Instrument, PayoutRequest
 from .prepared import PreparedRequest
 
 __all__ = [
+    "AppearanceFields",
     "AppearanceInput",
     "AttemptInput",
     "CheckoutRequest",
     "CheckoutRestriction",
+    "CustomerFields",
     "CustomerInput",
     "Instrument",
     "Money",
@@ -34,5 +38,6 @@ __all__ = [
     "PayoutRequest",
     "PhoneInput",
     "PreparedRequest",
+    "RestrictionFields",
     "decimal_if_readable",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypedDict
 
 import attrs
 
 from ..models._masking import shown_address
 from ..models._record import masked
 from .amounts import Money, Pairs, Params, decimal_if_readable
-from .payouts import CustomerInput
+from .payouts import CustomerFields, CustomerInput
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -41,6 +42,14 @@ class CheckoutRestriction(Params):
     phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
 
 
+class RestrictionFields(TypedDict, total=False):
+    """The fields of `CheckoutRestriction` as a dict (gap N)."""
+
+    country_code: str | None
+    """Two-letter country code."""
+    phone: PhoneInput | Pairs | None
+
+
 @attrs.frozen(eq=False, repr=False)
 class AppearanceInput(Params):
     """Overrides of the project's checkout appearance for one session."""
@@ -52,6 +61,16 @@ class AppearanceInput(Params):
     icon_url: str | None = None
 
 
+class AppearanceFields(TypedDict, total=False):
+    """The fields of `AppearanceInput` as a dict."""
+
+    color: str | None
+    """Hex colour: `#0a7d4f`."""
+    display_platform_badge: bool | None
+    brand: str | None
+    icon_url: str | None
+
+
 @attrs.frozen(eq=False, repr=False, kw_only=True)
 class PaymentFields(Params):
     """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
@@ -59,7 +78,7 @@ class PaymentFields(Params):
     amount: Money = attrs.field(converter=decimal_if_readable)
     currency: str
     description: str | None = None
-    customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
+    customer: CustomerInput | CustomerFields | None = attrs.field(default=None, repr=masked)
     return_url: str | None = None
     webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     statement_descriptor: str | None = None
@@ -75,8 +94,8 @@ class CheckoutRequest(PaymentFields):
     """The body of POST /payment/checkouts."""
 
     expires_in_minutes: int | None = None
-    restriction: CheckoutRestriction | Pairs | None = attrs.field(default=None, repr=masked)
-    appearance: AppearanceInput | Pairs | None = None
+    restriction: CheckoutRestriction | RestrictionFields | None = attrs.field(default=None, repr=masked)
+    appearance: AppearanceInput | AppearanceFields | None = None
 
 
 @attrs.frozen(eq=False, repr=False, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import TypedDict
 
 import attrs
 
@@ -25,6 +26,20 @@ class CustomerInput(Params):
     state: str | None = attrs.field(default=None, repr=masked)
     zip: str | None = attrs.field(default=None, repr=masked)
     country: str | None = None
+    """Two-letter country code."""
+
+
+class CustomerFields(TypedDict, total=False):
+    """The fields of `CustomerInput` as a dict: the service's names, which type checkers know."""
+
+    email: str | None
+    first_name: str | None
+    last_name: str | None
+    address: str | None
+    city: str | None
+    state: str | None
+    zip: str | None
+    country: str | None
     """Two-letter country code."""
 
 
@@ -95,7 +110,7 @@ class PayoutRequest(Params):
     reference: str | None = None
     """Your own identifier, unique within the project: it prevents a second payment of the same payout."""
     description: str | None = None
-    customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
+    customer: CustomerInput | CustomerFields | None = attrs.field(default=None, repr=masked)
     webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     metadata: Pairs | None = attrs.field(default=None, repr=masked)
     gateway_options: Pairs | None = attrs.field(default=None, repr=masked)

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from .. import arguments, models, params
 from .._request.pages import PAYMENT_INTENTS
-from ..params import AttemptInput, CustomerInput, Money, Pairs, PreparedRequest
+from ..params import AttemptInput, CustomerFields, CustomerInput, Money, Pairs, PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
@@ -33,7 +33,7 @@ class AsyncPaymentIntents(Resource):
     @implemented_by(_create)
     async def create(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
@@ -85,7 +85,7 @@ class AsyncPaymentIntents(Resource):
     @implemented_by(_prepare)
     def prepare(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,

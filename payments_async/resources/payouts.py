@@ -13,7 +13,7 @@ from .._request import prepare
 from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
 from ..errors import InvalidRequest
-from ..params import CustomerInput, Instrument, Money, Pairs, PayoutRequest, PreparedRequest
+from ..params import CustomerFields, CustomerInput, Instrument, Money, Pairs, PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
 from ._base import Resource, awaited_page
 from ._signatures import explains_absent, implemented_by
@@ -36,7 +36,7 @@ class AsyncPayouts(Resource):
     async def create(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, webhook_url: str | None = None,
         metadata: Pairs | None = None, gateway_options: Pairs | None = None,
         idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
         extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
@@ -83,7 +83,7 @@ class AsyncPayouts(Resource):
     def prepare(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, webhook_url: str | None = None,
         metadata: Pairs | None = None, gateway_options: Pairs | None = None,
         idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
         extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,

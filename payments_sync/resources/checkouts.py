@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import AppearanceInput, CheckoutRestriction, CustomerInput, Money, Pairs, PreparedRequest
+from payments_async.params import AppearanceFields, AppearanceInput, CheckoutRestriction, CustomerFields, CustomerInput, Money, Pairs, PreparedRequest, RestrictionFields
 from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.checkouts import AsyncCheckouts
 
@@ -31,13 +31,13 @@ class Checkouts:
     @implemented_by(_create)
     def create(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
         metadata: Pairs | None = None, expires_in_minutes: int | None = None,
-        restriction: CheckoutRestriction | Pairs | None = None,
-        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        restriction: CheckoutRestriction | RestrictionFields | None = None,
+        appearance: AppearanceInput | AppearanceFields | None = None, idempotency_key: str | None = None,
         extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
         extra_body: Mapping[str, Any] | None = None, timeout: float | None = None,
         deadline: float | None = None, max_retries: int | None = None,
@@ -87,13 +87,13 @@ class Checkouts:
     @implemented_by(_prepare)
     def prepare(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
         metadata: Pairs | None = None, expires_in_minutes: int | None = None,
-        restriction: CheckoutRestriction | Pairs | None = None,
-        appearance: AppearanceInput | Pairs | None = None, idempotency_key: str | None = None,
+        restriction: CheckoutRestriction | RestrictionFields | None = None,
+        appearance: AppearanceInput | AppearanceFields | None = None, idempotency_key: str | None = None,
         extra_headers: Mapping[str, str] | None = None, extra_query: Mapping[str, Any] | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> PreparedRequest[models.Checkout]:  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import AttemptInput, CustomerInput, Money, Pairs, PreparedRequest
+from payments_async.params import AttemptInput, CustomerFields, CustomerInput, Money, Pairs, PreparedRequest
 from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
@@ -31,7 +31,7 @@ class PaymentIntents:
     @implemented_by(_create)
     def create(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,
@@ -83,7 +83,7 @@ class PaymentIntents:
     @implemented_by(_prepare)
     def prepare(
         self, *, amount: Money, currency: str, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, return_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
         webhook_url: str | None = None, statement_descriptor: str | None = None,
         receipt_email: str | None = None, entity_id: str | None = None,
         entity_created_at: datetime | None = None, gateway_options: Pairs | None = None,

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Unpack
 
 from payments_async import arguments, models
-from payments_async.params import CustomerInput, Instrument, Money, Pairs, PreparedRequest
+from payments_async.params import CustomerFields, CustomerInput, Instrument, Money, Pairs, PreparedRequest
 from payments_async.resources._signatures import explains_absent, implemented_by
 from payments_async.resources.payouts import AsyncPayouts
 
@@ -32,7 +32,7 @@ class Payouts:
     def create(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, webhook_url: str | None = None,
         metadata: Pairs | None = None, gateway_options: Pairs | None = None,
         idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
         extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,
@@ -79,7 +79,7 @@ class Payouts:
     def prepare(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
-        customer: CustomerInput | Pairs | None = None, webhook_url: str | None = None,
+        customer: CustomerInput | CustomerFields | None = None, webhook_url: str | None = None,
         metadata: Pairs | None = None, gateway_options: Pairs | None = None,
         idempotency_key: str | None = None, extra_headers: Mapping[str, str] | None = None,
         extra_query: Mapping[str, Any] | None = None, extra_body: Mapping[str, Any] | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import typing
 from decimal import Decimal
 from typing import Any
 
@@ -11,15 +12,18 @@ import attrs
 import pytest
 
 from payments_async import (
+    AppearanceFields,
     AppearanceInput,
     AttemptInput,
     CheckoutRequest,
     CheckoutRestriction,
+    CustomerFields,
     CustomerInput,
     Instrument,
     PaymentIntentRequest,
     PayoutRequest,
     PhoneInput,
+    RestrictionFields,
 )
 from payments_async.params import Params, decimal_if_readable
 
@@ -115,3 +119,15 @@ def test_whole_numbers_and_plain_decimal_text_are_read(given: Any, read: Decimal
 )
 def test_anything_else_is_left_for_the_validation_to_name(given: Any) -> None:
     assert decimal_if_readable(given) is given
+
+
+@pytest.mark.parametrize(
+    ("cls", "keys"),
+    [
+        (CustomerInput, CustomerFields),
+        (CheckoutRestriction, RestrictionFields),
+        (AppearanceInput, AppearanceFields),
+    ],
+)
+def test_a_dict_has_the_fields_of_its_class(cls: type[Params], keys: Any) -> None:
+    assert typing.get_type_hints(cls) == typing.get_type_hints(keys)
