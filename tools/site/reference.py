@@ -22,7 +22,8 @@ SUBJECTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         "Checkouts",
         [
             *("resources.checkouts", "models.checkouts", "params.payments.CheckoutRequest"),
-            *("params.payments.CheckoutRestriction", "params.payments.AppearanceInput"),
+            *("params.payments.CheckoutRestriction", "params.payments.Restriction"),
+            "params.payments.Appearance",
         ],
     ),
     "payment-intents": (
@@ -49,6 +50,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "bulk-workers": ("Bulk: workers", ["bulk.workers"]),
     "bulk-steps": ("Bulk: steps", ["bulk.steps", "bulk._leasing"]),
     "bulk-engines": ("Bulk: engines", ["bulk.engines"]),
+    "guard": ("Guards", ["guard"]),
     "events": ("Events", ["events", "_emitter"]),
     "otel": ("OpenTelemetry", ["otel"]),
     "sandbox": ("The sandbox", ["sandbox"]),
