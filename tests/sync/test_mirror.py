@@ -99,6 +99,44 @@ def test_a_new_argument_is_described_on_both_surfaces(copy: Path) -> None:
     assert mirror.main(["--check"], copy) == 0
 
 
+def test_a_new_argument_stands_in_the_signatures_of_both_surfaces(copy: Path) -> None:
+    below = '    """ISO 4217, three uppercase letters."""\n'
+    edit(copy / "payments_async/arguments.py", below, f"{below}    urgent: Required[bool]\n{below}")
+    assert mirror.main([], copy) == 0
+    for package in ("payments_async", "payments_sync"):
+        text = (copy / package / "resources/checkouts.py").read_text(encoding="utf-8")
+        assert text.count("amount: Money, currency: str, urgent: bool,") == 2
+    assert mirror.main(["--check"], copy) == 0
+
+
+def test_a_signature_is_written_out_from_its_own_arguments(copy: Path) -> None:
+    methods = copy / "payments_async/resources/methods.py"
+    before = methods.read_text(encoding="utf-8")
+    head = before.partition("    async def status(")[2].partition('        """')[0]
+    edit(methods, head, "self, method_code: str, country_code: str) -> models.MethodStatus:\n")
+    assert mirror.main([], copy) == 0
+    assert methods.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("by(_status)", "by(_state)", "status names _state, which is not beside it"),
+        (
+            "options: Unpack[arguments.ReadOptions]\n    ) -> models.MethodStatus:\n",
+            'options: Unpack[arguments.ReadOptions]\n    ) -> models.MethodStatus:\n        """Health."""\n',
+            "the arguments of _status are not written out",
+        ),
+    ],
+)
+def test_a_signature_that_cannot_be_written_out_is_refused(
+    copy: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, problem: str
+) -> None:
+    edit(copy / "payments_async/resources/methods.py", old, new)
+    assert mirror.main([], copy) == 1
+    assert capsys.readouterr().err == f"payments_async/resources/methods.py: {problem}\n"
+
+
 def test_an_argument_without_words_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(copy / "payments_async/arguments.py", '    """A payout method code."""\n', "")
     assert mirror.main([], copy) == 1

@@ -88,6 +88,8 @@ def _written_out(path: str, text: str, known: Mapping[str, Keys]) -> Iterator[tu
                 hint = ast.unparse(runs.args.kwarg.annotation or runs) if runs.args.kwarg else ""
                 keys = known[hint.removeprefix("Unpack[").removesuffix("]").rpartition(".")[2]]
                 yield from ((each, keys) for each in methods if each.name == method.name)
+            elif ast.get_docstring(method) and method.args.kwarg and "Unpack[" in ast.unparse(method.args):
+                raise Unmirrored(f"{path}: the arguments of {method.name} are not written out")
 
 
 def _signature(method: Function, keys: Keys, after: str) -> Iterator[str]:
