@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "bulk": ("aiosqlite",),
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
+    "excel": ("openpyxl",),
     "celery": ("celery",),
     "temporal": ("temporalio",),
     "procrastinate": ("procrastinate",),

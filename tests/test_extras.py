@@ -41,7 +41,7 @@ def test_every_extra_that_is_named_is_there() -> None:
         for extra in re.findall(r"\w+", call)
     ]
     engines = {"celery", "procrastinate", "temporal"}
-    assert set(named) == {"bulk", "machines", "otel", "parquet", "redis", "sandbox"} | engines
+    assert set(named) == {"bulk", "excel", "machines", "otel", "parquet", "redis", "sandbox"} | engines
 
 
 def test_the_readme_has_a_row_for_each_extra() -> None:

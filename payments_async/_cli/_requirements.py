@@ -44,6 +44,8 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
         addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
         if any(_scheme(address).startswith("postgres") for address in addresses):
             needed["machines"] = None
+        if any(value.endswith(".xlsx") for value in own):
+            needed["excel"] = None
     if names[0] in _STORED:
         if any(value.endswith(".parquet") for value in values):
             needed["parquet"] = None
@@ -70,7 +72,7 @@ def help_without_libraries() -> str:
         f"  {install_command(['all'])}\n\n"
         f"Or for one of them:\n\n{commands}\n\n"
         "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet,\n"
-        "a limit store in Redis redis. The clients, payments_async and payments_sync,\n"
+        "a workbook excel, a limit store in Redis redis. The clients, payments_async and payments_sync,\n"
         "need none of this."
     )
 

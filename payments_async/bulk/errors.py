@@ -55,7 +55,7 @@ class RowFault:
     """One rule that one row breaks. A row with several faults gives several, one after the other."""
 
     line: int | None
-    """The line of the file where the row begins, from 1; None where there are no lines."""
+    """The line of the file where the row begins, or the sheet's row, from 1; None where there are none."""
     number: int | None
     """The row's number among the rows of data, from 1; None for the header."""
     column: str | None
@@ -70,11 +70,13 @@ class RowFault:
     """The operator's own reference, as it was read."""
     hides_key: bool = attrs.field(default=False, eq=False, repr=False)
     """True if the `row_key` is unreadable, and may be that of another row."""
+    cell: str | None = attrs.field(default=None, kw_only=True)
+    """Where it is in a workbook, such as `Sheet "June", cell C7`; None in other inputs."""
 
     def __str__(self) -> str:
         """`line 7, amount: must be at least 1, in major units`."""
         row = "header" if self.number is None else f"row {self.number}"
-        where = row if self.line is None else f"line {self.line}"
+        where = self.cell or (row if self.line is None else f"line {self.line}")
         return clean(f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}")
 
 

@@ -62,7 +62,7 @@ class AnyBatch:
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
-            source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
+            source: a file (.csv, .jsonl, .ndjson, .parquet, .xlsx), a source of `bulk.sources`, or payouts
                 (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
             batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
                 so that the same batch is never paid twice, not even from another ledger. A live key needs a
@@ -249,19 +249,25 @@ class AnyBatch:
         states: Collection[str] | None = None,
         accounts: bool = False,
         overwrite: bool = False,
+        certificate: str | os.PathLike[str] | None = None,
     ) -> ExportReport:
         """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
 
         Args:
-            path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
-                take for a formula has an apostrophe in front.
+            path: ends in .csv, .json, .jsonl, .parquet or .xlsx. Amounts are exact text; what a spreadsheet
+                would take for a formula has an apostrophe in front. A workbook has sheets of its own for the
+                money by outcome, of all rows, and for the certificate; its texts are never formulas, and its
+                amounts of at most 15 digits are numbers.
             states: only rows of these outcomes, words of `Outcome` or `created`; None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
             overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
+            certificate: the file that the commands `reconcile` and `run` write, for a workbook. None for the
+                one that the last `reconcile` left in the database; a ledger in a file keeps none.
 
         Raises:
-            BulkError: another suffix, an existing file, or a path that is the ledger's or input's own.
-            ImportError: Parquet's extra is not installed.
+            BulkError: another suffix, an existing file, a path that is the ledger's or input's own, or a
+                certificate that cannot be read, or is of another batch.
+            ImportError: the extra of Parquet, or of Excel, is not installed.
             OSError: the file cannot be written.
         """
         return self._bridge.call(
@@ -270,6 +276,7 @@ class AnyBatch:
             states=states,
             accounts=accounts,
             overwrite=overwrite,
+            certificate=certificate,
         )
 
     def archive(

@@ -77,12 +77,14 @@ def check(
     *,
     guard_file: GuardFile = None,
     delimiter: Annotated[str, Parameter(metavar="SIGN")] | None = None,
+    sheet: Annotated[str, Parameter(metavar="NAME")] | None = None,
+    with_hidden: Flag = False,
     json: JsonLinesFlag = False,
 ) -> int:
-    """Name each row of FILE (.csv, .jsonl, .ndjson, .parquet) that the guard would refuse. Sends nothing.
+    """Name each row of FILE that the guard would refuse (.csv, .jsonl, .ndjson, .parquet, .xlsx).
 
-    Needs no key, and makes no ledger. Exit codes: 0 nothing would be refused, 1 a row would be, 2 the guard
-    or the file cannot be used.
+    Sends nothing, needs no key, and makes no ledger. Exit codes: 0 nothing would be refused, 1 a row would
+    be, 2 the guard or the file cannot be used.
 
     Parameters
     ----------
@@ -90,7 +92,12 @@ def check(
         The payouts, as for `payments payouts run`.
     delimiter
         What separates the cells of a CSV file: one character; a comma unless given.
+    sheet
+        The sheet of a workbook, if more than one has values.
+    with_hidden
+        Judge the rows of a workbook that are hidden, too; else each is a fault.
     """
     from .rows import check
 
-    return check(file, guard_file, delimiter, as_json=json)
+    source = {"delimiter": delimiter, "sheet": sheet, "with_hidden": with_hidden}
+    return check(file, guard_file, source, as_json=json)

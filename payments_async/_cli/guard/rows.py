@@ -34,11 +34,14 @@ class JudgedFile:
     """{currency: the sum of the rows that would pass}."""
 
 
-def check(file: str, path: str | None, delimiter: str | None, *, as_json: bool) -> Exit:
-    """List the rows that would be refused. Raises CommandEnded, ConfigurationError, BulkError."""
+def check(file: str, path: str | None, form: Mapping[str, Any], *, as_json: bool) -> Exit:
+    """List the rows that would be refused. `form`: options of `open_source`.
+
+    Raises CommandEnded, ConfigurationError, BulkError.
+    """
     path = guard_file(path, os.environ)
     guard, _ = joined(Guard.from_file(path), NOBODY, _UNOPENED)
-    source = open_source(file, delimiter=delimiter)
+    source = open_source(file, **form)
     show = show_for(as_json=as_json)
     show.heading(file, f"judged by {path}; nothing is sent or recorded")
     faults = FaultCollector(source)

@@ -155,10 +155,11 @@ def export(
     overwrite: Flag = False,
     json: JsonFlag = False,
 ) -> int:
-    """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
+    """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet, .xlsx).
 
     Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. Where
-    PAYMENTS_LEDGER names the ledger, OUT is the only argument.
+    PAYMENTS_LEDGER names the ledger, OUT is the only argument. A workbook (.xlsx) also has the money by
+    outcome, of all rows, and the certificate that `run` or `reconcile` wrote.
 
     Parameters
     ----------
@@ -176,11 +177,35 @@ def export(
 
     if ledger is None:
         raise CommandEnded(
-            "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet)", Exit.USAGE
+            "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet, .xlsx)", Exit.USAGE
         )
     given, path = (ledger, out) if out else (None, ledger)
     address = batch_address(given, options)
-    return perform_on(address, json, export, path, state, accounts=accounts, overwrite=overwrite)
+    certificate = _certificate_beside(address)
+    return perform_on(address, json, export, path, state, certificate, accounts=accounts, overwrite=overwrite)
+
+
+def _certificate_beside(address: LedgerAddress) -> str | None:
+    """The file of the certificate beside a ledger in a file; None without one."""
+    path = None if address.is_database else address.beside("certificate.json")
+    return path if path and os.path.exists(path) else None
+
+
+@payouts.command
+def template(out: Path, /, *, json: JsonFlag = False) -> int:
+    """Write an empty workbook (.xlsx) to fill in: columns of text, so that no digit is lost, and drop-downs.
+
+    Needs no key. A file that is there already is refused. `payments payouts run` pays what was filled in.
+
+    Parameters
+    ----------
+    out
+        The workbook to write, .xlsx.
+    """
+    from .command_context import perform
+    from .inspect import template
+
+    return perform(lambda context: template(out, context), about=out, as_json=json)
 
 
 @payouts.command
@@ -216,8 +241,7 @@ def archive(
     from .inspect import archive
 
     address = batch_address(ledger, options)
-    if certificate is None and not address.is_database and os.path.exists(address.beside("certificate.json")):
-        certificate = address.beside("certificate.json")
+    certificate = certificate or _certificate_beside(address)
     return perform_on(address, json, archive, to, certificate, accounts=accounts, overwrite=overwrite)
 
 
@@ -297,7 +321,7 @@ def run(
     options: RunOptions | None = None,
     json: JsonLinesFlag = False,
 ) -> int:
-    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet). The same command starts and resumes.
+    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet, .xlsx). The same command starts and resumes.
 
     Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
     comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk._texts.outcomes import failures_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums
 from ...bulk.ledger_errors import ArchiveDamaged, LedgerDamaged, LedgerError, LedgerLocked
+from ...bulk.sources import write_template
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
@@ -193,6 +195,7 @@ async def export(
     ledger: LedgerAddress,
     path: str,
     states: Sequence[str] | None,
+    certificate: str | None,
     context: CommandContext,
     *,
     accounts: bool,
@@ -200,10 +203,11 @@ async def export(
 ) -> Exit:
     """Write the rows and what became of each. Raises CommandEnded or BulkError; then no file appears."""
     wanted = None if states is None else {state.replace("-", "_") for state in states}
+    options = {"accounts": accounts, "overwrite": overwrite}
     async with open_batch(ledger) as batch:
         try:
             with context.spinner("Writing the rows"):
-                report = await batch.export(path, states=wanted, accounts=accounts, overwrite=overwrite)
+                report = await batch.export(path, states=wanted, certificate=certificate, **options)
         except OSError as error:
             problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
             raise CommandEnded(problem, Exit.USAGE) from None
@@ -220,6 +224,21 @@ async def export(
     )
     if not context.as_json:
         context.show.step("Written", report.path, wrap=False)
+    return Exit.DONE
+
+
+async def template(path: str, context: CommandContext) -> Exit:
+    """Write an empty workbook. Raises CommandEnded or BulkError; then no file appears."""
+    try:
+        write_template(path)
+    except OSError as error:
+        problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
+        raise CommandEnded(problem, Exit.USAGE) from None
+    context.show.step("Written", path, wrap=False, path=path)
+    if not context.as_json:
+        context.show.paragraph(
+            f"Fill it in, then check it: `payments payouts run {shlex.quote(path)} --dry-run`."
+        )
     return Exit.DONE
 
 

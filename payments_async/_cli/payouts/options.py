@@ -168,6 +168,7 @@ States = Annotated[list[StateName] | None, Parameter(name="--state", negative=""
 
 
 _NOWHERE: Final = LedgerAddress("")
+_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden")
 _READING: Final = ("batch_id", "skip_invalid", "rejects")
 _RULES: Final = ("max_amount", "max_rows", "max_failure_rate")
 _PACE: Final = ("concurrency", "patience", "drain", "wait_final")
@@ -260,6 +261,10 @@ class RunOptions:
     """Refuse amounts of more than 15 digits, which otherwise cause a warning."""
     delimiter: Delimiter = None
     """What separates the cells of a CSV file: one character, such as ";", or `tab`; a comma unless given."""
+    sheet: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """The sheet of a workbook, if more than one has values."""
+    with_hidden: Flag = False
+    """Pay the rows of a workbook that are hidden, too; else each is a fault."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False
@@ -290,6 +295,11 @@ class RunOptions:
     insecure_database: Insecure = False
     lossy_standby: Flag = False
     """Accept a standby that may lack the last commits after a fail-over. Said once for a batch."""
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """Options of `open_source`."""
+        return {name: getattr(self, name) for name in _FORM}
 
     @property
     def reading(self) -> dict[str, Any]:

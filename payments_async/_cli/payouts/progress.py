@@ -251,8 +251,8 @@ class CountedSource(Source):
         return self._source.fingerprint()
 
 
-def readable(path: str, *, strict_amounts: bool, delimiter: str | None) -> Source:
-    """The file as a source. Raises SourceUnreadable when it cannot be one."""
-    source = open_file(path, strict_amounts=strict_amounts, delimiter=delimiter)
+def readable(path: str, **form: Any) -> Source:
+    """The file as a source; `form`: options of `open_source`. Raises SourceUnreadable when it is none."""
+    source = open_file(path, **form)
     source.stat()
     return source

@@ -97,7 +97,7 @@ def _check_paths(order: RunOptions) -> None:
 
 def _source(order: RunOptions) -> Source:
     """The file, to be read. Raises SourceUnreadable when it cannot be."""
-    return readable(order.file, strict_amounts=order.strict_amounts, delimiter=order.delimiter)
+    return readable(order.file, **order.form)
 
 
 async def load(batch: AnyBatch, order: RunOptions, context: CommandContext) -> ImportReport:

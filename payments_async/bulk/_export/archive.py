@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -15,7 +13,7 @@ from .._files import refuse_existing
 from .._ledger.ledger import Ledger
 from ..errors import BulkError
 from ..ledger_errors import LedgerDamaged, LedgerRefused
-from .export import refuse_own_files
+from .export import read_certificate, refuse_own_files
 
 
 @attrs.frozen
@@ -50,7 +48,9 @@ async def archive(
     refuse_own_files(ledger, target)
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
-    facts = None if certificate is None else _certificate(Path(certificate), ledger.header.binding.batch_id)
+    facts = (
+        None if certificate is None else read_certificate(Path(certificate), ledger.header.binding.batch_id)
+    )
     with AtomicFile(target) as whole:
         has_certificate = await ledger.archive(whole.file, accounts=accounts, certificate=facts)
         whole.file.flush()
@@ -64,18 +64,3 @@ async def archive(
     return ArchiveReport(
         str(target), report.rows, report.entries, report.head, accounts, has_certificate=has_certificate
     )
-
-
-def _certificate(path: Path, batch_id: str) -> dict[str, Any]:
-    """Read a certificate's file. Raises BulkError for one that cannot be read, or is of another batch."""
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        is_other = facts["batch_id"] != batch_id or not isinstance(facts["ledger"]["head"], str)
-    except OSError as error:
-        raise BulkError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, TypeError, LookupError):
-        raise BulkError(f"{path}: is no certificate that can be read") from None
-    if is_other:
-        raise BulkError(f"{path}: is the certificate of another batch")
-    found: dict[str, Any] = facts
-    return found

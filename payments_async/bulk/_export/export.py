@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Set
 from contextlib import aclosing
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -45,6 +46,7 @@ async def export(
     *,
     accounts: bool,
     overwrite: bool,
+    certificate: str | os.PathLike[str] | None,
 ) -> ExportReport:
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
@@ -57,6 +59,8 @@ async def export(
         form = kind(whole.file, row_records.columns(names))
         try:
             sums = await _written(ledger, form, wanted, accounts=accounts)
+            if form.has_summary:
+                form.summary(ledger.totals, ledger.header.extra, await _certificate(ledger, certificate))
             form.end()
         except BaseException:
             form.abandon()
@@ -76,6 +80,14 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
             for row in page:
                 sums.add(row.currency, row.amount)
     return sums
+
+
+async def _certificate(ledger: Ledger, path: str | os.PathLike[str] | None) -> Mapping[str, Any] | None:
+    """The certificate of this file, or the one that the ledger keeps; None without any. Raises BulkError."""
+    if path is not None:
+        return read_certificate(Path(path), ledger.header.binding.batch_id)
+    kept = await ledger.kept_certificate()
+    return None if kept is None else dict(json.loads(kept))
 
 
 def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
@@ -107,3 +119,18 @@ def _is_input(ledger: Ledger, target: Path) -> bool:
         return same_file(ledger.header.binding, stat_of(open_source(target)))
     except (SourceUnreadable, ImportError):  # not a kind of file that sources read
         return False
+
+
+def read_certificate(path: Path, batch_id: str) -> dict[str, Any]:
+    """Read a certificate's file. Raises BulkError for one that cannot be read, or is of another batch."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        is_other = facts["batch_id"] != batch_id or not isinstance(facts["ledger"]["head"], str)
+    except OSError as error:
+        raise BulkError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, TypeError, LookupError):
+        raise BulkError(f"{path}: is no certificate that can be read") from None
+    if is_other:
+        raise BulkError(f"{path}: is the certificate of another batch")
+    found: dict[str, Any] = facts
+    return found

@@ -1,16 +1,20 @@
-"""The file formats of an export: CSV, JSON, JSON Lines, Parquet. Each writes records as they come."""
+"""The file formats of an export: CSV, JSON, JSON Lines, Parquet; in `excel.py` workbooks.
+
+Each writes records as they come.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 from ..._extras import needs
 from ...models._masking import clean
+from .._protocol.outcomes import ExtraTotals, RowTotals
 from ..errors import BulkError
 from ..sources._rejects import escaped
 from .row_records import WHOLE_NUMBERS, Record, flat, json_text
@@ -19,12 +23,19 @@ from .row_records import WHOLE_NUMBERS, Record, flat, json_text
 class ExportFormat(ABC):
     """Writes records to a binary file."""
 
+    has_summary: ClassVar[bool] = False
+    """True if it also writes the money by outcome, and the certificate."""
+
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         self._file, self._columns = file, columns
 
     @abstractmethod
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
+
+    def summary(self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None) -> None:
+        """Write the batch's figures, after the last record."""
+        return
 
     def end(self) -> None:
         """Write what comes after the last record."""
@@ -126,10 +137,13 @@ NESTED: Final = (JsonFormat, JsonLinesFormat)
 
 
 def form_of(path: Path) -> type[ExportFormat]:
-    """Choose the format by a path's suffix. Raises BulkError for an unknown one."""
+    """Choose the format by a path's suffix. Raises BulkError for an unknown one, and ImportError."""
+    if path.suffix.lower() == ".xlsx":
+        from .excel import ExcelFormat  # openpyxl is an extra's
+
+        return ExcelFormat
     form = _FORMS.get(path.suffix.lower())
     if form is None:
-        raise BulkError(
-            f"{path}: ends in {path.suffix or 'no suffix'}; an export is .csv, .json, .jsonl or .parquet"
-        )
+        known = ".csv, .json, .jsonl, .parquet or .xlsx"
+        raise BulkError(f"{path}: ends in {path.suffix or 'no suffix'}; an export is {known}")
     return form

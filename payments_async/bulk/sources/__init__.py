@@ -1,4 +1,4 @@
-"""Sources of a batch's rows: CSV, JSON Lines, Parquet, or the caller's own code.
+"""Sources of a batch's rows: CSV, Excel, JSON Lines, Parquet, or the caller's own code.
 
     for item in open_source("june.csv").read():
         ...                                  # a Row, or one or more RowFaults
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import WORKBOOK, FaultCollector, FileSource, FileStat, Source
+from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
 from ._csv import CsvSource
 from ._iterables import Item, IterableSource
 from ._jsonl import JsonLinesSource
@@ -35,23 +36,36 @@ __all__ = [
     "Source",
     "SourceItem",
     "open_source",
+    "write_template",
 ]
 
 
-_UNDELIMITED = frozenset({".jsonl", ".ndjson", ".parquet"})
+_KNOWN: Final = ".csv, .jsonl, .ndjson, .parquet and .xlsx"
+_UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
+_WORKBOOKS: Final = frozenset({".xls", ".xlsb", ".xlsm", ".ods"})
 
 
 def open_source(
-    path: str | os.PathLike[str], *, strict_amounts: bool = False, delimiter: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    strict_amounts: bool = False,
+    delimiter: str | None = None,
+    sheet: str | None = None,
+    with_hidden: bool = False,
 ) -> FileSource:
-    """Make a file's source by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
+    """Make a file's source by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`, `.xlsx`.
 
-    `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about;
-    `delimiter` separates the cells of a CSV file, a comma unless given.
-    Raises SourceUnreadable for any other suffix, or a delimiter with another kind of file, and ImportError
-    when Parquet's extra is not installed.
+    It reads nothing yet. `strict_amounts` refuses amounts of more than 15 significant digits, which are
+    otherwise warned about; `delimiter` separates the cells of a CSV file, a comma unless given. Of an Excel
+    workbook `sheet` is the one to read, unless only one is visible and has values, and `with_hidden` reads
+    hidden rows and columns too. Raises SourceUnreadable for any other suffix, or an option of another kind of
+    file, and ImportError when the extra of Parquet or of Excel is not installed.
     """
     suffix = Path(path).suffix.lower()
+    if suffix != ".xlsx" and (sheet is not None or with_hidden):
+        raise SourceUnreadable(
+            str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
+        )
     if suffix == ".csv":
         return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",")
     if delimiter is not None and suffix in _UNDELIMITED:
@@ -62,7 +76,21 @@ def open_source(
         from ._parquet import ParquetSource
 
         return ParquetSource(path, strict_amounts=strict_amounts)
-    if suffix in {".xlsx", ".xls", ".ods"}:
-        raise SourceUnreadable(str(path), WORKBOOK)
-    problem = f"ends in {suffix or 'no suffix'}; known are .csv, .jsonl, .ndjson and .parquet"
-    raise SourceUnreadable(str(path), problem)
+    if suffix == ".xlsx":
+        from ._excel.source import ExcelSource
+
+        return ExcelSource(path, strict_amounts=strict_amounts, sheet=sheet, with_hidden=with_hidden)
+    if suffix in _WORKBOOKS:
+        raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
+    raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")
+
+
+def write_template(path: str | os.PathLike[str]) -> None:
+    """Write an empty Excel workbook to fill in: a header, columns of text, drop-downs.
+
+    Raises BulkError for a path that exists already or does not end in .xlsx, OSError where the file cannot
+    be written, and ImportError without the extra.
+    """
+    from ._excel.template import write
+
+    write(Path(path))

@@ -136,7 +136,8 @@ MAX_ROW: Final = 1_048_576
 
 _WORKBOOKS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How .xlsx and .ods begin, and .xls."""
-WORKBOOK: Final = "is a spreadsheet's workbook, not a text file: export it as CSV in UTF-8"
+SAVE_AS: Final = "save it as Excel Workbook (.xlsx), or as CSV in UTF-8"
+WORKBOOK: Final = f"is a spreadsheet's workbook, not a text file: {SAVE_AS}"
 
 _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 

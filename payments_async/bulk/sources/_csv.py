@@ -77,7 +77,7 @@ class CsvSource(FileSource):
             certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
             return maker.broken(problem, cells, line=line, cells=certain)
         given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-        return maker.row(given, cells, line=line, faults=_spreadsheet_faults(given))
+        return maker.row(given, cells, line=line, faults=rounded_faults(given))
 
     def _comma(self, cells: list[str]) -> str:
         """A hint, if an amount with a decimal comma is what makes two cells of one."""
@@ -109,7 +109,7 @@ def _restored(cells: list[str]) -> list[str]:
     return [unescaped(cell) for cell in cells[len(FAULT_COLUMNS) :]]
 
 
-def _spreadsheet_faults(cells: Mapping[str, str]) -> dict[str, str]:
+def rounded_faults(cells: Mapping[str, str]) -> dict[str, str]:
     """Find cells that a spreadsheet has rounded: {column: what happened, and what to do}."""
     found = {}
     for name in _EXACT:

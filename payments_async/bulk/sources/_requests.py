@@ -26,7 +26,7 @@ class Row:
     number: int
     """The row's number among the rows of data, from 1; headers and empty lines do not count."""
     line: int | None
-    """The line of the file where the row begins, from 1; None where there are no lines."""
+    """The line of the file where the row begins, or the sheet's row, from 1; None where there are none."""
     row_key: str
     """The row's name in the batch: the operator's `row_key` in composed form (NFC), else its number."""
     reference: str | None

@@ -85,7 +85,7 @@ class Steps:
         confirms it (`payments payouts confirm`). Tables that are missing are made.
 
         Args:
-            source: the file: .csv, .jsonl, .ndjson or .parquet.
+            source: the file: .csv, .jsonl, .ndjson, .parquet or .xlsx.
             batch_id: the batch's name, from which every row's reference is made.
             confirm_total: {currency: the sum of all rows, major units}, as whoever approved the file says.
             confirm_from: a file with that: a line such as `GHS 1200.50` for each currency.

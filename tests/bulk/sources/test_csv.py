@@ -254,13 +254,17 @@ def test_an_amount_in_another_form_is_shown_with_a_guess(tmp_path: Path, cell: s
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_a_workbook_under_another_name_is_said_to_be_one(tmp_path: Path, name: str, start: bytes) -> None:
     path = bytes_file(tmp_path, start + bytes(range(256)), name)
-    with pytest.raises(SourceUnreadable, match=r"is a spreadsheet's workbook.*export it as CSV in UTF-8"):
+    with pytest.raises(
+        SourceUnreadable, match=r"is a .*workbook.*save it as Excel Workbook \(\.xlsx\), or as CSV in UTF-8"
+    ):
         list(open_source(path).read())
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a.XLS", "a.ods"])
+@pytest.mark.parametrize("name", ["a.xlsm", "a.XLS", "a.ods", "a.xlsb"])
 def test_a_workbook_is_not_a_file_of_payouts(name: str) -> None:
-    with pytest.raises(SourceUnreadable, match=r"is a spreadsheet's workbook.*export it as CSV in UTF-8"):
+    with pytest.raises(
+        SourceUnreadable, match=r"is a .*workbook.*save it as Excel Workbook \(\.xlsx\), or as CSV in UTF-8"
+    ):
         open_source(name)
 
 

@@ -150,6 +150,6 @@ def test_a_disk_that_fails_is_the_sources_fault(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("name", ["payouts.csv.gz", "payouts"])
 def test_other_kinds_of_files_are_refused_by_name(name: str) -> None:
     with pytest.raises(
-        SourceUnreadable, match=r"ends in .*; known are \.csv, \.jsonl, \.ndjson and \.parquet"
+        SourceUnreadable, match=r"ends in .*; known are \.csv, \.jsonl, \.ndjson, \.parquet and \.xlsx"
     ):
         open_source(name)

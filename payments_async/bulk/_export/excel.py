@@ -1,0 +1,151 @@
+"""A report as an Excel workbook, for people who check the money: its rows, the money, the certificate.
+
+Text never is a formula: each text cell says that it is text. An amount of at most 15 digits is a number that
+means exactly this amount; any other is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, BinaryIO, Final
+
+from ..._extras import needs
+from ...models._masking import clean
+from .._protocol.outcomes import EXACT, ExtraTotals, RowTotals, by_currency, counts_of
+from ..sources._cells import EXACT_DIGITS
+from .formats import ExportFormat
+from .row_records import WHOLE_NUMBERS, Record, flat
+
+try:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Font
+except ImportError as _missing:
+    raise ImportError(needs("Excel workbooks need", "excel")) from _missing
+
+_AMOUNTS: Final = frozenset({"amount", "payout_amount"})
+_MOST_TEXT: Final = 32_767
+"""Characters that Excel takes in a cell."""
+_WIDTH: Final = 18
+_NONE: Final = "none: `payments payouts reconcile` writes one"
+_EARLIER: Final = "of an earlier state of the batch: `payments payouts reconcile` writes a new one"
+_CERTIFIED: Final = (
+    "batch_id",
+    "environment",
+    "base_url",
+    "key_fingerprint",
+    "guard",
+    "agrees",
+    "clean",
+    "settled",
+)
+
+
+class ExcelFormat(ExportFormat):
+    """A workbook of three sheets: Rows, Money and Certificate."""
+
+    has_summary = True
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
+        super().__init__(file, columns)
+        self._book = Workbook(write_only=True)
+        self._rows = self._sheet("Rows", columns)
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+        for record in records:
+            values = zip(self._columns, flat(record, self._columns), strict=True)
+            self._rows.append([self._cell(name, value) for name, value in values])
+
+    def summary(self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None) -> None:
+        """Write the money of all rows by currency and outcome, and the certificate."""
+        money = self._sheet("Money", ("Currency", "Outcome", "Payouts", "Amount"))
+        for currency, outcome, count, amount in money_lines(totals, extra):
+            money.append([self._text(currency), self._text(outcome), count, self._amount(amount)])
+        certified = self._sheet("Certificate", ("Fact", "Value"))
+        for name, value in certificate_lines(certificate, counts_of(totals, extra)):
+            certified.append([self._text(name), self._text(value)])
+
+    def end(self) -> None:
+        """Write the whole workbook."""
+        self._book.save(self._file)
+
+    def abandon(self) -> None:
+        """Remove what was written of the sheets, which openpyxl keeps in files of its own."""
+        for sheet in self._book.worksheets:
+            if not sheet.closed:
+                sheet.close()
+                sheet._writer.cleanup()  # only saving removes it otherwise
+
+    def _sheet(self, title: str, columns: Sequence[str]) -> Any:
+        sheet = self._book.create_sheet(title)
+        sheet.freeze_panes = "A2"
+        sheet.sheet_format.defaultColWidth = _WIDTH
+        header = [self._text(name) for name in columns]
+        for cell in header:
+            cell.font = Font(bold=True)
+        sheet.append(header)
+        return sheet
+
+    def _cell(self, name: str, value: Any) -> Any:
+        if value is None or name in WHOLE_NUMBERS:
+            return value
+        return self._amount(Decimal(value)) if name in _AMOUNTS else self._text(str(value))
+
+    def _text(self, text: str) -> Any:
+        shown = clean(text)
+        kept = shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 1]}…"
+        cell = WriteOnlyCell(self._book.active, kept)
+        cell.data_type = "s"  # a text that begins with = would be a formula
+        return cell
+
+    def _amount(self, amount: Decimal) -> Any:
+        text = format(amount, "f")
+        if sum(map(str.isdigit, text)) > EXACT_DIGITS or Decimal(f"{amount:.16g}") != amount:
+            return self._text(text)
+        cell = WriteOnlyCell(self._book.active, amount)
+        decimals = len(text.partition(".")[2])
+        cell.number_format = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
+        return cell
+
+
+def money_lines(totals: RowTotals, extra: ExtraTotals) -> Iterator[tuple[str, str, int, Decimal]]:
+    """List currency, outcome, payouts and amount: each currency's total, its outcomes, then extra payouts."""
+    for currency, asked in sorted(by_currency(totals).items()):
+        own = [(outcome, each) for (outcome, code), each in totals.items() if code == currency and each[0]]
+        yield currency, "asked, in all", sum(rows for _, (rows, _) in own), asked
+        yield from _lines(currency, own)
+        yield from _lines(
+            currency, ((kind, each) for (kind, code), each in extra.items() if code == currency)
+        )
+
+
+def _lines(
+    currency: str, groups: Iterable[tuple[str, tuple[int, Decimal]]]
+) -> Iterator[tuple[str, str, int, Decimal]]:
+    for name, (rows, amount) in sorted(groups):
+        yield currency, str(name).replace("_", " "), rows, EXACT.plus(amount)
+
+
+def certificate_lines(
+    certificate: Mapping[str, Any] | None, counts: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """List the facts of a certificate; that there is none, or that the batch has changed since."""
+    if certificate is None:
+        yield "certificate", _NONE
+        return
+    if certificate["rows"] != counts:
+        yield "certificate", _EARLIER
+    made = datetime.fromtimestamp(certificate["at"], UTC)
+    yield "made at", made.isoformat(timespec="seconds").replace("+00:00", "Z")
+    yield from ((name, _shown(certificate.get(name))) for name in _CERTIFIED)
+    yield "ledger head", str(certificate["ledger"]["head"])
+    yield from (("finding", finding) for finding in certificate["findings"])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)

@@ -1,0 +1,129 @@
+"""Reads what openpyxl's read-only mode does not give of a sheet: hidden rows and columns, merged cells.
+
+It also checks that rows and cells stand in order, each once: only then do both readings mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import IO, Any, Final
+from xml.parsers import expat
+
+import attrs
+from openpyxl.utils.cell import column_index_from_string, get_column_letter, range_boundaries
+
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main "
+_CELL: Final = f"{_MAIN}c"
+_ROW: Final = f"{_MAIN}row"
+_FILLED: Final = frozenset(_MAIN + name for name in ("v", "is", "f"))
+_REFERENCE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
+_LAST_ROW: Final = 1_048_576
+_LAST_COLUMN: Final = 16_384
+_MOST_MERGED: Final = 1_000
+_TRUE: Final = ("1", "true")
+
+Area = tuple[int, int, int, int]
+"""First column, first row, last column, last row, from 1."""
+
+
+class SheetDisorder(ValueError):
+    """Why a sheet is not read, as the end of a sentence that begins with it."""
+
+
+@attrs.define
+class SheetFacts:
+    """Facts of one sheet."""
+
+    last_row: int = 0
+    """The last row in which a cell has a value; 0 for an empty sheet."""
+    hidden_rows: set[int] = attrs.field(factory=set)
+    hidden_columns: list[tuple[int, int]] = attrs.field(factory=list)
+    """First and last column of each hidden group, from 1."""
+    merged: list[Area] = attrs.field(factory=list)
+
+    def is_hidden_column(self, column: int) -> bool:
+        """True if the column, from 1, is hidden."""
+        return any(first <= column <= last for first, last in self.hidden_columns)
+
+    def merged_columns(self, row: int) -> list[tuple[int, int]]:
+        """List the first and last columns of the merged cells that a row has a part of."""
+        return [(left, right) for left, top, right, bottom in self.merged if top <= row <= bottom]
+
+
+def read_sheet_facts(xml: IO[bytes]) -> SheetFacts:
+    """Read a sheet's XML to its end. Raises SheetDisorder, and what the parser does."""
+    reading = _Reading()
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler = reading.start
+    parser.ParseFile(xml)
+    return reading.facts
+
+
+class _Reading:
+    """The handler of one reading: where it is, and what it has found."""
+
+    def __init__(self) -> None:
+        self.facts = SheetFacts()
+        self._row = 0
+        self._column = 0
+        self._hides_rows = False
+        self._others: dict[str, Any] = {
+            f"{_MAIN}sheetFormatPr": self._format,
+            f"{_MAIN}col": self._columns,
+            f"{_MAIN}mergeCell": self._merged,
+        }
+
+    def start(self, tag: str, given: dict[str, str]) -> None:
+        if tag == _CELL:
+            self._cell(given.get("r"))
+        elif tag in _FILLED:
+            self.facts.last_row = self._row
+        elif tag == _ROW:
+            self._begin_row(given)
+        elif (other := self._others.get(tag)) is not None:
+            other(given)
+
+    def _cell(self, reference: str | None) -> None:
+        column = self._column + 1
+        if reference is not None:
+            found = _REFERENCE.fullmatch(reference)
+            if found is None or int(found[2]) != self._row:
+                raise SheetDisorder("has a cell that is not in its row: save it again")
+            column = _number(found[1])
+        if not self._column < column <= _LAST_COLUMN:
+            raise SheetDisorder(f"has a cell twice, or out of order, in row {self._row}: save it again")
+        self._column = column
+
+    def _begin_row(self, given: dict[str, str]) -> None:
+        number = given.get("r", str(self._row + 1))
+        row = int(number) if number.isascii() and number.isdecimal() and len(number) < 8 else 0
+        if not self._row < row <= _LAST_ROW:
+            raise SheetDisorder(f"has a row twice, or out of order, after row {self._row}: save it again")
+        self._row, self._column = row, 0
+        height = given.get("ht")
+        if given.get("hidden") in _TRUE or height == "0" or (self._hides_rows and height is None):
+            self.facts.hidden_rows.add(row)
+
+    def _format(self, given: dict[str, str]) -> None:
+        self._hides_rows = given.get("zeroHeight") in _TRUE
+
+    def _columns(self, given: dict[str, str]) -> None:
+        if given.get("hidden") in _TRUE or given.get("width") == "0":
+            self.facts.hidden_columns.append((int(given["min"]), int(given["max"])))
+
+    def _merged(self, given: dict[str, str]) -> None:
+        if len(self.facts.merged) == _MOST_MERGED:
+            raise SheetDisorder(f"has more than {_MOST_MERGED:,} merged cells: unmerge them")
+        self.facts.merged.append(range_boundaries(given["ref"]))
+
+
+@lru_cache(maxsize=1024)
+def _number(letters: str) -> int:
+    return int(column_index_from_string(letters))
+
+
+def letters_of(column: int) -> str:
+    """The letters of a column, from 1: `A`, `AB`."""
+    return str(get_column_letter(column))

@@ -1,0 +1,210 @@
+"""Rows of an Excel workbook: text is text, a number is an amount, and nothing else is guessed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from decimal import Decimal
+from itertools import islice
+from typing import Any, BinaryIO, Final
+
+import attrs
+import openpyxl
+
+from ...errors import BulkError, RowFault, SourceErrors, SourceUnreadable
+from .._base import FileSource
+from .._cells import EXACT_DIGITS, Faults
+from .._columns import AMOUNT, ROW_KEY, header_faults
+from .._csv import rounded_faults
+from .._requests import RowMaker, SourceItem
+from .package import check_package
+from .sheet_facts import SheetDisorder, SheetFacts, letters_of, read_sheet_facts
+
+_SHOWN: Final = 10
+_VISIBLE: Final = "visible"
+_AS_TEXT: Final = "format the column as text, and write it again"
+_KINDS: Final[Mapping[str, str]] = {
+    "f": "is a formula: copy the column, and paste it as values",
+    "e": "is an error of a formula: write the value itself",
+    "b": f"is TRUE or FALSE: {_AS_TEXT}",
+    "d": f"is a date or a time: {_AS_TEXT}",
+}
+"""{type of a cell: why it is refused}."""
+_NUMBER: Final = f"is a number, which loses zeros and a plus in front: {_AS_TEXT}"
+_DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits: round it, or {_AS_TEXT}"
+_MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
+_SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
+
+
+class ExcelSource(FileSource):
+    """Rows of one sheet of an Excel workbook (.xlsx). Rows without any value are skipped.
+
+    `sheet` names the sheet, which otherwise is the only visible one with values; `with_hidden` reads hidden
+    rows and columns too, which otherwise are faults. A row's `line` is its row in the sheet.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        strict_amounts: bool = False,
+        sheet: str | None = None,
+        with_hidden: bool = False,
+    ) -> None:
+        super().__init__(path, strict_amounts=strict_amounts)
+        self._sheet = sheet
+        self._with_hidden = with_hidden
+
+    def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
+        with self.path.open("rb") as file:
+            try:
+                check_package(file, self.name)
+                yield from self._read(file, maker)
+                return
+            except (BulkError, OSError, MemoryError):
+                raise
+            except Exception as error:  # a damaged part may raise anything in openpyxl, and quote a cell
+                kind = type(error).__name__
+        raise SourceUnreadable(self.name, f"is no workbook that can be read ({kind}): save it again")
+
+    def _read(self, file: BinaryIO, maker: RowMaker) -> Iterator[SourceItem]:
+        # what openpyxl does not know, such as newer kinds of drop-downs, is nothing that is read
+        warnings.filterwarnings("ignore", module=r"openpyxl\.")
+        with closing(openpyxl.load_workbook(file, read_only=True, keep_links=False)) as book:
+            sheet, facts = self._chosen(book)
+            sheet.reset_dimensions()  # they are what the writer said, and may leave rows out
+            rows = enumerate(sheet.iter_rows(), start=1)
+            filled = (row for row in islice(rows, facts.last_row) if any(map(_has_value, row[1])))
+            number, header = next(filled, (1, ()))
+            layout = self._layout(_Layout(sheet.title, facts, self._with_hidden), number, header)
+            if ROW_KEY not in self.columns:
+                maker.expect_no_keys()
+            for number, cells in filled:
+                yield from _row(maker, layout, number, cells)
+
+    def _chosen(self, book: Any) -> tuple[Any, SheetFacts]:
+        """The sheet to read, with its facts. Raises SourceUnreadable."""
+        sheets = book.worksheets
+        if self._sheet is not None:
+            found = [(sheet, self._facts(book, sheet)) for sheet in sheets if sheet.title == self._sheet]
+            problem = f"has no sheet of that name (--sheet); there are: {_names(sheets)}"
+        else:
+            visible = [sheet for sheet in sheets if sheet.sheet_state == _VISIBLE]
+            found = [(sheet, self._facts(book, sheet)) for sheet in visible]
+            found = [(sheet, facts) for sheet, facts in found if facts.last_row]
+            problem = "has no visible sheet with values"
+            if found:
+                names = _names([sheet for sheet, _ in found])
+                problem = f"has {len(found)} sheets with values, {names}: name one with --sheet (sheet=)"
+        if len(found) != 1:
+            raise SourceUnreadable(self.name, problem)
+        return found[0]
+
+    def _facts(self, book: Any, sheet: Any) -> SheetFacts:
+        try:
+            with book._archive.open(sheet._worksheet_path) as xml:  # no public name leads to a sheet's XML
+                return read_sheet_facts(xml)
+        except SheetDisorder as problem:
+            text = f'sheet "{sheet.title}" {problem}'
+        raise SourceUnreadable(self.name, text)
+
+    def _layout(self, layout: _Layout, row: int, header: Sequence[Any]) -> _Layout:
+        """Read the header. Raises SourceErrors."""
+        names = [_text(cell) for cell in header]
+        while names and not names[-1]:
+            names.pop()
+        self.columns: tuple[str, ...] = tuple(names)
+        faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in header_faults(names)]
+        for column, reason in layout.header_faults(row, header):
+            faults.append(RowFault(row, None, None, reason, cell=layout.place(row, column)))
+        if faults:
+            raise SourceErrors(self.name, faults, total=len(faults), rows=0)
+        return attrs.evolve(layout, columns=self.columns)
+
+
+@attrs.frozen
+class _Layout:
+    """A sheet, and what its columns are."""
+
+    sheet: str
+    facts: SheetFacts
+    with_hidden: bool
+    columns: tuple[str, ...] = ()
+
+    def place(self, row: int, column: int | None = None) -> str:
+        """`Sheet "June", cell C7`, or row 7."""
+        where = f"row {row}" if column is None else f"cell {letters_of(column)}{row}"
+        return f'Sheet "{self.sheet}", {where}'
+
+    def header_faults(self, row: int, header: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        """Find cells of the header, by column, that are no text, merged or hidden."""
+        for column, cell in enumerate(header, start=1):
+            if _has_value(cell) and cell.data_type != "s":
+                yield column, f"is no text: {_AS_TEXT}"
+            if _has_value(cell) and not self.with_hidden and self.facts.is_hidden_column(column):
+                yield column, f"is in a hidden column: {_SHOW}"
+        for first, _ in self.facts.merged_columns(row):
+            yield first, _MERGED
+
+    def row_problem(self, row: int, cells: Sequence[Any]) -> str | None:
+        """Find the fault of a row as a whole."""
+        beyond = enumerate(cells[len(self.columns) :], start=len(self.columns) + 1)
+        others = ", ".join(letters_of(column) for column, cell in beyond if _has_value(cell))
+        if others:
+            return f"has values without a column's name above them, in {others}: name or empty the column"
+        is_hidden = row in self.facts.hidden_rows and not self.with_hidden
+        return f"the row is hidden: {_SHOW}" if is_hidden else None
+
+
+def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> Iterator[SourceItem]:
+    columns = layout.columns
+    texts = [_text(cell) for cell in cells[: len(columns)]]
+    texts += [""] * (len(columns) - len(texts))
+    given = {name: text for name, text in zip(columns, texts, strict=True) if text}
+    faults: Faults = rounded_faults(given)
+    faults |= {name: why for name, cell in zip(columns, cells, strict=False) if (why := _problem(name, cell))}
+    for first, last in layout.facts.merged_columns(row):
+        faults |= dict.fromkeys(columns[first - 1 : last], _MERGED)
+    if problem := layout.row_problem(row, cells):
+        faults[""] = problem
+    for item in maker.row(given, texts, line=row, faults=faults):
+        yield _located(item, layout, row) if isinstance(item, RowFault) else item
+
+
+def _located(fault: RowFault, layout: _Layout, row: int) -> RowFault:
+    column = layout.columns.index(fault.column) + 1 if fault.column in layout.columns else None
+    return attrs.evolve(fault, cell=layout.place(row, column))
+
+
+def _has_value(cell: Any) -> bool:
+    return cell.value is not None and cell.value != ""
+
+
+def _text(cell: Any) -> str:
+    """The cell as it would be in a CSV file: of a number the shortest text that means it."""
+    value = cell.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = Decimal(repr(value))
+        whole = number.is_finite() and number == number.to_integral_value()
+        return format(
+            number.quantize(Decimal(1)) if whole and abs(number) < 10**EXACT_DIGITS else number, "f"
+        )
+    return "" if value is None else str(value)
+
+
+def _problem(name: str, cell: Any) -> str | None:
+    """Find why a cell is no text, and no number that is an amount."""
+    if not _has_value(cell) or cell.data_type == "s":
+        return None
+    if cell.data_type != "n":
+        return _KINDS[cell.data_type]
+    if name != AMOUNT:
+        return _NUMBER
+    return _DIGITS if sum(map(str.isdigit, _text(cell))) > EXACT_DIGITS else None
+
+
+def _names(sheets: Sequence[Any]) -> str:
+    shown = ", ".join(f'"{sheet.title}"' for sheet in sheets[:_SHOWN])
+    return f"{shown}, and {len(sheets) - _SHOWN} more" if len(sheets) > _SHOWN else shown

@@ -1,0 +1,430 @@
+"""Excel workbooks: text is text, a number is an amount, and everything else is a fault by its cell."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+import xlsxwriter
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+
+from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
+from payments_async.bulk.sources import RejectsFile, open_source, write_template
+from payments_async.bulk.sources._excel import package
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
+from tests.support.workbooks import SHEET, fill, lines_of, replaced, rewritten, values_of, workbook
+
+FIXTURE = Path(__file__).parent / "workbooks" / "libreoffice.xlsx"
+NAMED = {"reference": "salary-1", **PHONE}
+JUNE = [
+    {"reference": "salary-1", **PHONE, "amount": "50.1", "description": "=x"},
+    {"reference": "salary-2", **PHONE, "amount": "1200", "description": "Été"},
+    {"reference": "salary-3", **PHONE, "amount": "75.50", "description": ""},
+]
+
+
+def by_xlsxwriter(path: Path, rows: list[dict[str, str]]) -> None:
+    """Text cells, and amounts as numbers where they mean the same."""
+    with xlsxwriter.Workbook(path, {"constant_memory": True, "strings_to_formulas": False}) as book:
+        sheet = book.add_worksheet("June")
+        for number, line in enumerate(lines_of(*rows)):
+            for column, cell in enumerate(line):
+                if cell in ("50.1", "1200"):
+                    sheet.write_number(number, column, float(cell))
+                else:
+                    sheet.write_string(number, column, cell)
+
+
+@pytest.mark.parametrize("writer", ["openpyxl", "xlsxwriter"])
+def test_a_workbook_is_the_same_rows_as_a_csv_file(tmp_path: Path, writer: str) -> None:
+    path = tmp_path / "payouts.xlsx"
+    if writer == "openpyxl":
+        workbook(tmp_path, lines_of(*JUNE))
+    else:
+        by_xlsxwriter(path, JUNE)
+    source, same = open_source(path), open_source(csv_file(tmp_path, *JUNE))
+    (rows, faults), (others, _) = split(source), split(same)
+    assert faults == []
+    assert [row.request for row in rows] == [other.request for other in others]
+    assert [row.line for row in rows] == [2, 3, 4]
+    assert source.fingerprint() == same.fingerprint()
+    assert [[*row.original] for row in rows] == [[*other.original] for other in others]
+
+
+def test_a_workbook_that_libreoffice_wrote_is_read(tmp_path: Path) -> None:
+    """It was converted by LibreOffice 7.4 from one with a hidden sheet, and has numbers as amounts."""
+    source = open_source(FIXTURE)
+    rows, faults = split(source)
+    assert faults == []
+    assert [row.request.amount for row in rows] == [Decimal("50.1"), Decimal("1200"), Decimal("75.50")]
+    assert [row.request.instrument.phone_number[-2:] for row in rows] == ["01", "02", "03"]  # type: ignore[union-attr]
+    cells = [dict(zip(source.columns, row.original, strict=True)) for row in rows]
+    same = open_source(csv_file(tmp_path, *cells))
+    split(same)
+    assert source.fingerprint() == same.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("written", "amount"),
+    [
+        ("50", "50"),
+        ("1E3", "1000"),
+        ("1200.0", "1200"),
+        ("4.3499999999999996", "4.35"),  # as Excel writes 4.35
+        ("123456789012.345", "123456789012.345"),
+        ("0.1", "must be at least 1, in major units"),
+        ("1234567890123456", "is a number of more than 15 digits: round it, or format the column as text"),
+        ("1.2345678901234567", "is a number of more than 15 digits"),
+        ("1E300", "is a number of more than 15 digits"),
+        ("1E400", "is text that is not a decimal number"),
+    ],
+)
+def test_a_number_is_an_amount_by_its_shortest_text(tmp_path: Path, written: str, amount: str) -> None:
+    path = workbook(tmp_path, lines_of({**PHONE, "amount": 7}))
+    rows, faults = read(rewritten(path, replaced("<v>7</v>", f"<v>{written}</v>")))
+    if rows:
+        assert (str(rows[0].request.amount), rows[0].original[0]) == (amount, amount)
+    else:
+        assert f'Sheet "June", cell A2, amount: {amount}' in str(faults[0])
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "number": ({"instrument.phone_number": 22990000000}, "is a number, which loses zeros and a plus"),
+    "formula": ({"instrument.phone_number": "=1+1"}, "is a formula: copy the column, and paste it as values"),
+    "error": ({"instrument.phone_number": "#N/A"}, "is an error of a formula: write the value itself"),
+    "boolean": ({"instrument.phone_number": True}, "is TRUE or FALSE: format the column as text"),
+    "date": ({"instrument.phone_number": datetime(2026, 6, 1)}, "is a date or a time: format the column"),
+    "rounded": ({"instrument.phone_number": "2.2990E+10"}, "is in scientific notation"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: str) -> None:
+    other, reason = FAULTS[kind]
+
+    def change(book: Any) -> None:
+        book.active.append([{**NAMED, **other, "reference": "salary-2"}[name] for name in NAMED])
+
+    rows, faults = read(workbook(tmp_path, lines_of(NAMED), change=change))
+    assert [row.line for row in rows] == [2]
+    at_fault = [fault for fault in faults if fault.column == "instrument.phone_number"]
+    assert str(at_fault[0]).startswith('Sheet "June", cell E3, instrument.phone_number: ')
+    assert reason in str(at_fault[0])
+    assert (at_fault[0].line, at_fault[0].number, at_fault[0].reference) == (3, 2, "salary-2")
+    assert "2299" not in repr(faults)
+
+
+def test_rich_text_is_its_text(tmp_path: Path) -> None:
+    def change(book: Any) -> None:
+        book.active["B2"] = CellRichText("X", TextBlock(InlineFont(b=True), "OF"))
+
+    (rows, faults) = read(workbook(tmp_path, lines_of(PHONE), change=change))
+    assert (faults, rows[0].request.currency) == ([], "XOF")
+
+
+def test_empty_rows_are_skipped_and_formatted_ones_are_nothing(tmp_path: Path) -> None:
+    def change(book: Any) -> None:
+        sheet = book.active
+        for row in (4, 2_000):
+            sheet.cell(row, 1).number_format = "@"
+        sheet["A1500"].value = ""
+
+    lines = lines_of(PHONE)
+    rows, faults = read(workbook(tmp_path, [[], [], *lines, [], lines[1]], change=change))
+    assert (faults, [(row.number, row.line) for row in rows]) == ([], [(1, 4), (2, 6)])
+
+
+def row_height(book: Any) -> None:
+    book.active.row_dimensions[2].height = 15
+
+
+@pytest.mark.parametrize("how", ['hidden="1"', 'hidden="true"', 'ht="0"'])
+def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -> None:
+    path = workbook(tmp_path, lines_of(NAMED, {**NAMED, "reference": "salary-2"}))
+    rewritten(path, replaced('<row r="3"', f'<row r="3" {how}'))
+    rows, faults = read(path)
+    assert [row.line for row in rows] == [2]
+    assert [str(fault) for fault in faults] == [
+        'Sheet "June", row 3: the row is hidden: show it, or read what is hidden too with --with-hidden '
+        "(with_hidden=True)"
+    ]
+    assert len(read(path, with_hidden=True)[0]) == 2
+
+
+def test_rows_that_are_hidden_unless_they_have_a_height_are_hidden(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(NAMED), change=row_height)
+    rewritten(path, replaced("<sheetFormatPr ", '<sheetFormatPr zeroHeight="1" '))
+    assert len(read(path)[0]) == 1
+    rewritten(path, replaced(' ht="15"', ""))
+    assert len(read(path)[1]) == 1
+
+
+def hidden_column(book: Any) -> None:
+    book.active.column_dimensions["C"].hidden = True
+
+
+def headers_fault(path: Path) -> list[str]:
+    with pytest.raises(SourceErrors) as caught:
+        read(path)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_header_at_fault_is_named_by_its_cell(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(PHONE), change=hidden_column)
+    (fault,) = headers_fault(path)
+    assert fault.startswith('Sheet "June", cell C1: is in a hidden column: show it, or')
+    assert len(read(path, with_hidden=True)[0]) == 1
+    (fault,) = headers_fault(
+        workbook(
+            tmp_path,
+            lines_of(PHONE),
+            change=lambda book: book.active.merge_cells("B1:C1"),
+        )
+    )[-1:]
+    assert fault == 'Sheet "June", cell B1: is merged with other cells: unmerge them, and fill in each'
+    lines = lines_of({**PHONE, 7: "x"})  # type: ignore[dict-item]
+    assert headers_fault(workbook(tmp_path, lines)) == [
+        'Sheet "June", row 1, a name of 1 characters: is not a column of a payout file',
+        'Sheet "June", cell F1: is no text: format the column as text, and write it again',
+    ]
+
+
+def test_merged_cells_are_faults_of_each_row_that_has_a_part_of_them(tmp_path: Path) -> None:
+    def change(book: Any) -> None:
+        book.active.merge_cells("B2:B3")
+        book.active.merge_cells("H9:J9")
+
+    rows, faults = read(workbook(tmp_path, lines_of(PHONE, PHONE, PHONE), change=change))
+    assert [row.line for row in rows] == [4]
+    assert [str(fault)[:33] for fault in faults] == [
+        'Sheet "June", cell B2, currency: ',
+        'Sheet "June", cell B3, currency: ',
+    ]
+
+
+def test_values_beside_the_columns_are_a_fault(tmp_path: Path) -> None:
+    ((), faults) = read(workbook(tmp_path, [[*PHONE], [*PHONE.values(), None, "note", "x"]]))
+    assert [str(fault) for fault in faults] == [
+        'Sheet "June", row 2: has values without a column\'s name above them, in G, H: '
+        "name or empty the column"
+    ]
+
+
+def two_sheets(book: Any) -> None:
+    fill(book.create_sheet("May"), lines_of({**PHONE, "amount": "7"}))
+    book.create_sheet("Empty")
+
+
+def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(PHONE), change=two_sheets)
+    with pytest.raises(
+        SourceUnreadable, match=r'has 2 sheets with values, "June", "May": name one with --sheet'
+    ):
+        read(path)
+    assert read(path, sheet="May")[0][0].request.amount == Decimal("7")
+    with pytest.raises(SourceUnreadable, match=r'has no sheet of that name .*: "June", "May", "Empty"'):
+        read(path, sheet="may")
+
+    def hidden(book: Any) -> None:
+        two_sheets(book)
+        book["May"].sheet_state = "veryHidden"
+
+    assert len(read(workbook(tmp_path, lines_of(PHONE), change=hidden))[0]) == 1
+
+    def many(book: Any) -> None:
+        for number in range(12):
+            fill(book.create_sheet(f"S{number}"), [["x"]])
+
+    with pytest.raises(
+        SourceUnreadable, match=r'has 13 sheets with values, "June", .*"S8", and 3 more: name'
+    ):
+        read(workbook(tmp_path, lines_of(PHONE), change=many))
+    with pytest.raises(SourceUnreadable, match="has no visible sheet with values"):
+        read(workbook(tmp_path, []))
+
+
+def test_rejects_are_corrected_and_read_as_those_of_a_csv_file(tmp_path: Path) -> None:
+    bad = {**NAMED, "currency": "xof", "amount": 12.5}
+    source = open_source(
+        workbook(
+            tmp_path,
+            [[*NAMED, "row_key", None], [], [*bad.values(), "k1"]],
+            change=lambda book: book.active.cell(1, 8, ""),
+        )
+    )
+    with RejectsFile(tmp_path / "rejects.csv", source) as rejects:
+        for fault in split(source)[1]:
+            rejects.add(fault)
+    text = (tmp_path / "rejects.csv").read_text()
+    assert text.splitlines()[1].startswith("3,currency,")
+    (tmp_path / "rejects.csv").write_text(text.replace("xof", "XOF"))
+    (row,), faults = read(tmp_path / "rejects.csv")
+    assert (faults, row.request.amount, row.reference) == ([], Decimal("12.5"), "salary-1")
+    assert row.row_key == "k1"
+
+
+Change = Callable[[dict[str, bytes]], object]
+
+
+def added(name: str, content: bytes = b"<x/>") -> Change:
+    return lambda parts: parts.update({name: content})
+
+
+def twice(parts: dict[str, bytes]) -> None:
+    parts["XL/" + SHEET.removeprefix("xl/")] = parts[SHEET]
+
+
+PHONE_CELL = 't="inlineStr"><is><t>+22990000000</t></is>'
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+HOSTILE: dict[str, tuple[Change, str]] = {
+    "macros": (added("xl/vbaProject.bin"), "has macros: save it as Excel Workbook"),
+    "old macros": (added("xl/macrosheets/sheet1.xml"), "has macros"),
+    "links": (added("xl/externalLinks/externalLink1.xml"), "has links to other workbooks: break them"),
+    "binary": (added("xl/workbook.bin"), r"is a binary workbook \(.xlsb\)"),
+    "bomb": (added("xl/media/image1.png", bytes(9 << 20)), "times larger unpacked"),
+    "bomb in the sheet": (
+        replaced("</sheetData>", " " * (9 << 20) + "</sheetData>"),
+        "times larger unpacked",
+    ),
+    "many parts": (lambda parts: parts.update({f"x/{n}": b"" for n in range(2001)}), "and may have 2,000"),
+    "outside": (added("../payroll.xml"), "named outside of it"),
+    "outside, absolute": (added("/etc/x.xml"), "named outside of it"),
+    "outside, backslashes": (added("xl\\..\\..\\x.xml"), "named outside of it"),
+    "a part twice": (twice, "has a part twice"),
+    "entities in the sheet": (
+        replaced("<worksheet", f"{ENTITIES}<worksheet"),
+        "has a part with a document type",
+    ),
+    "entities in styles": (
+        replaced("<styleSheet", f"{ENTITIES}<styleSheet", "xl/styles.xml"),
+        "has a part with a document type",
+    ),
+    "entities under another name": (
+        added("custom/x.dat", f"<?xml version='1.0'?>{ENTITIES}<x>&b;</x>".encode("utf-16")),
+        "has a part with a document type",
+    ),
+    "strict": (
+        replaced(
+            "schemas.openxmlformats.org/spreadsheetml/2006/main", "purl.oclc.org/ooxml/x", "xl/workbook.xml"
+        ),
+        "is a Strict Open XML workbook",
+    ),
+    "no workbook": (lambda parts: parts.pop("xl/workbook.xml"), "is no Excel workbook: save it as .xlsx"),
+    "row far below": (replaced('<row r="2"', '<row r="99999999"'), 'sheet "June" has a row twice, or out'),
+    "row twice": (replaced('<row r="2"', '<row r="1"'), "has a row twice, or out of order, after row 1"),
+    "row no number": (replaced('<row r="2"', '<row r="٢"'), "has a row twice"),
+    "cell twice": (replaced('r="B2"', 'r="A2"'), "has a cell twice, or out of order, in row 2"),
+    "cell of another row": (replaced('r="B2"', 'r="B1"'), "has a cell that is not in its row"),
+    "cell far right": (replaced('r="E2"', 'r="XFE2"'), "has a cell twice, or out of order"),
+    "many merged cells": (
+        replaced(
+            "</worksheet>", "<mergeCells>" + '<mergeCell ref="Z1:Z2"/>' * 1001 + "</mergeCells></worksheet>"
+        ),
+        "has more than 1,000 merged cells",
+    ),
+    "cut off": (replaced("</sheetData>", ""), r"is no workbook that can be read \(ExpatError\)"),
+    "a text that is not there": (replaced(PHONE_CELL, 't="s"><v>5555</v>'), r"be read \(IndexError\)"),
+    "a number that is none": (replaced(PHONE_CELL, 't="n"><v>2,29</v>'), r"be read \(ValueError\)"),
+    "a kind that is none": (replaced(PHONE_CELL, 't="x"><v>5</v>'), r"be read \(KeyError\)"),
+    "no styles": (replaced("<cellXfs", "<other", "xl/styles.xml"), r"that can be read \(\w+\)"),
+}
+"""{what is wrong with the workbook: (how it is made, what the error says)}."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_workbook_is_refused(tmp_path: Path, kind: str) -> None:
+    change, reason = HOSTILE[kind]
+    path = rewritten(workbook(tmp_path, lines_of(PHONE)), change)
+    with pytest.raises(SourceUnreadable, match=reason) as caught:
+        read(path)
+    assert caught.value.__context__ is None or "229" not in str(caught.value.__context__)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is no Excel workbook, or not a whole one"),
+        (b"amount,currency\n", "is no Excel workbook, or not a whole one"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "has a password, or is an .xls"),
+    ],
+)
+def test_another_file_is_no_workbook(tmp_path: Path, content: bytes, reason: str) -> None:
+    with pytest.raises(SourceUnreadable, match=reason):
+        read(bytes_file(tmp_path, content, "payouts.xlsx"))
+
+
+def test_a_package_with_a_password_or_too_large_is_refused() -> None:
+    part = zipfile.ZipInfo("xl/workbook.xml")
+    part.flag_bits, part.file_size = 1, 100
+    assert package.package_problem([part], 100) == "has a password: save it without one"
+    part.file_size = 300 << 20
+    assert package.package_problem([part], 250 << 20) == (
+        "takes 300 MiB unpacked, and may take 256: divide it, or use CSV"
+    )
+
+
+def test_cells_need_no_addresses(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(PHONE))
+    bare = [replaced(f' r="{letter}{row}"', "") for row in (1, 2) for letter in "ABCDE"]
+    bare += [replaced(f'<row r="{row}"', "<row") for row in (1, 2)]
+    rewritten(path, lambda parts: [change(parts) for change in bare])
+    rows, faults = read(path)
+    assert (faults, rows[0].line, rows[0].request.amount) == ([], 2, Decimal("50.10"))
+
+
+def test_a_template_that_was_filled_in_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "june.xlsx"
+    write_template(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    book = openpyxl.load_workbook(path)
+    sheet = book["Payouts"]
+    header = [str(cell.value) for cell in sheet[1]]
+    filled = {**NAMED, "instrument.type": "phone"}
+    sheet.append([filled.get(name) for name in header])
+    letters = dict(zip(header, [cell.column_letter for cell in sheet[1]], strict=True))
+    assert sheet.freeze_panes == "A2"
+    assert {sheet.column_dimensions[letter].number_format for letter in letters.values()} == {"@"}
+    checks = {str(each.sqref): each for each in sheet.data_validations.dataValidation}
+    types = checks[f"{letters['instrument.type']}2:{letters['instrument.type']}100000"]
+    assert (types.type, types.formula1) == ("list", '"phone,bank_account,crypto_address"')
+    currency = checks[f"{letters['currency']}2:{letters['currency']}100000"]
+    assert (
+        currency.formula1
+        == f"AND(LEN({letters['currency']}2)=3,EXACT({letters['currency']}2,UPPER({letters['currency']}2)))"
+    )
+    book.save(path)
+    (row,), faults = read(path)
+    assert (faults, row.reference, row.request.amount) == ([], "salary-1", Decimal("50.10"))
+    with pytest.raises(BulkError, match="exists already; name another file"):
+        write_template(path)
+    assert values_of(path)["Payouts"][1][0] == "salary-1"
+    with pytest.raises(BulkError, match=r"ends in \.csv; a template is an \.xlsx file"):
+        write_template(tmp_path / "june.csv")
+
+
+def test_options_of_a_workbook_and_of_other_files_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match=r"is no CSV file, and has no delimiter"):
+        open_source("june.xlsx", delimiter=";")
+    for options in ({"sheet": "June"}, {"with_hidden": True}):
+        with pytest.raises(SourceUnreadable, match=r"is no \.xlsx workbook, and has no sheet"):
+            open_source("june.csv", **options)  # type: ignore[arg-type]
+    with pytest.raises(SourceUnreadable, match="cannot be read"):
+        read(tmp_path / "missing.xlsx")
+
+
+def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if "sources._excel" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        ImportError, match=r'^Excel workbooks need openpyxl: pip install "payments-sdk\[excel\]"$'
+    ):
+        open_source(tmp_path / "payouts.xlsx")
