@@ -79,7 +79,7 @@ def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
     assert main(["payouts", "run", "--help-all"]) == Exit.DONE
     assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
     whole = capsys.readouterr().out
-    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 24
+    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 26
     assert "Rows under way at a time" in whole
 
 

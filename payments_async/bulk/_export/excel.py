@@ -113,9 +113,11 @@ class ExcelFormat(ExportFormat):
 
 def money_lines(totals: RowTotals, extra: ExtraTotals) -> Iterator[tuple[str, str, int, Decimal]]:
     """List currency, outcome, payouts and amount: each currency's total, its outcomes, then extra payouts."""
-    for currency, asked in sorted(by_currency(totals).items()):
+    asked = by_currency(totals)
+    for currency in sorted({*asked, *(code for _, code in extra)}):
         own = [(outcome, each) for (outcome, code), each in totals.items() if code == currency and each[0]]
-        yield currency, "asked, in all", sum(rows for _, (rows, _) in own), asked
+        if currency in asked:
+            yield currency, "asked, in all", sum(rows for _, (rows, _) in own), asked[currency]
         yield from _lines(currency, own)
         yield from _lines(
             currency, ((kind, each) for (kind, code), each in extra.items() if code == currency)

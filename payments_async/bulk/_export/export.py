@@ -21,7 +21,7 @@ from .._protocol.records import LedgerRow, grouped
 from ..errors import BulkError, SourceUnreadable
 from ..sources import open_source
 from . import row_records
-from .formats import NESTED, ExportFormat, form_of
+from .formats import FORMS, NESTED, ExportFormat
 
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
@@ -50,7 +50,7 @@ async def export(
 ) -> ExportReport:
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
-    kind, wanted = form_of(target), outcomes_of(["asked"] if states is None else states)
+    kind, wanted = _form_of(target), outcomes_of(["asked"] if states is None else states)
     refuse_own_files(ledger, target)
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
@@ -69,6 +69,19 @@ async def export(
     return ExportReport(
         str(target), rows, {currency: amount for currency, (_, amount) in sums.totals.items()}
     )
+
+
+def _form_of(path: Path) -> type[ExportFormat]:
+    """Choose the format by a path's suffix. Raises BulkError for an unknown one, and ImportError."""
+    if path.suffix.lower() == ".xlsx":
+        from .excel import ExcelFormat  # openpyxl is an extra's
+
+        return ExcelFormat
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        known = ".csv, .json, .jsonl, .parquet or .xlsx"
+        raise BulkError(f"{path}: ends in {path.suffix or 'no suffix'}; an export is {known}")
+    return form
 
 
 async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accounts: bool) -> Sums[str]:

@@ -9,13 +9,11 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
 from ..._extras import needs
 from ...models._masking import clean
 from .._protocol.outcomes import ExtraTotals, RowTotals
-from ..errors import BulkError
 from ..sources._rejects import escaped
 from .row_records import WHOLE_NUMBERS, Record, flat, json_text
 
@@ -125,25 +123,13 @@ def _type(pyarrow: Any, name: str) -> Any:
     return pyarrow.int64() if name in WHOLE_NUMBERS else pyarrow.string()
 
 
-_FORMS: Final[dict[str, type[ExportFormat]]] = {
+FORMS: Final[dict[str, type[ExportFormat]]] = {
     ".csv": CsvFormat,
     ".json": JsonFormat,
     ".jsonl": JsonLinesFormat,
     ".ndjson": JsonLinesFormat,
     ".parquet": ParquetFormat,
 }
+"""{suffix: format}, without workbooks, whose module is imported when one is written."""
 NESTED: Final = (JsonFormat, JsonLinesFormat)
 """Formats in which the parts of a record are objects: they need no columns."""
-
-
-def form_of(path: Path) -> type[ExportFormat]:
-    """Choose the format by a path's suffix. Raises BulkError for an unknown one, and ImportError."""
-    if path.suffix.lower() == ".xlsx":
-        from .excel import ExcelFormat  # openpyxl is an extra's
-
-        return ExcelFormat
-    form = _FORMS.get(path.suffix.lower())
-    if form is None:
-        known = ".csv, .json, .jsonl, .parquet or .xlsx"
-        raise BulkError(f"{path}: ends in {path.suffix or 'no suffix'}; an export is {known}")
-    return form

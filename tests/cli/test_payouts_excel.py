@@ -1,0 +1,58 @@
+"""A workbook from the template to the treasurer's report, by the command alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from tests.support.payout_command import Here
+from tests.support.workbooks import values_of
+
+ROW = {
+    "reference": "salary-1",
+    "amount": "1.07",
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument.phone_number": "+22990112233",
+    "instrument.country": "BJ",
+}
+
+
+def fill_in(path: Path, *sheets: str) -> None:
+    """Add a row to the template, and copies of its sheet under these names."""
+    book = openpyxl.load_workbook(path)
+    sheet = book["Payouts"]
+    sheet.append([ROW.get(str(cell.value)) for cell in sheet[1]])
+    for name in sheets:
+        book.copy_worksheet(sheet).title = name
+    book.save(path)
+
+
+def test_a_template_is_filled_in_paid_and_reported(here: Here) -> None:
+    written = here("template", "june.xlsx")
+    assert written.code == Exit.DONE
+    assert "payments payouts run june.xlsx --dry-run" in " ".join(written.out.split())
+    here("template", "june.xlsx").assert_one_message(Exit.USAGE, "june.xlsx: exists already")
+    here("template", "away/june.xlsx").assert_one_message(Exit.USAGE, "cannot be written (No such file")
+    assert here("template", "july.xlsx", "--json").step("written")["path"] == "july.xlsx"
+    fill_in(here.folder / "june.xlsx", "June")
+    here("run", "june.xlsx").assert_one_message(Exit.USAGE, '"Payouts", "June": name one with --sheet')
+    assert here("run", "june.xlsx", "--sheet", "June").code == Exit.DONE
+    assert [entry.amount for entry in here.sandbox.books.payouts()] == [Decimal("1.07")]
+    assert here("export", "june.xlsx.ledger", "june-report.xlsx").code == Exit.DONE
+    report = values_of(here.folder / "june-report.xlsx")
+    assert ("clean", "yes") in report["Certificate"]
+    assert report["Money"][1] == ("XOF", "asked, in all", 1, 1.07)
+
+
+def test_a_guard_judges_the_rows_of_a_sheet(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
+    here("template", "june.xlsx")
+    fill_in(here.folder / "june.xlsx", "June")
+    (here.folder / "guard.toml").write_text('most = {XOF = "1"}\n')
+    assert main(["guard", "check", "june.xlsx", "--sheet", "June", "--guard", "guard.toml"]) == Exit.REFUSED
+    assert "line 2 (decimals): " in capsys.readouterr().out
