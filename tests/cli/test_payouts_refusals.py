@@ -61,7 +61,7 @@ def renamed(name: str) -> Callable[[], None]:
     ("change", "argv", "parts"),
     [
         (renamed("july.csv"), ["june.csv"], ["june.csv: cannot be read (No such file or directory)"]),
-        (renamed("june.txt"), ["june.txt"], ["ends in .txt", ".csv, .jsonl, .ndjson and .parquet"]),
+        (renamed("june.txt"), ["june.txt"], ["ends in .txt", ".csv, .jsonl, .ndjson, .parquet and .xlsx"]),
         (lambda: os.mkdir("a.csv"), ["a.csv"], ["is not a regular file"]),
         (
             replaced("r3,", "r2,"),
@@ -431,7 +431,7 @@ def test_without_an_extra_every_command_says_what_to_install(
     commands += [[name, *ledger] for name in ("status", "watch", "check", "reconcile", "retry-failed")]
     commands += [[name] for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "recover")]
     commands += [["cancel-rest"], ["drain", "--worker", "x"], ["forget", "--closed-before", "90d"]]
-    commands += [["ledger", "check"]]
+    commands += [["ledger", "check"], ["template", "x.xlsx"]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async._cli import main\n"
