@@ -20,15 +20,17 @@ def on_class(cls: type[T]) -> T:
     return cls  # type: ignore[return-value] # so that checkers see what objects have
 
 
-def implemented_by(function: Callable[..., Any]) -> Callable[[F], F]:
+def implemented_by(function: Any) -> Callable[[F], F]:
     """Decorate a signature, written by `tools/mirror`, with the function that a call runs.
 
     It takes `**arguments`: a dict of what was given is what requests are made of, and what a failed call
     empties. It gets the name, docstring and signature of the decorated one, whose body never runs.
     """
 
-    def named(written: F) -> F:
-        return update_wrapper(function, written)  # type: ignore[return-value] # it is called in the same way
+    def named(written: Any) -> Any:
+        names = {"co_name": written.__name__, "co_qualname": written.__qualname__}  # for tracebacks
+        function.__code__ = function.__code__.replace(**names)
+        return update_wrapper(function, written)
 
     return named
 
