@@ -17,6 +17,7 @@ from ._exit_codes import CommandEnded, Exit, exit_of
 from ._help import EXIT_CODES, complete_help, with_help_flag
 from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
+from .calls import api, checkouts, trigger
 from .demo import demo
 from .doctor import doctor
 from .guard import guard
@@ -26,7 +27,18 @@ from .sandbox import sandbox
 from .sandbox.serve_options import ServeOptions
 from .webhooks import webhooks
 
-COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, guard, mcp, payouts, sandbox, webhooks)
+COMMANDS: tuple[Callable[..., int] | App, ...] = (
+    api,
+    checkouts,
+    demo,
+    doctor,
+    guard,
+    mcp,
+    payouts,
+    sandbox,
+    trigger,
+    webhooks,
+)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
 _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))

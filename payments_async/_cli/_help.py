@@ -32,6 +32,8 @@ MORE: Final = Group("More parameters", help_formatter=_named_only, sort_key=1)
 
 _DATABASE: Final = "postgresql://db/payouts"
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "api": ("GET '/payouts?status=failed'", "POST /payouts --write --body payout.json"),
+    "checkouts create": ("--amount 50 --currency GHS",),
     "demo": ("", "--payouts 100 --seed 7", "--machines"),
     "doctor": ("", "--probe", "--json"),
     "guard begin": ("--guard guard.toml",),
@@ -43,16 +45,21 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts cancel-rest": (f"{_DATABASE} --batch-id june",),
     "payouts check": ("june.csv.ledger", "june.parquet"),
     "payouts confirm": ('--batch-id june --confirm-total "XOF 1200.50"',),
+    "payouts create": (
+        "--reference invoice-7 --amount 50 --currency GHS --method mobile_money --instrument account.json",
+    ),
     "payouts drain": (f"{_DATABASE} --worker 4f1c",),
     "payouts export": (
         "june.csv.ledger out.csv",
         "june.csv.ledger to-check.csv --state rejected",
         "june.xlsx.ledger june-report.xlsx",
     ),
+    "payouts find": ("invoice-7",),
     "payouts forget": (f"{_DATABASE} --closed-before 90d --dry-run",),
     "payouts ledger check": (f"{_DATABASE} --role worker",),
     "payouts ledger init": (_DATABASE,),
     "payouts ledger upgrade": (_DATABASE,),
+    "payouts list": ("--status failed --currency GHS",),
     "payouts pause": ('--batch-id june --reason "wrong file"',),
     "payouts reconcile": ("june.csv.ledger",),
     "payouts recover": ("--batch-id june --commands-complete",),
@@ -68,11 +75,13 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts show": ("june.csv.ledger 17", "june.csv.ledger salary-4711"),
     "payouts status": ("june.csv.ledger", "june.csv.ledger --watch"),
     "payouts template": ("june.xlsx",),
+    "payouts wait": ("--reference invoice-7",),
     "payouts watch": ("june.csv.ledger",),
     "payouts worker": (f"--ledger {_DATABASE}", f"--ledger {_DATABASE} --until-idle"),
     "payouts workers": (_DATABASE,),
     "sandbox": ("", "--state sandbox.db", "--scenario slow:200ms --speed 60"),
     "sandbox exec": ("-- python first.py", "--fail-on-advice -- pytest"),
+    "trigger": ("payout.failed --reference invoice-7", "payment.completed --id pi_00000001"),
     "webhooks listen": ("", "--forward http://127.0.0.1:8000/hooks"),
     "webhooks resend": ("wh_00000001",),
 }

@@ -8,16 +8,21 @@ from typing import Final
 from .._extras import install_command
 
 _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
+    "api": ("cli", "bulk"),
+    "checkouts": ("cli", "bulk"),
     "demo": ("cli", "sandbox"),
     "doctor": ("cli",),
     "guard": ("cli",),
     "mcp": ("cli", "mcp"),
     "sandbox": ("cli", "sandbox"),
     "payouts": ("cli", "bulk"),
+    "trigger": ("cli",),
     "webhooks": ("cli",),
 }
 _STORED: Final = {
-    "payouts": frozenset({"run", "worker", "reconcile", "retry-failed"}),
+    "api": frozenset({"api"}),
+    "checkouts": frozenset({"create"}),
+    "payouts": frozenset({"create", "find", "list", "wait", "run", "worker", "reconcile", "retry-failed"}),
     "guard": frozenset({"begin", "show"}),
 }
 """Commands that use the limit store that the environment names: those of `payouts` make a client."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
 import attrs
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from ...bulk._texts.ledger_address import LedgerAddress
 from .._exit_codes import CommandEnded, Exit
@@ -29,8 +29,12 @@ from .options import (
     visible_password,
 )
 
+ONE: Final = Group("One payout", sort_key=1)
+"""The help's group of commands about one payout (`_cli/calls/`)."""
 payouts: Final = App(
-    name="payouts", help="Pay a file of payouts, each row at most once, and see where it stands."
+    name="payouts",
+    help="Send one payout, or pay a file of them, each row at most once, and see where it stands.",
+    group_commands=Group("A batch", sort_key=2),
 )
 
 

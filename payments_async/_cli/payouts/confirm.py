@@ -1,4 +1,4 @@
-"""The confirmation of a live key's total: typed back, or given with --confirm-total.
+"""The confirmation of a live key's total: typed back, or given with --confirm-total (one payout: --confirm).
 
 What was confirmed is kept beside the ledger: the same batch, resumed, needs no second confirmation; other
 rows, or another total, do.
@@ -40,13 +40,17 @@ class ConfirmOptions:
     """Options for confirming a total."""
 
     given: Sequence[str]
-    """The texts of `--confirm-total`."""
+    """The texts of the option that confirms."""
     is_live: bool
     """True if the key pays real money."""
     attended: Callable[[], AbstractContextManager[None]]
     """The context to be in while a person types."""
     ask: Ask | None
     """None without a terminal."""
+    option: str = "--confirm-total"
+    """The option that gives a total."""
+    what: str = "batch"
+    """What has the total, for messages."""
 
 
 def is_live(api_key: str) -> bool:
@@ -96,21 +100,22 @@ def _text_of(path: Path) -> str:
 def confirm_once(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:
     """As `confirm`, each time. Raises CommandEnded."""
     if asking.given:
-        _require_equal(asking.given, totals)
-        return "as given with --confirm-total"
+        _require_equal(totals, asking)
+        return f"as given with {asking.option}"
     if not asking.is_live:
         return None
     _ask_each(totals, rows, asking)
     return "typed back"
 
 
-def _require_equal(given: Sequence[str], wanted: Money) -> None:
+def _require_equal(wanted: Money, asking: ConfirmOptions) -> None:
     try:
-        problem = difference(parsed(given), wanted)
+        problem = difference(parsed(asking.given), wanted, asking.what)
     except ValueError as error:
-        raise CommandEnded(f"--confirm-total: {error}; nothing was sent", Exit.USAGE) from None
+        raise CommandEnded(f"{asking.option}: {error}; nothing was sent", Exit.USAGE) from None
     if problem:
-        raise CommandEnded(f"{problem}; nothing was sent. To pay it as it is: {flags(wanted)}", Exit.USAGE)
+        way_out = f"To pay it as it is: {flags(wanted, asking.option)}"
+        raise CommandEnded(f"{problem}; nothing was sent. {way_out}", Exit.USAGE)
 
 
 def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
@@ -118,7 +123,7 @@ def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
     if asking.ask is None:
         raise CommandEnded(
             "a live key pays real money, and there is no terminal to confirm the total on; "
-            f"nothing was sent. To pay it: {flags(wanted)}",
+            f"nothing was sent. To pay it: {flags(wanted, asking.option)}",
             Exit.USAGE,
         )
     heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money_text(wanted)} in all.\n"
@@ -154,10 +159,10 @@ def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
 # Totals
 
 
-def flags(totals: Money) -> str:
+def flags(totals: Money, option: str = "--confirm-total") -> str:
     """The options that confirm these totals."""
     texts = (f"{currency} {amount}" for currency, amount in plain_sums(totals).items())
-    return " ".join(f"--confirm-total {shlex.quote(text)}" for text in texts)
+    return " ".join(f"{option} {shlex.quote(text)}" for text in texts)
 
 
 @attrs.frozen

@@ -99,27 +99,38 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     """Resend a delivery. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
         raise ConfigurationError("a delivery's name is as the sandbox shows it, such as wh_00000001")
+    answer = ask_sandbox("POST", f"webhooks/{webhook_id}/resend", {}, sandbox)
+    again = clean(str(answer.get("id", "")))
+    show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
+    return Exit.DONE
+
+
+def ask_sandbox(method: str, path: str, body: Mapping[str, object], sandbox: str | None) -> dict[str, Any]:
+    """The answer of a sandbox's control API to a request, `path` being relative to it.
+
+    `sandbox`: its address; PAYMENTS_BASE_URL, or the default one, when None. Raises ConfigurationError for an
+    unusable address, CommandEnded where no sandbox answers or the sandbox refuses.
+    """
     base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
     parts = urlsplit(base)
     named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
-    path = f"/_sandbox/api/webhooks/{webhook_id}/resend"
-    address = read_address(f"{parts.scheme}://{parts.netloc}{path}", named, DEFAULT_SANDBOX)
+    url = f"{parts.scheme}://{parts.netloc}/_sandbox/api/{path}"
+    address = read_address(url, named, DEFAULT_SANDBOX)
+    data = None if method == "GET" else json.dumps(body).encode()
     try:
         headers = {"Content-Type": "application/json", **sandbox_key(address)}
-        status, body = send("POST", address, b"{}", headers)
+        status, text = send(method, address, data, headers)
     except OSError as failure:
         problem = (
             f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}; start one with "
-            "`payments sandbox`, or pass the address of the one that sent it as --sandbox"
+            "`payments sandbox`, or pass the address of the one that is meant as --sandbox"
         )
         raise CommandEnded(problem, Exit.REFUSED) from failure
-    answer = _read(body)
+    answer = _read(text)
     if not 200 <= status < 300:
         reason = clean(str(answer.get("message", f"HTTP {status}")))
         raise CommandEnded(f"the sandbox refused: {reason}", Exit.REFUSED)
-    again = str(answer.get("id", ""))
-    show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
-    return Exit.DONE
+    return answer
 
 
 def _read(body: bytes) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""JSON that commands read from files, and that they print of records, account data masked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ..._codec.decode import UnreadableJSON, parse
+from ...models import (
+    Customer,
+    Failure,
+    FailureCode,
+    Inspection,
+    NextAction,
+    PaymentIntent,
+    Payout,
+    PayoutInstrument,
+    SessionRestriction,
+)
+from ...models._masking import HIDDEN, address, clean
+from ...models._record import masked
+from .._exit_codes import CommandEnded, Exit
+from .._text import print_message
+
+_LARGEST: Final = 1 << 20
+"""Bytes of an input."""
+
+
+def _private(*classes: type) -> frozenset[str]:
+    """The fields that the repr of these records masks."""
+    return frozenset(field.name for each in classes for field in attrs.fields(each) if field.repr is masked)
+
+
+_ANYWHERE: Final = _private(Customer, Inspection, PaymentIntent, Payout, PayoutInstrument, SessionRestriction)
+_INSIDE: Final = {
+    "failure": _private(Failure),
+    "code": _private(FailureCode),
+    "next_action": _private(NextAction),
+}
+"""{member: names that are private in it only}."""
+
+
+def without_accounts(value: Any, inside: str = "") -> Any:
+    """A JSON value with names, account data and tokens of addresses masked, as in the repr of records."""
+    if isinstance(value, Mapping):
+        hidden = _ANYWHERE | _INSIDE.get(inside, frozenset())
+        return {name: _shown(name, item, hidden) for name, item in value.items()}
+    return [without_accounts(item, inside) for item in value] if isinstance(value, list) else value
+
+
+def _shown(name: str, value: Any, hidden: frozenset[str]) -> Any:
+    if name == "webhook_url" and isinstance(value, str):
+        return address(value)
+    if name in hidden and value is not None:
+        return HIDDEN
+    return without_accounts(value, name)
+
+
+def read_object(source: str, option: str) -> dict[str, Any]:
+    """The JSON object in a file, or on the standard input for `-`; numbers exact.
+
+    Raises CommandEnded, and no message holds anything of the content.
+    """
+    data = _read(source, option)
+    try:
+        value = parse(data)
+    except UnreadableJSON as error:
+        raise CommandEnded(f"{option}: {clean(source)} is not JSON: {error}", Exit.USAGE) from None
+    finally:
+        del data  # it holds account data, and tracebacks print locals
+    if not isinstance(value, dict):
+        problem = 'must hold one JSON object, such as {"type": "phone", …}'
+        raise CommandEnded(f"{option}: {clean(source)} {problem}", Exit.USAGE)
+    return value
+
+
+def _read(source: str, option: str) -> bytes:
+    try:
+        if source == "-":
+            if sys.stdin.isatty():
+                print_message(f"{option}: type the JSON, then Ctrl-D")
+            data = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with open(source, "rb") as file:
+                _warn_if_others_read(os.fstat(file.fileno()).st_mode, source)
+                data = file.read(_LARGEST + 1)
+    except OSError as error:
+        problem = f"{option}: {clean(source)} cannot be read ({error.strerror})"
+        raise CommandEnded(problem, Exit.USAGE) from None
+    if len(data) > _LARGEST:
+        raise CommandEnded(f"{option}: {clean(source)} has more than 1 MiB", Exit.USAGE)
+    return data
+
+
+def _warn_if_others_read(mode: int, source: str) -> None:
+    if stat.S_ISREG(mode) and mode & 0o044:
+        print_message(f"{source}: others on this machine may read it; `chmod 600` keeps it yours")

@@ -1,0 +1,86 @@
+"""`payments trigger`: an event of a record of the simulated service, through its control API."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ...models._masking import clean
+from .._exit_codes import CommandEnded, Exit
+from .._output import show_for
+from ..payouts.confirm import is_live
+from ..webhooks.forward import ask_sandbox
+
+_FAILED: Final = "fail:CUSTOMER_DECLINED"
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+
+
+@attrs.frozen
+class SandboxAction:
+    """What the control API does to a record."""
+
+    records: str
+    """`payouts` or `payments`: the list that has it."""
+    path: str
+    body: Mapping[str, object]
+
+
+EVENTS: Final[Mapping[str, SandboxAction]] = {
+    "payout.completed": SandboxAction("payouts", "records/{}/settle", {"outcome": "complete"}),
+    "payout.failed": SandboxAction("payouts", "records/{}/settle", {"outcome": _FAILED}),
+    "payment.completed": SandboxAction("payments", "payments/{}/pay", {"outcome": "complete"}),
+    "payment.failed": SandboxAction("payments", "payments/{}/pay", {"outcome": _FAILED}),
+    "payment.expired": SandboxAction("payments", "records/{}/settle", {"outcome": "expire"}),
+    "payment.refunded": SandboxAction("payments", "payments/{}/refund", {}),
+}
+"""{event: what brings it about}."""
+
+
+def trigger(
+    event: str, reference: str | None, record_id: str | None, sandbox: str | None, *, as_json: bool
+) -> Exit:
+    """Bring an event about. Raises CommandEnded, ConfigurationError."""
+    action = EVENTS.get(event)
+    if action is None:
+        raise CommandEnded(f"{clean(event)}: is none of {', '.join(EVENTS)}", Exit.USAGE)
+    if (reference is None) == (record_id is None):
+        raise CommandEnded("trigger: give the record's --reference, or its --id", Exit.USAGE)
+    if is_live(os.environ.get("PAYMENTS_API_KEY", "")):
+        problem = "PAYMENTS_API_KEY is a live key: events are triggered in `payments sandbox` only"
+        raise CommandEnded(problem, Exit.USAGE)
+    _require_sandbox(sandbox)
+    name = _id_of(action.records, reference, sandbox) if reference is not None else record_id or ""
+    if _ID.fullmatch(name) is None:
+        raise CommandEnded("--id: must be as the sandbox shows it, such as po_00000001", Exit.USAGE)
+    ask_sandbox("POST", action.path.format(name), action.body, sandbox)
+    record = ask_sandbox("GET", f"{action.records}/{name}", {}, sandbox)
+    status = str(record.get("status", ""))
+    show = show_for(as_json=as_json)
+    show.step("Triggered", f"{event}: {name} is {status}", event=event, id=name, status=status)
+    return Exit.DONE
+
+
+def _require_sandbox(sandbox: str | None) -> None:
+    """Raise CommandEnded unless a sandbox answers: its control API lists what it can do."""
+    try:
+        known = ask_sandbox("GET", "state", {}, sandbox)
+    except CommandEnded as error:
+        if error.__cause__ is not None:  # nobody answers
+            raise
+        known = {}
+    if "profile" not in known:
+        problem = "what answers there is not `payments sandbox`, or not yours: no event was triggered"
+        raise CommandEnded(problem, Exit.USAGE)
+
+
+def _id_of(records: str, reference: str, sandbox: str | None) -> str:
+    """The id of the newest record with a reference. Raises CommandEnded."""
+    listed: Any = ask_sandbox("GET", f"{records}?limit=1000", {}, sandbox).get(records, [])
+    for record in listed:
+        if record.get("reference") == reference:
+            return str(record.get("id"))
+    raise CommandEnded(f"no {records[:-1]} of the sandbox has the reference {clean(reference)}", Exit.REFUSED)
