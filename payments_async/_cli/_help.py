@@ -46,7 +46,8 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts check": ("june.csv.ledger", "june.parquet"),
     "payouts confirm": ('--batch-id june --confirm-total "XOF 1200.50"',),
     "payouts create": (
-        "--reference invoice-7 --amount 50 --currency GHS --method mobile_money --instrument account.json",
+        "--reference invoice-7 --amount 50 --currency GHS \\\n"
+        "  --method mobile_money --instrument account.json",
     ),
     "payouts drain": (f"{_DATABASE} --worker 4f1c",),
     "payouts export": (
@@ -95,7 +96,10 @@ def with_help_flag(argv: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def examples(command: str) -> tuple[str, ...]:
-    """The examples of a command, such as `payouts run`: whole command lines; none of a group of commands."""
+    """The examples of a command, such as `payouts run`: whole command lines; none of a group of commands.
+
+    One that is long continues on a second line, after a backslash.
+    """
     return tuple(f"payments {command} {rest}".rstrip() for rest in _SHOWN.get(command, ()))
 
 
@@ -112,6 +116,7 @@ def complete_help(app: App) -> None:
     """End the help of each command with its examples, and the exit codes unless it has explained its own."""
     for name, command in commands_of(app):
         said = getattr(command.default_command, "__doc__", None) or ""
-        shown = "  \n".join(f"`{example}`" for example in examples(name))
+        lines = (line for example in examples(name) for line in example.split("\n"))
+        shown = "  \n".join(f"`{line}`" for line in lines)
         parts = (f"Examples:\n\n{shown}" if shown else "", "" if "Exit codes:" in said else EXIT_CODES)
         command.help_epilogue = "\n\n".join(filter(None, parts))

@@ -121,6 +121,24 @@ IN_A_DATABASE = {
     "worker": [["worker", "--until-idle", *NAMED], ["worker", "--until-idle", "--batch-id", HOSTILE]],
     "ledger": [["ledger", name, *more] for name in ("init", "upgrade", "check") for more in ([], [HOSTILE])],
 }
+FIELDS = ["--currency", "GHS", "--method", "m", "--instrument", "hostile.json"]
+CALLS = {
+    "payouts create": [
+        ["payouts", "create", "--reference", name, "--amount", amount, *FIELDS]
+        for name, amount in (("R-1", "50"), (HOSTILE, "x"), ("R-2", HOSTILE))
+    ],
+    "payouts find": [["payouts", "find", "R-1"], ["payouts", "find", HOSTILE]],
+    "payouts list": [["payouts", "list"], ["payouts", "list", "--status", HOSTILE]],
+    "payouts wait": [
+        ["payouts", "wait", "--reference", HOSTILE],
+        ["payouts", "wait", HOSTILE, "--deadline", "0"],
+    ],
+    "checkouts create": [
+        ["checkouts", "create", "--amount", "5", "--currency", name] for name in ("GHS", HOSTILE)
+    ],
+    "api": [["api", "GET", "/payouts"], ["api", "GET", HOSTILE], ["api", HOSTILE, "/payouts"]],
+    "trigger": [["trigger", HOSTILE, "--id", "x"], ["trigger", "payout.failed", "--reference", HOSTILE]],
+}
 GUARD = {"begin": [[]], "show": [[]], "check": [["hostile.csv"], [HOSTILE]]}
 ELSEWHERE = {
     "doctor": "test_a_report_shows_foreign_text_as_escapes",
@@ -140,7 +158,21 @@ def test_every_command_is_walked() -> None:
     names |= {family for family in families if app[family].default_command}
     walked = {f"payouts {name}" for name in {*COMMAND_LINES, *IN_A_DATABASE}}
     walked |= {f"guard {name}" for name in GUARD}
-    assert names == walked | ELSEWHERE.keys()
+    assert names == walked | ELSEWHERE.keys() | CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_one_call_is_given_and_answered_is_printed_as_escapes(
+    here: Here, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here.folder / "hostile.json").write_text(json.dumps({"phone_number": HOSTILE, "country": "GH"}))
+    main(CALLS["payouts create"][0])
+    for argv in CALLS[name]:
+        for options in ([], ["--json"]):
+            main([*argv, *options])
+            said = "".join(capsys.readouterr())
+            assert "Traceback" not in said
+            assert_harmless(said)
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)

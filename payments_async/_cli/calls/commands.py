@@ -281,9 +281,10 @@ def trigger(
 ) -> int:
     """Have `payments sandbox` end a record, so that it changes and its webhook is sent.
 
-    EVENT is payout.completed, payout.failed, payment.completed, payment.failed, payment.expired or
-    payment.refunded. A live key is refused. A record that has ended cannot end otherwise; under
-    `payments sandbox --scenario 'complete manual'` each one waits for this command.
+    EVENT is payout.completed, payout.failed, payment.completed, payment.failed, payment.attempt.failed,
+    payment.expired or payment.refunded. A live key is refused. A record that has ended
+    cannot end otherwise; under `payments sandbox --scenario 'complete manual'` each one waits for this
+    command.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from ..payouts.confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .json_values import read_object, without_accounts
 from .sending import Work, send_surely
 
-_COLUMNS: Final = ("Created", "Reference", "Amount", "Status", "Id")
+_COLUMNS: Final = ("Created (UTC)", "Reference", "Amount", "Status", "Id")
 
 
 def create(
@@ -166,7 +167,12 @@ def show_payout(
         return
     code = payout.failure.code if payout.failure is not None else None
     status = f"{status}, {code.value}" if code is not None and code.value else status
-    lines = {"Reference": reference, "Amount": amount, "Status": status, "Since": created}
+    lines = {
+        "Reference": reference,
+        "Amount": amount,
+        "Status": status,
+        "Created at": f"{created} UTC" if created else "",
+    }
     for label, text in {**lines, "To": _receiver(shown)}.items():
         context.show.step(label, text or "not shown", good=None)
     if not payout.is_final:
@@ -175,8 +181,13 @@ def show_payout(
 
 
 def _facts(payout: Payout, *, accounts: bool) -> dict[str, Any]:
-    facts = payout.to_dict() | {"is_final": payout.is_final}
+    fields = {name: _time_as_text(value) for name, value in payout.to_dict().items()}
+    facts = fields | {"is_final": payout.is_final}
     return facts if accounts else dict(without_accounts(facts))
+
+
+def _time_as_text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _receiver(shown: Mapping[str, Any]) -> str:
@@ -189,7 +200,7 @@ def _receiver(shown: Mapping[str, Any]) -> str:
 
 
 def _cells(payout: Payout) -> tuple[str, str, str, str, str]:
-    created = payout.created_at.strftime("%Y-%m-%d %H:%M:%S UTC") if payout.created_at else ""
+    created = payout.created_at.strftime("%Y-%m-%d %H:%M:%S") if payout.created_at else ""
     return created, payout.reference or "", _money(payout.amount), payout.status or "", payout.id
 
 

@@ -34,6 +34,7 @@ EVENTS: Final[Mapping[str, SandboxAction]] = {
     "payout.failed": SandboxAction("payouts", "records/{}/settle", {"outcome": _FAILED}),
     "payment.completed": SandboxAction("payments", "payments/{}/pay", {"outcome": "complete"}),
     "payment.failed": SandboxAction("payments", "payments/{}/pay", {"outcome": _FAILED}),
+    "payment.attempt.failed": SandboxAction("payments", "payments/{}/pay", {"outcome": _FAILED}),
     "payment.expired": SandboxAction("payments", "records/{}/settle", {"outcome": "expire"}),
     "payment.refunded": SandboxAction("payments", "payments/{}/refund", {}),
 }
@@ -56,6 +57,8 @@ def trigger(
     name = _id_of(action.records, reference, sandbox) if reference is not None else record_id or ""
     if _ID.fullmatch(name) is None:
         raise CommandEnded("--id: must be as the sandbox shows it, such as po_00000001", Exit.USAGE)
+    if event == "payment.failed":
+        _require_direct(name, sandbox)
     ask_sandbox("POST", action.path.format(name), action.body, sandbox)
     record = ask_sandbox("GET", f"{action.records}/{name}", {}, sandbox)
     status = str(record.get("status", ""))
@@ -75,6 +78,13 @@ def _require_sandbox(sandbox: str | None) -> None:
     if "profile" not in known:
         problem = "what answers there is not `payments sandbox`, or not yours: no event was triggered"
         raise CommandEnded(problem, Exit.USAGE)
+
+
+def _require_direct(payment_id: str, sandbox: str | None) -> None:
+    """Raise CommandEnded for the payment of a checkout, which no failed attempt ends."""
+    if ask_sandbox("GET", f"payments/{payment_id}", {}, sandbox).get("channel") != "api":
+        problem = f"{payment_id} is a checkout's payment: its payer may try again, so it does not fail"
+        raise CommandEnded(f"{problem}; trigger payment.attempt.failed or payment.expired", Exit.REFUSED)
 
 
 def _id_of(records: str, reference: str, sandbox: str | None) -> str:
