@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from payments_async._cli._exit_codes import Exit
 from payments_async._cli.calls import payouts as one_payout
 from payments_async._cli.calls.json_values import without_accounts
 from payments_async.sandbox import Sandbox
+from tests.support.patience import until
 from tests.support.payout_command import COMMAND, PHONE, Here, OnTerminal, Said, live_line, main
 
 ACCOUNT = {"type": "phone", "phone_number": PHONE, "country": "BJ"}
@@ -203,7 +205,19 @@ def test_a_file_that_others_can_read_gets_a_word(shell: Shell) -> None:
 def test_account_data_may_come_from_the_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = io.TextIOWrapper(io.BytesIO(json.dumps(ACCOUNT).encode()))
     monkeypatch.setattr(sys, "stdin", typed)
-    assert shell.create("--instrument", "-", "--customer", "account.json").code in (Exit.DONE, Exit.USAGE)
+    Path("customer.json").write_text('{"first_name": "Ada", "email": "ada@shop.test"}')
+    Path("customer.json").chmod(0o600)
+    made = shell.create("--instrument", "-", "--customer", "customer.json", "--accounts", "--json")
+    assert (made.code, made.err) == (Exit.DONE, "")
+    assert made.lines[0]["payout"]["instrument"]["phone_number"] == PHONE
+    assert made.lines[0]["payout"]["customer"]["email"] == "ada@shop.test"
+
+
+def test_a_service_that_is_away_is_75_and_one_that_refuses_the_key_is_2(shell: Shell) -> None:
+    away = shell.create("--base-url", "http://127.0.0.1:1/v1", "--deadline", "1s")
+    away.assert_one_message(Exit.RESUMABLE, "run the same command again")
+    shell.sandbox.revoke_key(shell.sandbox.api_key)
+    shell.create().assert_one_message(Exit.USAGE, "API key")
 
 
 def test_a_guard_refuses_a_payout_and_a_request(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,8 +298,7 @@ def interrupted(shell: Shell, number: int, *argv: str) -> Said:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not shell.sandbox.requests and process.poll() is None:
-            os.sched_yield()
+        asyncio.run(until(lambda: shell.sandbox.requests or process.poll() is not None))
         process.send_signal(number)
         out, err = process.communicate(timeout=300)
     return Said(process.returncode, out, err)

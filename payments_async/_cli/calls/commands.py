@@ -12,7 +12,8 @@ from ..payouts import payouts
 from ..payouts.commands import ONE
 from ..payouts.options import BaseUrl, Duration
 
-Source = Annotated[str, Parameter(metavar="FILE")]
+Source = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
+"""A file, or `-` for the standard input."""
 _DEADLINE: Final = "How long to find out what became of it when no definite answer comes."
 Deadline = Annotated[Duration, Parameter(help=_DEADLINE)]
 _ACCOUNTS: Final = "With names and account data, which are masked otherwise."
@@ -193,7 +194,7 @@ def list_payouts(
     filters = {"status": status, "method": method, "currency": currency, "customer_id": customer_id}
     filters |= {"created_on_or_after": created_on_or_after, "created_on_or_before": created_on_or_before}
     work = list_newest(filters, max_items, base_url, accounts=accounts)
-    return perform_call(work, about="payouts", as_json=json, lines=True)
+    return perform_call(work, about="payouts", as_json=json)
 
 
 @payouts.command(name="wait", group=ONE)
@@ -238,6 +239,7 @@ def api(
     confirm: Confirm = None,
     accounts: Accounts = False,
     base_url: BaseUrl = None,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
     """Send one request to any endpoint and print the JSON that answers it: `payments api GET /payouts`.
 
@@ -261,13 +263,15 @@ def api(
         8 to 128 characters: a request is carried out once for each key.
     confirm
         The amount that POST /payouts pays with a live key, such as "GHS 50", instead of typing it.
+    json
+        What ends the command early as JSON, too.
     """
     from .requests import ApiRequest, send_request
     from .sending import perform_call
 
     request = ApiRequest.read(method, path, body, idempotency_key, writes=write)
     work = send_request(request, confirm, base_url, accounts=accounts)
-    return perform_call(work, about=path, as_json=False)
+    return perform_call(work, about=path.partition("?")[0], as_json=json)
 
 
 def trigger(

@@ -22,7 +22,7 @@ _PAUSE: Final = 5.0
 """Seconds between two attempts to find out the outcome (Limits, Polling guidance)."""
 
 
-def perform_call(work: Work, *, about: str, as_json: bool, lines: bool = False) -> Exit:
+def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
     """Do the work, as `perform`; bad arguments are named as options, and Ctrl-C exits 130."""
 
     async def worded(context: CommandContext) -> Exit:
@@ -35,7 +35,7 @@ def perform_call(work: Work, *, about: str, as_json: bool, lines: bool = False) 
                 raise
             raise CommandEnded(f"stopped by {CTRL_C}; nothing was carried out", Exit.INTERRUPTED) from None
 
-    return perform(worded, about=about, as_json=as_json, lines=lines)
+    return perform(worded, about=about, as_json=as_json)
 
 
 def option_faults(error: InvalidRequest) -> str:
