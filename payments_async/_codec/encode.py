@@ -30,7 +30,7 @@ class Unwritable(Exception):
 
 def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:
     """Write a request as canonical JSON: the fields that are set, in the interface's order, then `extra`."""
-    return encode_json({**_given(request), **(extra or {})})
+    return encode_json({**given(request), **(extra or {})})
 
 
 def encode_json(value: Any) -> bytes:
@@ -139,7 +139,7 @@ def _nested(value: Any) -> Any:
     if value.__class__ in _PLAIN:
         return value
     if isinstance(value, params.Params):
-        return _given(value)
+        return given(value)
     if isinstance(value, Mapping):
         return {name: _nested(item) for name, item in value.items()}
     if isinstance(value, int):
@@ -147,7 +147,7 @@ def _nested(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def _given(request: params.Params) -> dict[str, Any]:
+def given(request: params.Params) -> dict[str, Any]:
     """The fields of a request that are set, in the interface's order."""
     cls: Any = type(request)
     values = [(field.name, getattr(request, field.name)) for field in attrs.fields(cls)]

@@ -128,11 +128,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     if known.issuperset(arguments):
         return
     name = min(arguments.keys() - known)
-    import difflib  # for a slip
-
-    near = difflib.get_close_matches(name, sorted(known), 1)
-    problem = f"{method}() got an unexpected keyword argument {name!r}"
-    raise TypeError(f"{problem}; did you mean {near[0]!r}?" if near else problem)
+    near = rules.suggestion(name, known)
+    raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{near}")
 
 
 def prepare(

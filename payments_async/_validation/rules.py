@@ -19,16 +19,20 @@ Rule = Callable[[Any], str | None]
 """Returns a value's fault, as the end of a sentence that starts with the field; None for a good value."""
 
 # Compiled by `re` at their first use: most requests never need one.
-_STATEMENT = r"[\w\s.,-]*"
+STATEMENT = r"[\w\s.,-]*"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _UNSEEN = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001d159\U000e0100-\U000e01ef]"
 )
 """Invisible characters that Python calls printable: Default_Ignorable_Code_Point and two blanks."""
-_COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
+COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
-_ONE = Decimal(1)
+LEAST_AMOUNT = Decimal(1)
+MINUTES = range(30, 1441)
+"""Of a checkout session."""
+MOST_OF_DESCRIPTOR = 22
+"""Characters."""
 MOST_PAIRS = 10
 """Of a request's metadata."""
 MOST_OF_REFERENCE = 191
@@ -92,6 +96,14 @@ def is_empty(value: Any) -> bool:
     return is_nothing(value)
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Name the nearest of the known names, as the end of a message; "" without one."""
+    import difflib  # for a slip
+
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def is_nothing(value: Any) -> bool:
     """Return whether a value counts as left out."""
     return value is None or bool(value == "")
@@ -144,13 +156,13 @@ def amount(value: Any) -> str | None:
     """Major units, exact, at least 1 (Endpoints, Shared body fields), with a limit on the digits."""
     if not isinstance(value, Decimal):
         if isinstance(value, float):
-            return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
+            return 'is a float, which is not exact: write decimal text ("10.10"), an int or a Decimal'
         if isinstance(value, str):
             return "is text that is not a decimal number"
         return f"must be a Decimal, an int or decimal text, not {kind(value)}"
     if not value.is_finite():
         return "must be a finite number"
-    if value < _ONE:
+    if value < LEAST_AMOUNT:
         return "must be at least 1, in major units"
     # The text has every digit, and is the cheaper one to make.
     if value.adjusted() > 30 or (len(str(value)) > 40 and len(value.as_tuple().digits) > 40):
@@ -194,8 +206,8 @@ def is_unseen(letter: str) -> bool:
 
 def statement_descriptor(value: Any) -> str | None:
     """At most 22 letters, digits, whitespace, periods, commas and hyphens."""
-    problem = Text(22)(value)
-    if problem or (re.fullmatch(_STATEMENT, value) and "_" not in value):
+    problem = Text(MOST_OF_DESCRIPTOR)(value)
+    if problem or (re.fullmatch(STATEMENT, value) and "_" not in value):
         return problem
     return "may hold only letters, digits, whitespace, period, comma and hyphen"
 
@@ -211,7 +223,7 @@ def minutes(value: Any) -> str | None:
     """A session's lifetime, 30 to 1440 minutes."""
     if not isinstance(value, int) or isinstance(value, bool):
         return f"must be a whole number of minutes, not {kind(value)}"
-    return None if 30 <= value <= 1440 else "must be 30 to 1440 minutes"
+    return None if value in MINUTES else f"must be {MINUTES[0]} to {MINUTES[-1]} minutes"
 
 
 def timestamp(value: Any) -> str | None:
@@ -223,7 +235,7 @@ def timestamp(value: Any) -> str | None:
 
 def color(value: Any) -> str | None:
     """A hex colour."""
-    fits = isinstance(value, str) and re.fullmatch(_COLOR, value)
+    fits = isinstance(value, str) and re.fullmatch(COLOR, value)
     return None if fits else f"must be a hex colour such as #0a7d4f, not {described(value)}"
 
 

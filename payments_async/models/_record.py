@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -77,6 +78,17 @@ class Record(ValueMixin):
         The value of an exchange rate in its object form is text, as on the wire (Resources, Exchange rate).
         """
         return json_text(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema for pydantic: a record is written with personal and account data masked."""
+        return pydantic_schema(source, handler)
+
+
+def pydantic_schema(source: Any, handler: Any) -> Any:
+    """The schema for pydantic of a record or page."""
+    schemas = import_module("payments_async._pydantic.records")  # by name: it stands above
+    return schemas.record_schema(source, handler)
 
 
 attach: Final = made_when_asked(Record, "_response", answer_of)

@@ -6,7 +6,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import attrs
 
 from .._attrs import ValueMixin
-from ._record import Record, masked
+from ._record import Record, masked, pydantic_schema
 from ._response import ResponseInfo
 
 T_co = TypeVar("T_co", covariant=True)
@@ -56,6 +56,11 @@ class Unread(ValueMixin):
     raw: Any = attrs.field(default=None, repr=masked, hash=False)
     """The item as received, any JSON; it may hold account data."""
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema for pydantic: the item itself is masked."""
+        return pydantic_schema(source, handler)
+
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Page(ValueMixin, Generic[T_co]):
@@ -96,6 +101,11 @@ class Page(ValueMixin, Generic[T_co]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema for pydantic, of `Page[Payout]` for example."""
+        return pydantic_schema(source, handler)
 
     def __repr__(self) -> str:
         """How much there is, and where the list continues."""

@@ -1,0 +1,1 @@
+"""Schemas of requests and records for pydantic. Only pydantic has them loaded."""
