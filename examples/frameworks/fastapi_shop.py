@@ -10,11 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import orders
 from fastapi import FastAPI, HTTPException, Request, Response
 
-from payments_async import AsyncPayments, NotFoundError, PaymentIntent, PaymentsError
+from payments_async import (
+    AsyncPayments,
+    Checkout,
+    DuplicateReference,
+    NotFoundError,
+    PaymentIntent,
+    PaymentsError,
+    Payout,
+)
+from payments_async.fastapi import PayoutBody, unmasked
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
 
 ADDRESS = os.environ["SHOP_ADDRESS"]
@@ -77,15 +87,24 @@ async def look(number: str) -> dict[str, bool]:
     return {"paid": orders.is_paid(number)}
 
 
-@app.get("/checkouts/{checkout_id}")
-async def show(request: Request, checkout_id: str) -> Response:
-    """A whole record, with exact amounts and the customer's data: put it behind your staff's login."""
+@app.post("/payouts", status_code=201)
+async def refund(request: Request, body: PayoutBody) -> Payout:
+    """Send money: put it behind your staff's login. What is wrong with the body is answered before that."""
     client: AsyncPayments = request.app.state.client
     try:
-        checkout = await client.checkouts.retrieve(checkout_id)
+        return await client.payouts.create(**body.to_dict())
+    except DuplicateReference as error:
+        raise HTTPException(409, "a payout with this reference exists") from error
+
+
+@app.get("/checkouts/{checkout_id}")
+async def show(request: Request, checkout_id: str) -> Annotated[Checkout, unmasked]:
+    """A whole record, with the customer's data: put it behind your staff's login."""
+    client: AsyncPayments = request.app.state.client
+    try:
+        return await client.checkouts.retrieve(checkout_id)
     except NotFoundError as error:
         raise HTTPException(404) from error
-    return Response(checkout.to_json(), media_type="application/json")
 
 
 @app.post("/hooks/{token}")

@@ -184,7 +184,7 @@ def fastapi(stage: Stage) -> str:
         stage.warmed(2)
         order, *_ = stage.customers(4)
         shown = stage.ask(f"/checkouts/{order['checkout']}")
-        assert shown["payment"]["amount"]["value"] == 25.5, shown
+        assert shown["payment"]["amount"]["value"] == "25.50", shown
     return "two uvicorn workers, four customers; a record as JSON"
 
 
