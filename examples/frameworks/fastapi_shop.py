@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -31,7 +31,7 @@ ADDRESS = os.environ["SHOP_ADDRESS"]
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     """One client for each worker, on the worker's own event loop."""
     async with AsyncPayments() as client:
         await client.warm_up(deadline=10)  # a wrong key ends the worker here, not at the first order
