@@ -193,7 +193,8 @@ def test_unmasked_reaches_into_what_holds_records(kind: Any, value: Any) -> None
 
 @pytest.mark.parametrize("cls", [*records.Record.__subclasses__(), Page[Payout]])
 def test_every_record_has_a_schema(cls: Any) -> None:
-    for kind in (cls, Annotated[cls, unmasked]):
+    kinds: tuple[Any, ...] = (cls, Annotated[cls, unmasked])
+    for kind in kinds:
         adapter = TypeAdapter(kind)
         assert adapter.json_schema(mode="serialization")["type"] == "object"
         assert adapter.dump_python(cls())
