@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 77_200,
-    "test lines": 100_200,
+    "shipped lines": 80_000,
+    "test lines": 102_400,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 35,
@@ -54,8 +54,8 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 73,700: a guard on money: rules, sums, its stores, its commands",
-    "test lines": "from 95,800: a guard on money, under every door",
+    "shipped lines": "from 77,200: written signatures, pydantic, workbooks, data frames, one payout from the shell",
+    "test lines": "from 100,200: the same",
     "shipped files of at most 60 lines, without __init__": "from 34: a table of decimals",
     "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
