@@ -54,7 +54,7 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 77,200: written signatures, pydantic, workbooks, data frames, one payout from the shell",
+    "shipped lines": "from 77,200: signatures, pydantic, workbooks, frames, calls from the shell",
     "test lines": "from 100,200: the same",
     "shipped files of at most 60 lines, without __init__": "from 34: a table of decimals",
     "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
