@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from math import inf
 from typing import Any, Final, Literal, Protocol
 from weakref import WeakSet
 
@@ -56,9 +57,9 @@ class Admission:
         self.amount: WriteAmount = amount
         self.first: float = now
         """When it was judged; monotonic seconds, as the others."""
-        self.until: float = now + _assumptions.KEY_TRUSTED_FOR
-        """An attempt may begin until then; a later one renews the reservation first."""
-        self.counted_until: float = self.until
+        self.until: float = inf
+        """An attempt may begin until then; a later one renews the reservation first, if there is one."""
+        self.counted_until: float = now + _assumptions.KEY_TRUSTED_FOR
         self.is_reserved: bool = False
         """True once its amount was reserved: attempts may have been made since then."""
         self.doubted: bool = False
@@ -244,9 +245,6 @@ class KeyGuard:
 
     async def renew(self, admission: Admission, left: float | None) -> None:
         """Reserve an amount, or renew its reservation. Raises GuardRefused, LimitStoreUnavailable."""
-        if admission.amount.currency not in self.limits:
-            admission.until = self._runtime.monotonic() + LEASE
-            return
         _, shortage = await self._reserve([admission], left)
         if shortage is not None:
             self._refuse("payouts.create", rules.no_room(shortage, admission.amount.amount), shortage)
