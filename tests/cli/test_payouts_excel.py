@@ -10,6 +10,7 @@ import pytest
 
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
+from tests.bulk.sources import test_mapping as mapping
 from tests.support.payout_command import Here
 from tests.support.workbooks import values_of
 
@@ -56,3 +57,18 @@ def test_a_guard_judges_the_rows_of_a_sheet(here: Here, capsys: pytest.CaptureFi
     (here.folder / "guard.toml").write_text('most = {XOF = "1"}\n')
     assert main(["guard", "check", "june.xlsx", "--sheet", "June", "--guard", "guard.toml"]) == Exit.REFUSED
     assert "line 2 (decimals): " in capsys.readouterr().out
+
+
+def test_what_is_mapped_is_shown_and_the_rejects_need_no_mapping(here: Here) -> None:
+    path = mapping.theirs(here.folder, rows=[*mapping.ROWS, ["s-3", "+233200000003", "12x", ""]])
+    (here.folder / "salaries.toml").write_text(mapping.FILE)
+    maps = ("--map-file", "salaries.toml", "--map", "Salary=amount", "--map", "Phone=instrument.phone_number")
+    ran = here("run", path.name, *maps, "--skip-invalid", "--rejects", "faults.csv")
+    assert "Phone is instrument.phone_number" in " ".join(ran.out.split())
+    assert [str(entry.amount) for entry in here.sandbox.books.payouts()] == ["120.50", "100"]
+    faults = here.folder / "faults.csv"
+    faults.write_text(faults.read_text().replace("12x", "12"))
+    assert here("run", "faults.csv", "--dry-run", "--ledger", "other.ledger").code == 0
+    here("run", path.name, "--map", "Salary=amont").assert_one_message(
+        2, "Salary: amont is not a column of a payout file; did you mean amount?"
+    )

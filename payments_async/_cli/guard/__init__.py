@@ -7,6 +7,7 @@ rows    `check`: the rows of a file
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import App, Parameter
@@ -79,6 +80,8 @@ def check(
     delimiter: Annotated[str, Parameter(metavar="SIGN")] | None = None,
     sheet: Annotated[str, Parameter(metavar="NAME")] | None = None,
     with_hidden: Flag = False,
+    map: Annotated[list[str] | None, Parameter(name="--map", negative="", metavar="COLUMN=OURS")] = None,
+    map_file: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     json: JsonLinesFlag = False,
 ) -> int:
     """Name each row of FILE that the guard would refuse (.csv, .jsonl, .ndjson, .parquet, .xlsx).
@@ -96,8 +99,14 @@ def check(
         The sheet of a workbook, if more than one has values.
     with_hidden
         Judge the rows of a workbook that are hidden, too; else each is a fault.
+    map
+        What a column of FILE is, as for `payments payouts run`.
+    map_file
+        A TOML file with [columns] and [constants], as for `payments payouts run`.
     """
+    from ...bulk.sources import ColumnMapping
     from .rows import check
 
-    source = {"delimiter": delimiter, "sheet": sheet, "with_hidden": with_hidden}
+    mapping = ColumnMapping.from_options(map, map_file)
+    source = {"delimiter": delimiter, "sheet": sheet, "with_hidden": with_hidden, "mapping": mapping}
     return check(file, guard_file, source, as_json=json)

@@ -10,6 +10,7 @@ import attrs
 from cyclopts import App, Group, Parameter
 
 from ...bulk._texts.ledger_address import LedgerAddress
+from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
@@ -344,7 +345,8 @@ def run(
 
     wanted = options or RunOptions()
     address = address_of(wanted.ledger, wanted, f"{file}.ledger")
-    wanted = attrs.evolve(wanted, file=file, address=address)
+    mapping = ColumnMapping.from_options(wanted.map, wanted.map_file)
+    wanted = attrs.evolve(wanted, file=file, address=address, mapping=mapping)
     from .command_context import perform
 
     return perform(lambda context: pay(wanted, context), about=file, as_json=json, lines=True)

@@ -15,6 +15,7 @@ from ...bulk import is_database
 from ...bulk._texts.ledger_address import LedgerAddress, without_password
 from ...bulk._texts.quantities import amount_of
 from ...bulk.errors import BulkError
+from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
 from .._help import MORE, USED
 from .._output import Flag
@@ -166,9 +167,12 @@ RowNumbers = Annotated[
 ]
 States = Annotated[list[StateName] | None, Parameter(name="--state", negative="")]
 
+Map = Annotated[list[str] | None, Parameter(name="--map", negative="", metavar="COLUMN=OURS")]
+MapFile = Annotated[Path | None, Parameter(metavar="FILE")]
+
 
 _NOWHERE: Final = LedgerAddress("")
-_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden")
+_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden", "mapping")
 _READING: Final = ("batch_id", "skip_invalid", "rejects")
 _RULES: Final = ("max_amount", "max_rows", "max_failure_rate")
 _PACE: Final = ("concurrency", "patience", "drain", "wait_final")
@@ -265,6 +269,12 @@ class RunOptions:
     """The sheet of a workbook, if more than one has values."""
     with_hidden: Flag = False
     """Pay the rows of a workbook that are hidden, too; else each is a fault."""
+    map: Map = None
+    """What a column of FILE is: "Phone=instrument.phone_number". "Note=" leaves one out. Repeatable."""
+    map_file: MapFile = None
+    """A TOML file with [columns], and [constants] that all rows share, such as currency = "GHS"."""
+    mapping: Annotated[ColumnMapping | None, Parameter(parse=False)] = None
+    """Both."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False

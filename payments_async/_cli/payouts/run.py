@@ -151,6 +151,9 @@ def _show_import(name: str, report: ImportReport, order: RunOptions, context: Co
     facts["differences"] = [str(difference) for difference in report.differences]
     facts |= {"warnings": list(report.warnings), "rejects": order.rejects if report.skipped else None}
     context.show.step(name, _import_text(report), ledger=order.address.shown, **facts)
+    if order.mapping:
+        mapping = str(order.mapping)
+        context.show.step("Columns", mapping, good=None, mapping=mapping, digest=order.mapping.digest)
     if facts["rejects"] and not context.as_json:
         context.show.step("Written", facts["rejects"], wrap=False)
     for warning in () if context.as_json else report.warnings:

@@ -11,6 +11,7 @@ text and amounts are exact. An instrument's type may be left out when its fields
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +20,12 @@ from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
 from ._csv import CsvSource
 from ._iterables import Item, IterableSource
 from ._jsonl import JsonLinesSource
+from ._mapping import ColumnMapping
 from ._rejects import RejectsFile
 from ._requests import Row, SourceItem
 
 __all__ = [
+    "ColumnMapping",
     "CsvSource",
     "FaultCollector",
     "FileSource",
@@ -42,6 +45,7 @@ __all__ = [
 
 _KNOWN: Final = ".csv, .jsonl, .ndjson, .parquet and .xlsx"
 _UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
+_MAPPED: Final = frozenset({".csv", ".xlsx"})
 _WORKBOOKS: Final = frozenset({".xls", ".xlsb", ".xlsm", ".ods"})
 
 
@@ -52,22 +56,27 @@ def open_source(
     delimiter: str | None = None,
     sheet: str | None = None,
     with_hidden: bool = False,
+    mapping: ColumnMapping | None = None,
 ) -> FileSource:
     """Make a file's source by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`, `.xlsx`.
 
     It reads nothing yet. `strict_amounts` refuses amounts of more than 15 significant digits, which are
     otherwise warned about; `delimiter` separates the cells of a CSV file, a comma unless given. Of an Excel
     workbook `sheet` is the one to read, unless only one is visible and has values, and `with_hidden` reads
-    hidden rows and columns too. Raises SourceUnreadable for any other suffix, or an option of another kind of
-    file, and ImportError when the extra of Parquet or of Excel is not installed.
+    hidden rows and columns too. `mapping` is for a CSV file or a workbook that has other column names.
+
+    Raises SourceUnreadable for any other suffix, or an option of another kind of file, and ImportError when
+    the extra of Parquet or of Excel is not installed.
     """
     suffix = Path(path).suffix.lower()
     if suffix != ".xlsx" and (sheet is not None or with_hidden):
         raise SourceUnreadable(
             str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
         )
+    if mapping and suffix not in _MAPPED:
+        raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
     if suffix == ".csv":
-        return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",")
+        return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",", mapping=mapping)
     if delimiter is not None and suffix in _UNDELIMITED:
         raise SourceUnreadable(str(path), "is no CSV file, and has no delimiter: leave it out")
     if suffix in {".jsonl", ".ndjson"}:
@@ -79,7 +88,8 @@ def open_source(
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 
-        return ExcelSource(path, strict_amounts=strict_amounts, sheet=sheet, with_hidden=with_hidden)
+        chosen = partial(ExcelSource, path, sheet=sheet, with_hidden=with_hidden)
+        return chosen(strict_amounts=strict_amounts, mapping=mapping)
     if suffix in _WORKBOOKS:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")

@@ -34,6 +34,8 @@ class FileStat:
     """SHA-256 of its first 64 KiB, hexadecimal."""
     tail: str
     """SHA-256 of its last 64 KiB, hexadecimal."""
+    form: str = ""
+    """How it is read: the digest of its columns' mapping, a workbook's sheet; "" without either."""
 
 
 class Source(ABC):
@@ -79,10 +81,12 @@ class Source(ABC):
 class FileSource(Source):
     """Rows of a regular file, which must not change while it is read."""
 
-    def __init__(self, path: str | os.PathLike[str], *, strict_amounts: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, strict_amounts: bool = False, form: str = "") -> None:
+        """`form`: what `FileStat.form` says."""
         super().__init__(strict_amounts=strict_amounts)
         self.path: Path = Path(path)
         self.name: str = str(path)
+        self._form = form
 
     def read(self) -> Iterator[SourceItem]:
         """Every row, for code that is not async. Gives and raises the same as `rows`."""
@@ -112,7 +116,8 @@ class FileSource(Source):
                 tail = file.read(SAMPLE)
         except OSError as error:
             raise self._unreadable(error) from error
-        return FileStat(size, mtime_ns, hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest())
+        head_hash, tail_hash = (hashlib.sha256(end).hexdigest() for end in (head, tail))
+        return FileStat(size, mtime_ns, head_hash, tail_hash, self._form)
 
     @abstractmethod
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:

@@ -26,6 +26,7 @@ PARTS: Final = ("instrument", "customer", "metadata")
 
 _OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
 _REQUIRED = (AMOUNT, "currency", "method")
+_MAPS = "; a mapping (--map) says which column another name is"
 _METADATA = "metadata."
 _NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")
 
@@ -76,7 +77,7 @@ def _small(name: str) -> str:
 
 def _faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
     if not any(place(name) for name in names):
-        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}"
+        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}{_MAPS}"
         return
     for name, count in Counter(names).items():
         if not name:

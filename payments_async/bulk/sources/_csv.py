@@ -10,7 +10,8 @@ from typing import Final
 
 from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource, SourceLines, open_text
-from ._columns import AMOUNT, REFERENCE, ROW_KEY, header_faults
+from ._columns import AMOUNT, REFERENCE, ROW_KEY
+from ._mapping import NO_MAPPING, ColumnMapping, MappedHeader
 from ._rejects import FAULT_COLUMNS, unescaped
 from ._requests import RowMaker, SourceItem
 
@@ -35,22 +36,30 @@ class CsvSource(FileSource):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, strict_amounts: bool = False, delimiter: str = ","
+        self,
+        path: str | os.PathLike[str],
+        *,
+        strict_amounts: bool = False,
+        delimiter: str = ",",
+        mapping: ColumnMapping | None = None,
     ) -> None:
-        super().__init__(path, strict_amounts=strict_amounts)
+        super().__init__(path, strict_amounts=strict_amounts, form=mapping.digest if mapping else "")
         self._delimiter = delimiter
+        self._mapping: ColumnMapping = mapping or NO_MAPPING
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with open_text(self.path, self.name) as file:
             records = self._records(SourceLines(file, self.name))
             line, header = next(records, (1, []))
             rejects = tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS
-            self.columns: tuple[str, ...] = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
-            self._check_header(line)
+            names = header[len(FAULT_COLUMNS) :] if rejects else header
+            mapped = self._mapping.apply(names)
+            self.columns: tuple[str, ...] = mapped.columns
+            self._check_header(line, names, mapped)
             if ROW_KEY not in self.columns:
                 maker.expect_no_keys()
             for line, cells in records:
-                yield from self._row(maker, line, _restored(cells) if rejects else cells)
+                yield from self._row(maker, line, _restored(cells) if rejects else cells, mapped)
 
     def _records(self, lines: SourceLines) -> Iterator[tuple[int, list[str]]]:
         """The file's records that are not empty, each with the line where it begins."""
@@ -70,39 +79,45 @@ class CsvSource(FileSource):
             )
         raise SourceUnreadable(self.name, problem, line=line)
 
-    def _row(self, maker: RowMaker, line: int, cells: list[str]) -> Sequence[SourceItem]:
-        columns = self.columns
-        if len(cells) != len(columns):
-            problem = f"has {len(cells)} cells, the header names {len(columns)} columns{self._comma(cells)}"
-            certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
+    def _row(
+        self, maker: RowMaker, line: int, cells: list[str], mapped: MappedHeader
+    ) -> Sequence[SourceItem]:
+        names = mapped.names
+        if len(cells) != len(names):
+            comma = self._comma(cells, names)
+            problem = f"has {len(cells)} cells, the header names {len(names)} columns{comma}"
+            certain = {names[0]: cells[0]} if cells[0] and names[0] else {}  # any other may have moved
             return maker.broken(problem, cells, line=line, cells=certain)
-        given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-        return maker.row(given, cells, line=line, faults=rounded_faults(given))
+        texts = mapped.cells(cells) if self._mapping else cells
+        given = {name: cell for name, cell in zip(self.columns, texts, strict=True) if cell}
+        return maker.row(given, texts, line=line, faults=rounded_faults(given))
 
-    def _comma(self, cells: list[str]) -> str:
+    def _comma(self, cells: list[str], names: Sequence[str]) -> str:
         """A hint, if an amount with a decimal comma is what makes two cells of one."""
-        at = self.columns.index(AMOUNT) if AMOUNT in self.columns else len(cells)
+        at = names.index(AMOUNT) if AMOUNT in names else len(cells)
         parts = cells[at : at + 2]
-        is_comma = self._delimiter == "," and len(cells) == len(self.columns) + 1 and len(parts) == 2
+        is_comma = self._delimiter == "," and len(cells) == len(names) + 1 and len(parts) == 2
         if not is_comma or not all(part.isascii() and part.isdigit() for part in parts) or len(parts[1]) > 2:
             return ""
         return f"; a decimal comma? write {'.'.join(parts)}"
 
-    def _check_header(self, line: int) -> None:
-        faults = [RowFault(line, None, column, reason) for column, reason in header_faults(self.columns)]
+    def _check_header(self, line: int, names: Sequence[str], mapped: MappedHeader) -> None:
+        faults = [RowFault(line, None, column, reason) for column, reason in mapped.faults]
         if not faults:
             return
-        if other := self._other_separator():
+        if other := _other_separator(names, self._mapping):
             reason = f"has no {self._delimiter!r} between columns; is the delimiter {other!r} (--delimiter)?"
             faults = [RowFault(line, None, None, reason)]
         raise SourceErrors(self.name, faults, total=len(faults), rows=0)
 
-    def _other_separator(self) -> str | None:
-        """Guess the separator of a header that was read as a single column."""
-        if len(self.columns) != 1:
-            return None
-        (name,) = self.columns
-        return next((sign for sign in _SEPARATORS if sign in name and AMOUNT in name.split(sign)), None)
+
+def _other_separator(names: Sequence[str], mapping: ColumnMapping) -> str | None:
+    """Guess the separator of a header that was read as a single column."""
+    if len(names) != 1:
+        return None
+    (name,) = names
+    parts = {sign: name.split(sign) for sign in _SEPARATORS if sign in name}
+    return next((sign for sign in parts if AMOUNT in mapping.apply(parts[sign]).names), None)
 
 
 def _restored(cells: list[str]) -> list[str]:

@@ -28,7 +28,10 @@ def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
 UNKNOWN = "is not a column of a payout file"
 MEANT = UNKNOWN + "; did you mean {}?"
 SMALL = "has columns whose names are in small letters, without spaces around them: write {}"
-NO_HEADER = "is not a header: it must name the columns, among them amount, currency, method"
+NO_HEADER = (
+    "is not a header: it must name the columns, among them amount, currency, method; a mapping (--map) says "
+    "which column another name is"
+)
 
 
 @pytest.mark.parametrize(

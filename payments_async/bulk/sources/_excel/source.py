@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +17,9 @@ import openpyxl
 from ...errors import BulkError, RowFault, SourceErrors, SourceUnreadable
 from .._base import FileSource
 from .._cells import EXACT_DIGITS, Faults
-from .._columns import AMOUNT, ROW_KEY, header_faults
+from .._columns import AMOUNT, ROW_KEY
 from .._csv import rounded_faults
+from .._mapping import NO_MAPPING, ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
 from .sheet_facts import SheetDisorder, SheetFacts, letters_of, read_sheet_facts
@@ -37,6 +39,8 @@ _DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits: round it, or 
 _MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
 _SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
 
+_NO_COLUMNS: Final = MappedHeader(())
+
 
 class ExcelSource(FileSource):
     """Rows of one sheet of an Excel workbook (.xlsx). Rows without any value are skipped.
@@ -52,10 +56,13 @@ class ExcelSource(FileSource):
         strict_amounts: bool = False,
         sheet: str | None = None,
         with_hidden: bool = False,
+        mapping: ColumnMapping | None = None,
     ) -> None:
-        super().__init__(path, strict_amounts=strict_amounts)
+        form = [mapping.digest if mapping else "", sheet, with_hidden]
+        super().__init__(path, strict_amounts=strict_amounts, form=json.dumps(form) if any(form) else "")
         self._sheet = sheet
         self._with_hidden = with_hidden
+        self._mapping: ColumnMapping = mapping or NO_MAPPING
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with self.path.open("rb") as file:
@@ -115,13 +122,15 @@ class ExcelSource(FileSource):
         names = [_text(cell) for cell in header]
         while names and not names[-1]:
             names.pop()
-        self.columns: tuple[str, ...] = tuple(names)
-        faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in header_faults(names)]
+        mapped = self._mapping.apply(names)
+        self.columns: tuple[str, ...] = mapped.columns
+        layout = attrs.evolve(layout, mapped=mapped)
+        faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in mapped.faults]
         for column, reason in layout.header_faults(row, header):
             faults.append(RowFault(row, None, None, reason, cell=layout.place(row, column)))
         if faults:
             raise SourceErrors(self.name, faults, total=len(faults), rows=0)
-        return attrs.evolve(layout, columns=self.columns)
+        return layout
 
 
 @attrs.frozen
@@ -131,7 +140,12 @@ class _Layout:
     sheet: str
     facts: SheetFacts
     with_hidden: bool
-    columns: tuple[str, ...] = ()
+    mapped: MappedHeader = _NO_COLUMNS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of each column; "" of one that is left out."""
+        return self.mapped.names
 
     def place(self, row: int, column: int | None = None) -> str:
         """`Sheet "June", cell C7`, or row 7."""
@@ -143,7 +157,8 @@ class _Layout:
         for column, cell in enumerate(header, start=1):
             if _has_value(cell) and cell.data_type != "s":
                 yield column, f"is no text: {_AS_TEXT}"
-            if _has_value(cell) and not self.with_hidden and self.facts.is_hidden_column(column):
+            is_read = any(self.columns[column - 1 : column]) and not self.with_hidden
+            if _has_value(cell) and is_read and self.facts.is_hidden_column(column):
                 yield column, f"is in a hidden column: {_SHOW}"
         for first, _ in self.facts.merged_columns(row):
             yield first, _MERGED
@@ -162,11 +177,13 @@ def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> It
     columns = layout.columns
     texts = [_text(cell) for cell in cells[: len(columns)]]
     texts += [""] * (len(columns) - len(texts))
-    given = {name: text for name, text in zip(columns, texts, strict=True) if text}
+    texts = layout.mapped.cells(texts)
+    given = {name: text for name, text in zip(layout.mapped.columns, texts, strict=True) if text}
     faults: Faults = rounded_faults(given)
-    faults |= {name: why for name, cell in zip(columns, cells, strict=False) if (why := _problem(name, cell))}
+    read = ((name, cell) for name, cell in zip(columns, cells, strict=False) if name)
+    faults |= {name: why for name, cell in read if (why := _problem(name, cell))}
     for first, last in layout.facts.merged_columns(row):
-        faults |= dict.fromkeys(columns[first - 1 : last], _MERGED)
+        faults |= dict.fromkeys(filter(None, columns[first - 1 : last]), _MERGED)
     if problem := layout.row_problem(row, cells):
         faults[""] = problem
     for item in maker.row(given, texts, line=row, faults=faults):

@@ -1,0 +1,164 @@
+"""Other column names: which column of a payout file each column of an input is, and what all rows share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Self
+
+import attrs
+
+from ...errors import ConfigurationError
+from ._columns import REFERENCE, ROW_KEY, header_faults, place, shown, unknown
+
+_TABLES: Final = ("columns", "constants")
+_SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
+"""Constants whose value is shown: none of them names a person or an account."""
+_FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
+
+
+def _copied(pairs: Mapping[str, str]) -> Mapping[str, str]:
+    return dict(pairs)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class ColumnMapping:
+    """Names the columns of an input that has names of its own, and gives values that all its rows share.
+
+        ColumnMapping(columns={"Phone": "instrument.phone_number", "Note": ""}, constants={"currency": "GHS"})
+
+    Raises ConfigurationError for a target that is no column of a payout file, and for one filled twice.
+    """
+
+    columns: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
+    """{column of the input: column of a payout file, or "" to leave it out}."""
+    constants: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
+    """{column of a payout file: its text in every row}."""
+
+    def __attrs_post_init__(self) -> None:
+        if problem := next(self._problems(), None):
+            raise ConfigurationError(f"the mapping: {problem}")
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a TOML file with the tables `[columns]` and `[constants]`. Raises ConfigurationError."""
+        name = os.fspath(path)
+        try:
+            tables = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            what = error.strerror if isinstance(error, OSError) else error
+            raise ConfigurationError(f"{name}: cannot be read as TOML ({what})") from None
+        for table in tables:
+            if table not in _TABLES:
+                raise ConfigurationError(
+                    f"{name}: {table!r} is unknown; a mapping has [columns] and [constants]"
+                )
+        try:
+            return cls(**{table: _texts(table, content) for table, content in tables.items()})
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+
+    @classmethod
+    def from_options(cls, texts: Iterable[str] | None, path: str | os.PathLike[str] | None) -> Self:
+        """Read columns given as `Phone=instrument.phone_number`, and a file. Raises ConfigurationError."""
+        found = cls() if path is None else cls.from_file(path)
+        columns = dict(found.columns)
+        for text in texts or ():
+            name, sign, target = text.rpartition("=")
+            if not (sign and name):
+                raise ConfigurationError(f"the mapping: {shown(text)} maps nothing: {_FORM}")
+            if columns.setdefault(name, target) != target:
+                raise ConfigurationError(f"the mapping: {shown(name)} is mapped twice")
+        return attrs.evolve(found, columns=columns)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the mapping: hexadecimal digits."""
+        text = json.dumps([dict(self.columns), dict(self.constants)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        columns = (f"{shown(name)} is {target or 'left out'}" for name, target in self.columns.items())
+        shared = (
+            f"{name} = {value}" if name in _SHOWN else f"{name} is the same in all rows"
+            for name, value in self.constants.items()
+        )
+        return ", ".join((*columns, *shared))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"  # a constant may be an account
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.constants)
+
+    def apply(self, header: Sequence[str]) -> MappedHeader:
+        """Map a header: the columns under our names, and all faults."""
+        names = tuple(self.columns.get(name, name) for name in header)
+        left_out = frozenset(name for name, target in self.columns.items() if not target)
+        kept = [target for name, target in zip(header, names, strict=True) if name not in left_out]
+        both = [name for name in self.constants if name in kept]
+        faults = list(header_faults([*kept, *(name for name in self.constants if name not in both)]))
+        faults += [(name, "is a column of the input and a constant of the mapping") for name in both]
+        for name in self.columns:
+            if name not in header:
+                near = ", ".join(shown(each) for each in get_close_matches(name, header, n=1))
+                meant = f"; did you mean {near}?" if near else ""
+                faults.append((shown(name), f"is mapped, and is no column of the input{meant}"))
+        return MappedHeader(names, tuple(self.constants.items()), tuple(faults))
+
+    def _problems(self) -> Iterator[str]:
+        for name, target in self.columns.items():
+            if target and place(target) is None:
+                yield f"{shown(name)}: {shown(target)} {unknown(target)}"
+        targets = [target for target in self.columns.values() if target]
+        for target in targets:
+            if targets.count(target) > 1:
+                yield f"two columns are {target}"
+            if target in self.constants:
+                yield f"{target} is a column and a constant"
+        for name, value in self.constants.items():
+            if place(name) is None:
+                yield f"{shown(name)} {unknown(name)}"
+            if name in (ROW_KEY, REFERENCE):
+                yield f"{name} names one row, and cannot be the same in all"
+            if not isinstance(value, str) or not value:
+                yield f"{name} needs a text that is not empty"
+
+
+@attrs.frozen
+class MappedHeader:
+    """The columns of an input under our names."""
+
+    names: tuple[str, ...]
+    """The name of each column; "" of one that is left out."""
+    constants: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str | None, str], ...] = ()
+    """(column, what is wrong)."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that are read, and of the constants."""
+        return (*filter(None, self.names), *(name for name, _ in self.constants))
+
+    def cells(self, cells: Sequence[str]) -> list[str]:
+        """The cells of a row for `columns`."""
+        given = [cell for name, cell in zip(self.names, cells, strict=True) if name]
+        return [*given, *(value for _, value in self.constants)]
+
+
+def _texts(table: str, content: Any) -> dict[str, str]:
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{table!r} is a table: write [{table}] above its lines")
+    for name, value in content.items():
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise ConfigurationError(f'{shown(name)} needs a text: write it in quotation marks, "like this"')
+    return {name: str(value) for name, value in content.items()}
+
+
+NO_MAPPING: Final = ColumnMapping()
+"""All columns have our names."""

@@ -1,0 +1,193 @@
+"""Inputs with other column names: what a mapping may say, and that the rows are those under our names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from payments_async import AsyncPayments, ConfigurationError
+from payments_async.bulk import PayoutBatch
+from payments_async.bulk.errors import SourceErrors, SourceUnreadable
+from payments_async.bulk.sources import ColumnMapping, Row, open_source
+from payments_async.sandbox import Sandbox
+
+THEIRS = ["Staff no.", "Phone", "Salary", "Remarks"]
+ROWS = [["s-1", "+233200000001", "120.50", "=1+1"], ["s-2", "+233200000002", "100", ""]]
+OURS = """row_key,instrument.phone_number,amount,currency,method,instrument.country
+s-1,+233200000001,120.50,GHS,mobile_money,GH
+s-2,+233200000002,100,GHS,mobile_money,GH
+"""
+COLUMNS = {"Staff no.": "row_key", "Phone": "instrument.phone_number", "Salary": "amount", "Remarks": ""}
+CONSTANTS = {"currency": "GHS", "method": "mobile_money", "instrument.country": "GH"}
+MAPPING = ColumnMapping(columns=COLUMNS, constants=CONSTANTS)
+FILE = """
+[columns]
+"Staff no." = "row_key"
+"Remarks" = ""
+[constants]
+currency = "GHS"
+method = "mobile_money"
+"instrument.country" = "GH"
+"""
+
+
+def theirs(folder: Path, suffix: str = ".csv", rows: list[list[str]] = ROWS) -> Path:
+    """Payouts under names of their own."""
+    path = folder / f"theirs{suffix}"
+    if suffix == ".csv":
+        path.write_text("\n".join(",".join(row) for row in (THEIRS, *rows)) + "\n")
+        return path
+    book = openpyxl.Workbook()
+    for row in (THEIRS, *rows):
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_the_rows_are_those_under_our_names(tmp_path: Path, suffix: str) -> None:
+    ours = tmp_path / "ours.csv"
+    ours.write_text(OURS)
+    plain, mapped = open_source(ours), open_source(theirs(tmp_path, suffix), mapping=MAPPING)
+    same, rows = list(plain.read()), list(mapped.read())
+    assert [row.request for row in rows if isinstance(row, Row)] == [
+        row.request for row in same if isinstance(row, Row)
+    ]
+    assert mapped.fingerprint() == plain.fingerprint()
+    assert mapped.columns == ("row_key", "instrument.phone_number", "amount", *CONSTANTS)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize(
+    ("columns", "constants", "column", "reason"),
+    [
+        ({"Phnoe": "description"}, {}, "Phnoe", "is no column of the input; did you mean Phone?"),
+        ({"Ratio": "description"}, {}, "Ratio", "is mapped, and is no column of the input"),
+        ({"Remarks": "method"}, {"method": ""}, None, ""),
+        ({"Remarks": "Remarks"}, {}, None, ""),
+    ],
+)
+def test_a_mapping_that_does_not_fit_the_file_is_refused(
+    tmp_path: Path, suffix: str, columns: dict[str, str], constants: dict[str, str], column: Any, reason: str
+) -> None:
+    if column is None:
+        with pytest.raises(ConfigurationError, match="the mapping: "):
+            ColumnMapping(columns={**COLUMNS, **columns}, constants={**CONSTANTS, **constants})
+        return
+    mapping = ColumnMapping(columns={**COLUMNS, **columns}, constants=CONSTANTS)
+    with pytest.raises(SourceErrors) as caught:
+        list(open_source(theirs(tmp_path, suffix), mapping=mapping).read())
+    (fault,) = caught.value.faults
+    assert (fault.column, fault.reason.endswith(reason)) == (column, True)
+
+
+def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "both.csv"
+    path.write_text("amount,currency,Wallet,Phone\n1,GHS,x,+233200000001\n")
+    mapping = ColumnMapping(columns={"Phone": "instrument.phone_number"}, constants=CONSTANTS)
+    with pytest.raises(SourceErrors) as caught:
+        list(open_source(path, mapping=mapping).read())
+    assert [(fault.column, fault.reason) for fault in caught.value.faults] == [
+        ("Wallet", "is not a column of a payout file"),
+        ("currency", "is a column of the input and a constant of the mapping"),
+    ]
+
+
+def test_the_delimiter_of_a_mapped_file_is_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "semicolons.csv"
+    path.write_text("Staff no.;Phone;Salary;Remarks\n")
+    with pytest.raises(SourceErrors, match="is the delimiter ';'"):
+        list(open_source(path, mapping=MAPPING).read())
+
+
+def test_a_row_of_another_length_and_a_left_out_formula(tmp_path: Path) -> None:
+    path = theirs(tmp_path, rows=[["s-1", "+233200000001", "120", "50", "x"], ["", "1"]])
+    source = open_source(path, mapping=MAPPING)
+    reasons = [getattr(item, "reason", "") for item in source.read()]
+    assert reasons == [
+        "has 5 cells, the header names 4 columns; a decimal comma? write 120.50",
+        "has 2 cells, the header names 4 columns; its row_key cannot be read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "constants", "said"),
+    [
+        ({"A": "amout"}, {}, "A: amout is not a column of a payout file; did you mean amount?"),
+        ({"A": "amount", "B": "amount"}, {}, "two columns are amount"),
+        ({"A": "currency"}, {"currency": "GHS"}, "currency is a column and a constant"),
+        ({}, {"curency": "GHS"}, "curency is not a column of a payout file; did you mean currency?"),
+        ({}, {"reference": "r"}, "reference names one row, and cannot be the same in all"),
+        ({}, {"row_key": "r"}, "row_key names one row"),
+        ({}, {"currency": ""}, "currency needs a text that is not empty"),
+    ],
+)
+def test_a_mapping_that_contradicts_itself_is_refused(columns: Any, constants: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ColumnMapping(columns=columns, constants=constants)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[columns", "cannot be read as TOML"),
+        ("[column]\n", "'column' is unknown; a mapping has [columns] and [constants]"),
+        ('columns = "A"', "'columns' is a table: write [columns] above its lines"),
+        ("[constants]\namount = 10.5", "amount needs a text: write it in quotation marks"),
+        ("[constants]\namount = true", "amount needs a text"),
+        ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "salaries.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        ColumnMapping.from_file(path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)
+    with pytest.raises(ConfigurationError, match="No such file"):
+        ColumnMapping.from_file(tmp_path / "missing.toml")
+
+
+def test_options_add_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "salaries.toml"
+    path.write_text(FILE + "amount = 50\n")
+    found = ColumnMapping.from_options(["Phone=instrument.phone_number", "Remarks="], path)
+    assert found.constants["amount"] == "50"
+    assert found.columns["Phone"] == "instrument.phone_number"
+    cases = {"Phone": "maps nothing", "=amount": "maps nothing", "Remarks=method": "mapped twice"}
+    for text, said in cases.items():
+        with pytest.raises(ConfigurationError, match=said):
+            ColumnMapping.from_options([text], path)
+
+
+def test_a_mapping_shows_no_account_and_compares_by_what_it_says() -> None:
+    secret = ColumnMapping(constants={"instrument.account_number": "00123456", "currency": "GHS"})
+    assert repr(secret) == (
+        "<ColumnMapping instrument.account_number is the same in all rows, currency = GHS>"
+    )
+    assert secret.digest != MAPPING.digest
+    assert MAPPING.digest == ColumnMapping(columns=COLUMNS, constants=CONSTANTS).digest
+
+
+def test_other_files_are_not_mapped(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match="is no CSV file and no workbook: name its columns as ours"):
+        open_source(tmp_path / "june.jsonl", mapping=MAPPING)
+
+
+async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    path = theirs(tmp_path)
+    async with (
+        AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client,
+        PayoutBatch.open(tmp_path / "june.ledger", client) as batch,
+    ):
+        assert (await batch.load(open_source(path, mapping=MAPPING))).is_new
+        assert '"form":"' + MAPPING.digest in batch.header().binding.input_stat
+        assert not (await batch.load(open_source(path, mapping=MAPPING))).is_new
+        other = ColumnMapping(columns=COLUMNS, constants={**CONSTANTS, "description": "June"})
+        report = await batch.preview(open_source(path, mapping=other))
+        assert report.differing == 2
