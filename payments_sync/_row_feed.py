@@ -122,8 +122,9 @@ class FedCall(BlockingCall[T]):
 
 
 def _is_code(source: Input) -> bool:
-    """Return whether reading a source may run the caller's code: no path, no list, not asynchronous."""
-    return isinstance(source, Iterable) and not isinstance(source, str | os.PathLike | list | tuple)
+    """Return whether reading a source may run the caller's code: no path, list or frame, not asynchronous."""
+    known = isinstance(source, str | os.PathLike | list | tuple) or hasattr(source, "__arrow_c_stream__")
+    return isinstance(source, Iterable) and not known
 
 
 def _repeatable_like(feed: RowFeed, source: object) -> AsyncIterable[Any]:

@@ -62,8 +62,9 @@ class AnyBatch:
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
-            source: a file (.csv, .jsonl, .ndjson, .parquet, .xlsx), a source of `bulk.sources`, or payouts
-                (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
+            source: a file (.csv, .jsonl, .ndjson, .parquet, .xlsx), a source of `bulk.sources`, a DataFrame
+                (pandas, polars, DuckDB, pyarrow; extra `parquet`), or payouts (`PayoutRequest` or
+                `(row_key, PayoutRequest)`) that can be read twice, such as a list.
             batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
                 so that the same batch is never paid twice, not even from another ledger. A live key needs a
                 name for a new batch, unless every row has a reference of its own.

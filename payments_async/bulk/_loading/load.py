@@ -26,7 +26,7 @@ from .._protocol.stop_rules import Account
 from .._report import ImportReport
 from ..errors import BulkError, SourceUnreadable
 from ..ledger_errors import BatchExists
-from ..sources import Item, IterableSource, Source, open_source
+from ..sources import Frame, Item, IterableSource, Source, open_source
 from . import input_edits
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
@@ -35,8 +35,8 @@ from .survey import accepted, survey
 if TYPE_CHECKING:
     from ..._guard.key_guard import KeyGuard
 
-Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
-"""A source, a file's path, or payouts themselves."""
+Input = Source | str | os.PathLike[str] | Frame | Iterable[Item] | AsyncIterable[Item]
+"""A source, a file's path, a DataFrame, or payouts themselves."""
 
 _NO_FILE: Final = "{}"
 _NEEDS_BATCH_ID: Final = "a live key needs a batch id here, as not every row has a reference of its own"
@@ -98,6 +98,10 @@ def _source_of(given: Input, *, strict_amounts: bool) -> Source:
         return given
     if isinstance(given, str | os.PathLike):
         return open_source(given, strict_amounts=strict_amounts)
+    if isinstance(given, Frame):
+        from ..sources._frames import FrameSource  # needs pyarrow
+
+        return FrameSource(given, strict_amounts=strict_amounts)
     return IterableSource(given, strict_amounts=strict_amounts)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from ..errors import RowFault, SourceUnreadable
 from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
 from ._csv import CsvSource
-from ._iterables import Item, IterableSource
+from ._iterables import Frame, Item, IterableSource
 from ._jsonl import JsonLinesSource
 from ._mapping import ColumnMapping
 from ._rejects import RejectsFile
@@ -30,6 +30,7 @@ __all__ = [
     "FaultCollector",
     "FileSource",
     "FileStat",
+    "Frame",
     "Item",
     "IterableSource",
     "JsonLinesSource",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
@@ -16,6 +16,14 @@ from ._requests import RowMaker, SourceItem
 
 Item = PayoutRequest | tuple[str, PayoutRequest]
 """A payout, or its row key and the payout."""
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A DataFrame of pandas (from 2.2) or polars, a relation of DuckDB, a table of pyarrow, or their like."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows as a stream of Arrow data, anew at each call."""
 
 
 class IterableSource(Source):
