@@ -86,12 +86,12 @@ def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
     assert re.findall(r"^│ (--[a-z-]+)", short, re.MULTILINE) == [
         *("--batch-id", "--dry-run", "--skip-invalid", "--confirm-total", "--wait-final", "--open", "--json")
     ]
-    assert "19 more, which --help-all explains: --ledger, --base-url" in short
+    assert "21 more, which --help-all explains: --ledger, --base-url" in short
     assert "Rows under way at a time" not in short
     assert main(["payouts", "run", "--help-all"]) == Exit.DONE
     assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
     whole = capsys.readouterr().out
-    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 26
+    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 28
     assert "Rows under way at a time" in whole
 
 

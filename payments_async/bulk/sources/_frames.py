@@ -55,7 +55,7 @@ class FrameSource(Source):
         return
 
     def _stream(self) -> Iterator[Any]:
-        """The frame's schema, then its batches. Raises SourceUnreadable, without a cause that quotes values."""
+        """The schema, then the batches. Raises SourceUnreadable without its cause, which may quote values."""
         try:
             reader = pyarrow.RecordBatchReader.from_stream(self._frame)
             yield reader.schema
@@ -70,6 +70,8 @@ class FrameSource(Source):
 
 def _problem(error: Exception) -> str:
     """Describe why a frame cannot be converted, without the values that its library may quote."""
+    if isinstance(error, OSError):
+        return f"cannot be read to its end ({type(error).__name__}): ask its own library why"
     found = next(filter(None, (_COLUMN.search(str(text)) for text in error.args)), None)
     if found is None:
         return f"cannot be read as Arrow data ({type(error).__name__}): give each column a name and one type"
