@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.calls import payouts as one_payout
 from payments_async._cli.calls.json_values import without_accounts
@@ -146,6 +147,41 @@ def test_a_write_in_doubt_is_resolved_and_paid_once(shell: Shell) -> None:
     assert (made.code, "✓ Created" in made.out) == (Exit.DONE, True)
     assert "no definite answer came: finding out whether it was carried out" in made.err
     assert len(shell.sandbox.books.payouts()) == 1
+
+
+def test_what_is_found_by_its_reference_may_be_an_earlier_payout(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.create()
+
+    async def resolved(client: AsyncPayments, _: object) -> object:
+        return await client.payouts.find("R-1")
+
+    monkeypatch.setattr(AsyncPayments, "resolve", resolved)
+    shell.sandbox.on("payouts.create").respond("hang", times=None)
+    found = shell.create("--deadline", "1s", "--json")
+    assert found.code == Exit.DONE
+    assert found.lines[-1]["created"] is None
+
+
+def test_a_taken_reference_that_cannot_be_read_is_3(shell: Shell) -> None:
+    shell.create()
+    shell.sandbox.on("payouts.list").respond("http:503", times=None)
+    shell.create().assert_one_message(
+        Exit.OUTCOME_UNKNOWN, "a payout with this reference exists, and could not be read"
+    )
+
+
+def test_a_signal_after_the_answer_does_not_deny_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def close(client: AsyncPayments) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(AsyncPayments, "aclose", close)
+    ended = shell.create()
+    assert ended.code == Exit.INTERRUPTED
+    assert "✓ Created" in ended.out
+    assert ended.err.endswith("stopped by Ctrl-C; it was carried out, as shown above\n")
 
 
 def test_what_stays_in_doubt_is_3_with_the_command_that_looks_it_up(shell: Shell) -> None:
@@ -339,6 +375,9 @@ def test_a_request_prints_the_answer_exactly_and_masks_accounts(shell: Shell) ->
         (["GET", "payouts"], "path: must start with a slash"),
         (["NOPE", "/payouts", "--write"], "method: must be one of GET"),
         (["POST", "/payouts", "--write"], "a payout needs an amount (a number) and a currency"),
+        (["POST", "/%70ayouts", "--write"], "a payout needs an amount (a number) and a currency"),
+        (["POST", "/Payouts;a/", "--write"], "a payout needs an amount (a number) and a currency"),
+        (["POST", "/refunds", "--write", "--confirm", "GHS 50"], "--confirm is for POST /payouts alone"),
         (["POST", "/payouts", "--write", "--body", "account.json"], "a payout needs an amount"),
     ],
 )
@@ -378,6 +417,7 @@ def test_what_is_masked() -> None:
         "next_action": {"type": "none", "url": "https://bank.test/token"},
         "metadata": {"name": "Ada"},
         "customer": {"id": "cus_1", "email": "ada@shop.test", "first_name": None},
+        "instrument": {"type": "bank_account", "iban": "GB33BUKB20201555555555"},
         "checkout": {"url": "https://pay.test/cs_1"},
         "items": [{"phone": "+233"}, 5],
     }
@@ -388,6 +428,7 @@ def test_what_is_masked() -> None:
         "next_action": {"type": "none", "url": "***"},
         "metadata": "***",
         "customer": {"id": "cus_1", "email": "***", "first_name": None},
+        "instrument": {"type": "bank_account", "iban": "***"},
         "checkout": {"url": "https://pay.test/cs_1"},
         "items": [{"phone": "***"}, 5],
     }

@@ -43,12 +43,19 @@ _INSIDE: Final = {
     "next_action": _private(NextAction),
 }
 """{member: names that are private in it only}."""
+_KNOWN: Final = {
+    "instrument": set(attrs.fields_dict(PayoutInstrument)),
+    "customer": set(attrs.fields_dict(Customer)),
+}
+"""{member: the names of its fields}."""
 
 
 def without_accounts(value: Any, inside: str = "") -> Any:
     """A JSON value with names, account data and tokens of addresses masked, as in the repr of records."""
     if isinstance(value, Mapping):
         hidden = _ANYWHERE | _INSIDE.get(inside, frozenset())
+        if inside in _KNOWN:  # a field that we do not know may be an account
+            hidden |= value.keys() - _KNOWN[inside]
         return {name: _shown(name, item, hidden) for name, item in value.items()}
     return [without_accounts(item, inside) for item in value] if isinstance(value, list) else value
 

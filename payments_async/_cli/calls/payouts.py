@@ -13,7 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from ...bulk._texts.quantities import amount_of, money_text
+from ..._codec.decode import parse
+from ...bulk._texts.quantities import money_text
 from ...errors import SearchIncomplete, WaitTimeout
 from ...models import Amount, Payout
 from ...models._masking import clean
@@ -24,6 +25,12 @@ from ..payouts.confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .json_values import read_object, without_accounts
 from .sending import Work, send_surely
 
+_OUTCOMES: Final = {
+    True: ("Created", ""),
+    False: ("Exists", "created earlier; nothing was paid now"),
+    None: ("Found", "no answer came at first: this command made it, or an earlier one"),
+}
+"""{whether this command made the payout: what is said of it}."""
 _COLUMNS: Final = ("Created (UTC)", "Reference", "Amount", "Status", "Id")
 
 
@@ -45,11 +52,12 @@ def create(
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
             prepared = client.payouts.prepare(**fields, **files)
-            confirm_amount(fields["currency"], amount_of(str(fields["amount"])), given, context)
+            sent = parse(prepared.body)
+            confirm_amount(sent["currency"], Decimal(sent["amount"]), given, context)
             advice = look_up(fields["reference"], base_url)
             payout, is_new = await send_surely(client, prepared, deadline, advice, context)
-        name, note = ("Created", "") if is_new else ("Exists", "created earlier; nothing was paid now")
-        show_payout(name, payout, context, note=note, accounts=accounts, created=is_new)
+            name, note = _OUTCOMES[is_new]
+            show_payout(name, payout, context, note=note, accounts=accounts, created=is_new)
         return Exit.DONE
 
     return work

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import attrs
 
 from ...errors import OutcomeUnknown
+from ...models import Checkout
 from ...models._masking import clean
 from ...models._record import json_text
 from .._exit_codes import CommandEnded, Exit
@@ -34,23 +35,21 @@ def create_checkout(
         async with open_client(base_url) as client:
             prepared = client.checkouts.prepare(**fields, **files)
             made, _ = await send_surely(client, prepared, deadline, _NO_LINK, context)
-        session = made.checkout
-        assert session is not None  # a creation that is answered without it raises
-        payment_id = made.payment.id if made.payment is not None else None
-        until = session.expires_at.strftime("%Y-%m-%d %H:%M UTC") if session.expires_at else "not known"
-        context.show.step(
-            "Link", session.url, wrap=False, url=session.url, id=session.id, payment_id=payment_id
-        )
-        for name, text in {
-            "Checkout": session.id,
-            "Payment": payment_id or "not shown",
-            "Until": until,
-        }.items():
-            if not context.as_json:
-                context.show.step(name, text, good=None)
+            _show_link(made, context)
         return Exit.DONE
 
     return work
+
+
+def _show_link(made: Checkout, context: CommandContext) -> None:
+    session = made.checkout
+    assert session is not None  # a creation that is answered without it raises
+    payment_id = made.payment.id if made.payment is not None else None
+    until = session.expires_at.strftime("%Y-%m-%d %H:%M UTC") if session.expires_at else "not known"
+    context.show.step("Link", session.url, wrap=False, url=session.url, id=session.id, payment_id=payment_id)
+    lines = {"Checkout": session.id, "Payment": payment_id or "not shown", "Until": until}
+    for name, text in () if context.as_json else lines.items():
+        context.show.step(name, text, good=None)
 
 
 @attrs.frozen
@@ -81,12 +80,16 @@ class ApiRequest:
     @property
     def payout(self) -> Mapping[str, Any] | None:
         """The fields of the payout that it makes; None for any other request."""
-        is_payout = self.method == "POST" and self.path.rstrip("/") == _PAYOUTS
+        # as a server may read it
+        path = unquote(self.path).casefold().partition(";")[0].rstrip("/")
+        is_payout = self.method == "POST" and path == _PAYOUTS
         return (self.body or {}) if is_payout else None
 
 
 def send_request(request: ApiRequest, given: str | None, base_url: str | None, *, accounts: bool) -> Work:
-    """The work that sends a request and prints its answer."""
+    """The work that sends a request and prints its answer. Raises CommandEnded for a needless `given`."""
+    if given is not None and request.payout is None:
+        raise CommandEnded("--confirm is for POST /payouts alone; nothing was sent", Exit.USAGE)
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
@@ -95,9 +98,10 @@ def send_request(request: ApiRequest, given: str | None, base_url: str | None, *
             options: dict[str, Any] = {"idempotency_key": request.key} if request.key else {}
             if request.body is not None:
                 options["json"] = request.body
-            with advised(lambda error: _advice(request, error), context):
+            with advised(lambda error: _advice(request, error, base_url), context):
                 answer = await client.request(request.method, request.path, params=request.query, **options)
-        sys.stdout.write(clean(json_text(answer if accounts else without_accounts(answer))) + "\n")
+            context.interrupts.is_answered = request.method != "GET"
+            sys.stdout.write(clean(json_text(answer if accounts else without_accounts(answer))) + "\n")
         return Exit.DONE
 
     return work
@@ -112,8 +116,8 @@ def _confirm(payout: Mapping[str, Any], given: str | None, context: CommandConte
     raise CommandEnded("--body: a payout needs an amount (a number) and a currency", Exit.USAGE)
 
 
-def _advice(request: ApiRequest, error: OutcomeUnknown) -> str:
+def _advice(request: ApiRequest, error: OutcomeUnknown, base_url: str | None) -> str:
     key = f"--idempotency-key {shlex.quote(error.idempotency_key or '')}"
     again = f"The same command with {key} sends the same request again, which is carried out once"
     reference = (request.payout or {}).get("reference")
-    return f"{again}; {look_up(reference)}" if isinstance(reference, str) else again
+    return f"{again}; {look_up(reference, base_url)}" if isinstance(reference, str) else again

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from ..._runtime import SYSTEM
 from ...client import AsyncPayments
-from ...errors import DuplicateReference, InvalidRequest, OutcomeUnknown
+from ...errors import DuplicateReference, InvalidRequest, OutcomeUnknown, PaymentsError, ResponseMismatch
 from ...params import PreparedRequest
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
@@ -31,9 +31,16 @@ def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
         except InvalidRequest as error:
             raise CommandEnded(option_faults(error), Exit.USAGE) from error
         except asyncio.CancelledError:
-            if context.interrupts.reason != CTRL_C or not context.interrupts.caught():
+            reason = context.interrupts.reason
+            if not (context.interrupts.is_answered or reason == CTRL_C) or not context.interrupts.caught():
                 raise
-            raise CommandEnded(f"stopped by {CTRL_C}; nothing was carried out", Exit.INTERRUPTED) from None
+            what = (
+                "it was carried out, as shown above"
+                if context.interrupts.is_answered
+                else "nothing was carried out"
+            )
+            code = Exit.INTERRUPTED if reason == CTRL_C else Exit.OUTCOME_UNKNOWN
+            raise CommandEnded(f"stopped by {reason}; {what}", code) from None
 
     return perform(worded, about=about, as_json=as_json)
 
@@ -70,24 +77,42 @@ def advised(advise: Callable[[OutcomeUnknown], str], context: CommandContext) ->
 
 async def send_surely(
     client: AsyncPayments, prepared: PreparedRequest[R], deadline: float, advice: str, context: CommandContext
-) -> tuple[R, bool]:
+) -> tuple[R, bool | None]:
     """Send a write; in doubt, find out its outcome until the deadline, in seconds.
 
-    Returns the record, and False for a payout that was there already and is the very same. `advice` says what
-    to do when the outcome stays unknown.
+    Returns the record, and whether this made it: False for a payout that was there already and is the very
+    same, None where that is not known. `advice` says what to do when the outcome stays unknown. What
+    is returned has to be shown before anything else is awaited.
 
     Raises CommandEnded when it does; PaymentsError for a refusal.
     """
     until = SYSTEM.monotonic() + deadline
+    is_new: bool | None = True
     with advised(lambda _: advice, context):
         try:
-            return await client.send(prepared, deadline=deadline / 2), True
+            record = await client.send(prepared, deadline=deadline / 2)
         except DuplicateReference as error:
-            return await client.resolve(error), False
+            record, is_new = (
+                await _existing(client, error, max(until - SYSTEM.monotonic(), 1.0), advice),
+                False,
+            )
         except OutcomeUnknown as error:
-            doubt = error
-        print_message("no definite answer came: finding out whether it was carried out…")
-        return await _resolved(client, doubt, until), True
+            print_message("no definite answer came: finding out whether it was carried out…")
+            record = await _resolved(client, error, until)
+            is_new = record.response.idempotency_key == prepared.idempotency_key or None
+    context.interrupts.is_answered = True
+    return record, is_new
+
+
+async def _existing(client: AsyncPayments, error: DuplicateReference, left: float, advice: str) -> Any:
+    """The payout that has the reference. Raises CommandEnded where it cannot be read."""
+    try:
+        return await client.with_options(deadline=left).resolve(error)
+    except (DuplicateReference, OutcomeUnknown, ResponseMismatch):
+        raise
+    except PaymentsError as failure:  # of the look-up
+        problem = f"a payout with this reference exists, and could not be read ({failure})"
+        raise CommandEnded(f"{problem}. {advice}", Exit.OUTCOME_UNKNOWN) from failure
 
 
 async def _resolved(client: AsyncPayments, doubt: OutcomeUnknown, until: float) -> Any:
