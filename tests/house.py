@@ -56,7 +56,7 @@ The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
     "shipped lines": "from 77,200: signatures, pydantic, workbooks, frames, calls from the shell",
     "test lines": "from 100,200: the same",
-    "shipped files of at most 60 lines, without __init__": "from 34: a table of decimals, Parquet beside frames",
+    "shipped files of at most 60 lines, without __init__": "from 34: decimals; Parquet beside frames",
     "create over a socket: moves between folders": "from 17: one function checks a request, rule by rule",
     "webhook delivery with its look-up: files": "from 27: lists are loaded when they are first used",
     "webhook delivery with its look-up: moves between folders": "from 18: the same",
