@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
 
 from .._codec.hooks import is_record
 from .._validation.rules import kind
+from ..models import NextAction
 from ..models._masking import HIDDEN, address
 from ..models._record import masked
 from .requests import blank_class, reference_of, reported
@@ -104,6 +105,8 @@ def _written(cls: Any, write: Any, value: Any) -> dict[str, Any]:
 
 
 def _masked_fields(value: Any) -> dict[str, Any]:
+    if isinstance(value, NextAction):  # all of it is for the payer
+        return {name: getattr(value, name) for name in _fields(NextAction)}
     return {name: _masked(field, getattr(value, name)) for name, field in _fields(type(value)).items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -13,7 +14,7 @@ from .._codec.encode import given
 from .._runtime import SYSTEM
 from .._validation import rules
 from .._validation.tables import REQUIRED, RULES, check
-from ..models._masking import HIDDEN, clean
+from ..models._masking import HIDDEN
 
 Faults = dict[tuple[str, ...], str]
 """What is wrong, by the path to each field."""
@@ -78,7 +79,8 @@ def _read(cls: Any, value: Any, at: tuple[str, ...], faults: Faults) -> Any:
     for name in value:
         if name not in known:
             near = rules.suggestion(str(name), known)
-            faults[(*at, clean(str(name)))] = f"is not a field of {cls.__name__}{near}"
+            shown = name if re.fullmatch("[A-Za-z_]{1,40}", str(name)) else HIDDEN  # it may be an account
+            faults[(*at, shown)] = f"is not a field of {cls.__name__}{near}"
     fields = {name: _value(known[name], value[name], (*at, name), faults) for name in value if name in known}
     return cls(**{**dict.fromkeys(REQUIRED.get(cls, ())), **fields})
 

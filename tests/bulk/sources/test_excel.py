@@ -17,7 +17,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import RejectsFile, open_source, write_template
+from payments_async.bulk.sources import RejectsFile, Row, open_source, write_template
 from payments_async.bulk.sources._excel import package
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
 from tests.support.workbooks import SHEET, fill, lines_of, replaced, rewritten, values_of, workbook
@@ -81,7 +81,10 @@ def test_a_workbook_that_libreoffice_wrote_is_read(tmp_path: Path) -> None:
         ("4.3499999999999996", "4.35"),  # as Excel writes 4.35
         ("123456789012.345", "123456789012.345"),
         ("0.1", "must be at least 1, in major units"),
-        ("1234567890123456", "is a number of more than 15 digits: round it, or format the column as text"),
+        (
+            "1234567890123456",
+            "is a number of more than 15 digits: round it (=ROUND(…; 2), pasted as values), or format",
+        ),
         ("1.2345678901234567", "is a number of more than 15 digits"),
         ("1E300", "is a number of more than 15 digits"),
         ("1E400", "is text that is not a decimal number"),
@@ -120,6 +123,32 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert reason in str(at_fault[0])
     assert (at_fault[0].line, at_fault[0].number, at_fault[0].reference) == (3, 2, "salary-2")
     assert "2299" not in repr(faults)
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "is_shown"),
+    [
+        (50.1, "0.00", True),
+        (50.104, "0.00", False),
+        (50.104, "General", True),
+        (50.104, '"GHS" General', True),
+        (1234.5, '"GHS" #,##0.00', True),
+        (1234.5, "#,##0", False),
+        (50, "[$GHS] #,##0.00;[Red]-0.00", True),
+        (0.5, "0%", False),
+        (50_000, "#,##0,", False),
+        (50_000, "0.00E+00", False),
+        (50, "yy", False),
+    ],
+)
+def test_an_amount_is_what_its_cell_shows(tmp_path: Path, number: float, form: str, is_shown: bool) -> None:
+    def formatted(book: Any) -> None:
+        (cell,) = (cell for cell in book.active[2] if cell.value == "AMOUNT")
+        cell.value, cell.number_format = number, form
+
+    path = workbook(tmp_path, lines_of({**JUNE[0], "amount": "AMOUNT"}), change=formatted)
+    (item,) = open_source(path).read()
+    assert isinstance(item, Row) is is_shown
 
 
 def test_rich_text_is_its_text(tmp_path: Path) -> None:
@@ -323,7 +352,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "row no number": (replaced('<row r="2"', '<row r="٢"'), "has a row twice"),
     "cell twice": (replaced('r="B2"', 'r="A2"'), "has a cell twice, or out of order, in row 2"),
     "cell of another row": (replaced('r="B2"', 'r="B1"'), "has a cell that is not in its row"),
-    "cell far right": (replaced('r="E2"', 'r="XFE2"'), "has a cell twice, or out of order"),
+    "cell far right": (replaced('r="E2"', 'r="XFD2"'), "has a value in cell XFD2, beyond 256 columns"),
     "many merged cells": (
         replaced(
             "</worksheet>", "<mergeCells>" + '<mergeCell ref="Z1:Z2"/>' * 1001 + "</mergeCells></worksheet>"
@@ -332,7 +361,25 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "cut off": (replaced("</sheetData>", ""), r"is no workbook that can be read \(ExpatError\)"),
     "a text that is not there": (replaced(PHONE_CELL, 't="s"><v>5555</v>'), r"be read \(IndexError\)"),
-    "a number that is none": (replaced(PHONE_CELL, 't="n"><v>2,29</v>'), r"be read \(ValueError\)"),
+    "a number that is none": (
+        replaced(PHONE_CELL, 't="n"><v>2,29</v>'),
+        "has a number that none writes so, in cell D2",
+    ),
+    "a number of another script": (replaced(PHONE_CELL, 't="n"><v>٥٠</v>'), "has a number that none writes"),
+    "a number of Python": (replaced(PHONE_CELL, 't="n"><v>1_000</v>'), "has a number that none writes so"),
+    "more digits than are kept": (
+        replaced(PHONE_CELL, 't="n"><v>100.00000000000000001</v>'),
+        "has a number that none writes so",
+    ),
+    "two values": (replaced(PHONE_CELL, "><v>5</v><v>7</v>"), "has two values in cell D2"),
+    "a large part": (
+        added("xl/styles2.xml", b"<x/>" + b" " * (1 << 20)),
+        "has a large part beside its sheets",
+    ),
+    "many hidden groups": (
+        replaced("<sheetData>", "<cols>" + '<col min="1" max="1" hidden="1"/>' * 257 + "</cols><sheetData>"),
+        "has more than 256 groups of hidden columns",
+    ),
     "a kind that is none": (replaced(PHONE_CELL, 't="x"><v>5</v>'), r"be read \(KeyError\)"),
     "no styles": (replaced("<cellXfs", "<other", "xl/styles.xml"), r"that can be read \(\w+\)"),
 }

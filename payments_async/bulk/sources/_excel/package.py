@@ -23,6 +23,9 @@ _MOST_RATIO: Final = 200
 """How much smaller compression may make a package; that of payrolls makes them 10 to 40 times smaller."""
 _SMALL: Final = 4 << 20
 """Bytes of all parts below which no ratio is out of proportion."""
+_MOST_OTHER: Final = 1 << 20
+"""Bytes of a part beside the sheets and their texts: openpyxl makes objects of all its elements."""
+_LARGE: Final = ("xl/worksheets/", "xl/sharedstrings.xml", "xl/media/")
 _STRICT: Final = "http://purl.oclc.org/ooxml/"
 _PARTS: Final = (
     ("vbaproject.bin", "has macros: save it as Excel Workbook (.xlsx), without them"),
@@ -64,6 +67,9 @@ def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
         )
     if unpacked > _SMALL and unpacked > size * _MOST_RATIO:
         return f"is {unpacked // size:,} times larger unpacked, as no workbook of payouts is: write it anew"
+    others = (part for part, name in zip(parts, names, strict=True) if not name.startswith(_LARGE))
+    if any(part.file_size > _MOST_OTHER for part in others):
+        return "has a large part beside its sheets: copy the values into a new workbook"
     if any(count > 1 for count in Counter(names).values()):
         return "has a part twice: save it again"
     if any(name.startswith("/") or ".." in name.split("/") for name in names):

@@ -16,10 +16,14 @@ from openpyxl.utils.cell import column_index_from_string, get_column_letter, ran
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main "
 _CELL: Final = f"{_MAIN}c"
 _ROW: Final = f"{_MAIN}row"
+_VALUE: Final = f"{_MAIN}v"
 _FILLED: Final = frozenset(_MAIN + name for name in ("v", "is", "f"))
 _REFERENCE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 _LAST_ROW: Final = 1_048_576
-_LAST_COLUMN: Final = 16_384
+_MOST_COLUMNS: Final = 256
+_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_MOST_DIGITS: Final = 17
+"""Digits of a number that a double keeps."""
 _MOST_MERGED: Final = 1_000
 _TRUE: Final = ("1", "true")
 
@@ -37,6 +41,8 @@ class SheetFacts:
 
     last_row: int = 0
     """The last row in which a cell has a value; 0 for an empty sheet."""
+    last_column: int = 0
+    """The last column in which a cell has a value."""
     hidden_rows: set[int] = attrs.field(factory=set)
     hidden_columns: list[tuple[int, int]] = attrs.field(factory=list)
     """First and last column of each hidden group, from 1."""
@@ -57,6 +63,8 @@ def read_sheet_facts(xml: IO[bytes]) -> SheetFacts:
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = reading.start
+    parser.CharacterDataHandler = reading.text
+    parser.EndElementHandler = reading.end
     parser.ParseFile(xml)
     return reading.facts
 
@@ -68,6 +76,9 @@ class _Reading:
         self.facts = SheetFacts()
         self._row = 0
         self._column = 0
+        self._value: str | None = None
+        """What a number's value has so far, within it."""
+        self._has_value = self._is_number = False
         self._hides_rows = False
         self._others: dict[str, Any] = {
             f"{_MAIN}sheetFormatPr": self._format,
@@ -78,12 +89,39 @@ class _Reading:
     def start(self, tag: str, given: dict[str, str]) -> None:
         if tag == _CELL:
             self._cell(given.get("r"))
+            self._has_value, self._is_number = False, given.get("t", "n") == "n"
         elif tag in _FILLED:
-            self.facts.last_row = self._row
+            self._fill(tag)
         elif tag == _ROW:
             self._begin_row(given)
         elif (other := self._others.get(tag)) is not None:
             other(given)
+
+    def text(self, text: str) -> None:
+        if self._value is not None:
+            self._value += text
+
+    def end(self, tag: str) -> None:
+        if self._value is None or tag != _VALUE:
+            return
+        value, self._value = self._value.strip(), None
+        digits = sum(map(str.isdigit, value.lower().partition("e")[0].lstrip("-0.")))
+        if value and (_NUMBER.fullmatch(value) is None or digits > _MOST_DIGITS):
+            raise SheetDisorder(f"has a number that none writes so, in {self._place}: type it anew")
+
+    def _fill(self, tag: str) -> None:
+        self.facts.last_row = self._row
+        self.facts.last_column = max(self.facts.last_column, self._column)
+        if self._column > _MOST_COLUMNS:
+            raise SheetDisorder(f"has a value in {self._place}, beyond {_MOST_COLUMNS} columns: delete it")
+        if tag == _VALUE:
+            if self._has_value:
+                raise SheetDisorder(f"has two values in {self._place}: type it anew")
+            self._has_value, self._value = True, "" if self._is_number else None
+
+    @property
+    def _place(self) -> str:
+        return f"cell {letters_of(self._column)}{self._row}"
 
     def _cell(self, reference: str | None) -> None:
         column = self._column + 1
@@ -91,8 +129,8 @@ class _Reading:
             found = _REFERENCE.fullmatch(reference)
             if found is None or int(found[2]) != self._row:
                 raise SheetDisorder("has a cell that is not in its row: save it again")
-            column = _number(found[1])
-        if not self._column < column <= _LAST_COLUMN:
+            column = _index(found[1])
+        if column <= self._column:
             raise SheetDisorder(f"has a cell twice, or out of order, in row {self._row}: save it again")
         self._column = column
 
@@ -111,6 +149,8 @@ class _Reading:
 
     def _columns(self, given: dict[str, str]) -> None:
         if given.get("hidden") in _TRUE or given.get("width") == "0":
+            if len(self.facts.hidden_columns) == _MOST_COLUMNS:
+                raise SheetDisorder(f"has more than {_MOST_COLUMNS} groups of hidden columns: show them")
             self.facts.hidden_columns.append((int(given["min"]), int(given["max"])))
 
     def _merged(self, given: dict[str, str]) -> None:
@@ -120,7 +160,7 @@ class _Reading:
 
 
 @lru_cache(maxsize=1024)
-def _number(letters: str) -> int:
+def _index(letters: str) -> int:
     return int(column_index_from_string(letters))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
@@ -35,7 +37,9 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """{type of a cell: why it is refused}."""
 _NUMBER: Final = f"is a number, which loses zeros and a plus in front: {_AS_TEXT}"
-_DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits: round it, or {_AS_TEXT}"
+_ROUND: Final = f"round it (=ROUND(…; 2), pasted as values), or {_AS_TEXT}"
+_DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits: {_ROUND}"
+_SEEN: Final = f"is another number than its cell's format shows: {_ROUND}"
 _MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
 _SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
 
@@ -82,7 +86,7 @@ class ExcelSource(FileSource):
         with closing(openpyxl.load_workbook(file, read_only=True, keep_links=False)) as book:
             sheet, facts = self._chosen(book)
             sheet.reset_dimensions()  # they are what the writer said, and may leave rows out
-            rows = enumerate(sheet.iter_rows(), start=1)
+            rows = enumerate(sheet.iter_rows(max_col=max(facts.last_column, 1)), start=1)
             filled = (row for row in islice(rows, facts.last_row) if any(map(_has_value, row[1])))
             number, header = next(filled, (1, ()))
             layout = self._layout(_Layout(sheet.title, facts, self._with_hidden), number, header)
@@ -219,7 +223,28 @@ def _problem(name: str, cell: Any) -> str | None:
         return _KINDS[cell.data_type]
     if name != AMOUNT:
         return _NUMBER
-    return _DIGITS if sum(map(str.isdigit, _text(cell))) > EXACT_DIGITS else None
+    text = _text(cell)
+    if sum(map(str.isdigit, text)) > EXACT_DIGITS:
+        return _DIGITS
+    return None if _shows(cell.number_format, Decimal(text)) else _SEEN
+
+
+@cache
+def _decimals(form: str) -> int | None:
+    """How many decimals a number format shows: 99, all, of a general one; None if it shows no amount."""
+    plain = re.sub(r'"[^"]*"|\\.|\[[^]]*\]|_.|\*.', "", form).partition(";")[0]
+    if plain == "@" or "general" in plain.lower():
+        return 99
+    found = re.search(r"[#0?][#0?,]*(?:\.([#0?]*))?", plain)
+    if found is None or found[0].endswith(",") or re.search(r"[%/]|[eE][+-]|[.][#0?]*,", plain):
+        return None  # a percentage, a fraction, thousands
+    return len(found[1] or "")
+
+
+def _shows(form: str, number: Decimal) -> bool:
+    """Whether a cell of this number format shows all of a number."""
+    decimals = _decimals(form)
+    return decimals is not None and (decimals == 99 or number == round(number, decimals))
 
 
 def _names(sheets: Sequence[Any]) -> str:
