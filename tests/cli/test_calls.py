@@ -117,6 +117,34 @@ def test_the_same_command_again_pays_nothing_twice(shell: Shell) -> None:
     assert [each.reference for each in shell.sandbox.books.payouts()] == ["R-1"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "amount", "said"),
+    [
+        ([], "51", "(amount differ): po_"),
+        ([], "51", ", GHS 50; you asked for GHS 51"),
+        (["--description", "other"], "50", "(description differ): po_"),
+        (["--instrument", "togo.json"], "50", "(instrument.country differ): po_"),
+    ],
+)
+def test_another_payout_under_the_reference_is_named(
+    shell: Shell, argv: list[str], amount: str, said: str
+) -> None:
+    shell.create("--description", "first")
+    Path("togo.json").write_text(json.dumps({**ACCOUNT, "country": "TG"}))
+    Path("togo.json").chmod(0o600)
+    argv = argv if "--description" in argv else [*argv, "--description", "first"]
+    again = shell.create(*argv, amount=amount)
+    again.assert_one_message(Exit.REFUSED, said, "`payments payouts find R-1` looks it up")
+    assert PHONE not in again.err
+
+
+def test_the_same_payout_that_failed_is_not_paid_again(shell: Shell) -> None:
+    shell.sandbox.on("payouts.create", reference="R-1").outcome("fail:CUSTOMER_DECLINED")
+    payout = shell.create("--json").lines[0]["payout"]
+    shell("payouts", "wait", payout["id"])
+    shell.create().assert_one_message(Exit.REFUSED, "it failed", "to pay again use another --reference")
+
+
 def test_json_has_exact_texts_and_no_account_unless_asked(shell: Shell) -> None:
     payout = shell.create("--json", amount="50.10").lines[0]["payout"]
     assert payout["amount"]["value"] == "50.10"

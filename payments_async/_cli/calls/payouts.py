@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ..._codec.decode import parse
 from ...bulk._texts.quantities import money_text
-from ...errors import SearchIncomplete, WaitTimeout
+from ...errors import ResponseMismatch, SearchIncomplete, WaitTimeout
 from ...models import Amount, Payout
 from ...models._masking import clean
 from ...models.common import amount_text
@@ -55,12 +55,52 @@ def create(
             sent = parse(prepared.body)
             confirm_amount(sent["currency"], Decimal(sent["amount"]), given, context)
             advice = look_up(fields["reference"], base_url)
-            payout, is_new = await send_surely(client, prepared, deadline, advice, context)
+            try:
+                payout, is_new = await send_surely(client, prepared, deadline, advice, context)
+            except ResponseMismatch as error:
+                if error.effect != "none":
+                    raise
+                raise _other(fields, error.record, {*error.differences}, advice) from error
+            if not is_new:
+                _require_same({**fields, **files}, payout, advice)
             name, note = _OUTCOMES[is_new]
             show_payout(name, payout, context, note=note, accounts=accounts, created=is_new)
         return Exit.DONE
 
     return work
+
+
+def _require_same(asked: Mapping[str, Any], payout: Payout, advice: str) -> None:
+    """Raise CommandEnded unless a payout that exists is the one asked for, and has not failed."""
+    differing = {name for name, wanted, found in _compared(asked, payout) if found and wanted != found}
+    if differing:
+        raise _other(asked, payout, differing, advice)
+    if payout.is_final and not payout.is_successful:
+        problem = f"{payout.id} has this reference, and it failed ({payout.status}); nothing was paid now"
+        raise CommandEnded(f"{problem}; to pay again use another --reference", Exit.REFUSED)
+
+
+def _compared(asked: Mapping[str, Any], payout: Payout) -> Iterator[tuple[str, Any, Any]]:
+    """(name, as asked, as the record shows it), beside what `client.resolve` compares."""
+    yield "method", asked["method"], payout.method and payout.method.value
+    yield "description", asked["description"], payout.description
+    for name, wanted in asked["instrument"].items():
+        found = getattr(payout.instrument, name, None)
+        if name == "type" or name == "country":
+            yield f"instrument.{name}", wanted, getattr(found, "code", found)
+
+
+def _other(asked: Mapping[str, Any], payout: Payout, differing: set[str], advice: str) -> CommandEnded:
+    """What ends the command where another payout has the reference: names, and no account data."""
+    wanted = amount_text(asked["currency"], amount_of(str(asked["amount"])))
+    amounts = (
+        f", {_money(payout.amount)}; you asked for {wanted}" if differing & {"amount", "currency"} else ""
+    )
+    problem = (
+        f"another payout has the reference ({', '.join(sorted(differing))} differ): {payout.id}{amounts}"
+    )
+    command = advice.partition(";")[0]
+    return CommandEnded(f"{problem}. Nothing was paid now; {command}", Exit.REFUSED)
 
 
 def look_up(reference: str, base_url: str | None = None) -> str:
