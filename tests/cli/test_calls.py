@@ -138,6 +138,19 @@ def test_another_payout_under_the_reference_is_named(
     assert PHONE not in again.err
 
 
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["payouts", "wait", "po_none"], Exit.REFUSED, "there is no such payout: po_none"),
+        (["payouts", "list", "--status", "fialed"], Exit.USAGE, "did you mean 'failed'?"),
+        (["payouts", "list", "--status", "zzzz"], Exit.USAGE, "there are cancelled"),
+        (["api", "GET", "/payouts/none"], Exit.REFUSED, "the service has nothing at this path"),
+    ],
+)
+def test_what_is_not_there(shell: Shell, argv: list[str], code: Exit, said: str) -> None:
+    shell(*argv).assert_one_message(code, said)
+
+
 def test_the_same_payout_that_failed_is_not_paid_again(shell: Shell) -> None:
     shell.sandbox.on("payouts.create", reference="R-1").outcome("fail:CUSTOMER_DECLINED")
     payout = shell.create("--json").lines[0]["payout"]

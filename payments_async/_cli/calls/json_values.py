@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from ..._codec.decode import UnreadableJSON, parse
+from ..._validation.rules import suggestion
 from ...models import (
     Customer,
     Failure,
@@ -83,6 +84,20 @@ def read_object(source: str, option: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         problem = 'must hold one JSON object, such as {"type": "phone", …}'
         raise CommandEnded(f"{option}: {clean(source)} {problem}", Exit.USAGE)
+    return value
+
+
+def read_fields(source: str, option: str, cls: type) -> dict[str, Any]:
+    """Read the fields of such a request object, as `read_object`; a name that it has not is refused.
+
+    A name is only in the message where it resembles a known one: anything else may be account data.
+    """
+    value, known = read_object(source, option), {field.name for field in attrs.fields(cls)}
+    for name in value.keys() - known:
+        meant = suggestion(name, known)
+        problem = f"{clean(name)} is no field{meant}" if meant else "has a field that is not known"
+        listed = "" if meant else f"; there are {', '.join(sorted(known))}"
+        raise CommandEnded(f"{option}: {problem}{listed}; nothing was sent", Exit.USAGE)
     return value
 
 

@@ -14,15 +14,25 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._codec.decode import parse
+from ..._validation.rules import suggestion
 from ...bulk._texts.quantities import money_text
-from ...errors import ResponseMismatch, SearchIncomplete, WaitTimeout
-from ...models import Amount, Payout
+from ...errors import (
+    APIStatusError,
+    NotFoundError,
+    ResponseMismatch,
+    SearchIncomplete,
+    UnprocessableError,
+    WaitTimeout,
+)
+from ...models import Amount, Payout, PayoutStatus
 from ...models._masking import clean
 from ...models.common import amount_text
-from .._exit_codes import CommandEnded, Exit
+from ...models.statuses import words_of
+from ...params import CustomerInput, Instrument
+from .._exit_codes import CommandEnded, Exit, exit_of
 from ..payouts.command_context import CommandContext, open_client
 from ..payouts.confirm import ConfirmOptions, confirm_once, is_live, terminal
-from .json_values import read_object, without_accounts
+from .json_values import read_fields, without_accounts
 from .sending import Work, send_surely
 
 _OUTCOMES: Final = {
@@ -32,6 +42,7 @@ _OUTCOMES: Final = {
 }
 """{whether this command made the payout: what is said of it}."""
 _COLUMNS: Final = ("Created (UTC)", "Reference", "Amount", "Status", "Id")
+_ANY_WIDTH: Final = 1_000
 
 
 def create(
@@ -45,9 +56,9 @@ def create(
     accounts: bool,
 ) -> Work:
     """The work that sends one payout. Raises CommandEnded for a file that cannot be used."""
-    files: dict[str, Any] = {"instrument": read_object(instrument, "--instrument")}
+    files: dict[str, Any] = {"instrument": read_fields(instrument, "--instrument", Instrument)}
     if customer is not None:
-        files["customer"] = read_object(customer, "--customer")
+        files["customer"] = read_fields(customer, "--customer", CustomerInput)
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
@@ -57,6 +68,8 @@ def create(
             advice = look_up(fields["reference"], base_url)
             try:
                 payout, is_new = await send_surely(client, prepared, deadline, advice, context)
+            except UnprocessableError as error:
+                raise CommandEnded(f"{error}; nothing was paid", exit_of(error)) from error
             except ResponseMismatch as error:
                 if error.effect != "none":
                     raise
@@ -152,7 +165,11 @@ async def _found(payouts: Any, reference: str, since: str | None = None) -> Payo
 
 
 def list_newest(filters: Mapping[str, Any], most: int, base_url: str | None, *, accounts: bool) -> Work:
-    """The work that lists payouts."""
+    """The work that lists payouts. Raises CommandEnded for a status that is not known."""
+    status, known = filters["status"], words_of(PayoutStatus)
+    if status is not None and status not in known:
+        meant = suggestion(status, known) or f"; there are {', '.join(sorted(known))}"
+        raise CommandEnded(f"--status: {clean(status)} is no status of a payout{meant}", Exit.USAGE)
 
     async def work(context: CommandContext) -> Exit:
         shown = 0
@@ -166,6 +183,8 @@ def list_newest(filters: Mapping[str, Any], most: int, base_url: str | None, *, 
                 if context.as_json:
                     context.show.step("Payout", "", payout=_facts(payout, accounts=accounts))
         if shown:
+            if not context.console.is_terminal:
+                context.console.width = _ANY_WIDTH  # what another program reads is not wrapped
             context.show.render(table)
         text = f"the newest {most}; --max-items shows more" if shown == most else f"{shown} in all"
         context.show.step("Listed", text, good=None, count=shown)
@@ -183,18 +202,35 @@ def wait(
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
-            known: Any = payout_id if reference is None else await _found(client.payouts, reference)
+            known: Any = await _found(client.payouts, reference) if reference is not None else payout_id
+            if reference is None:
+                await _require_known(client.payouts, known)
+            context.show.paragraph(f"Waiting until it has ended, {deadline:g} s at most.")
             try:
                 with context.spinner("Waiting for its end"):
                     payout = await client.payouts.wait(known, deadline=deadline)
             except WaitTimeout as error:
-                problem = f"{error}; the same command waits on"
+                status = f" ({error.last.status})" if error.last is not None else ""
+                problem = f"not ended after {deadline:g} s{status}; the same command waits on"
                 raise CommandEnded(problem, Exit.RESUMABLE) from error
         name = "Arrived" if payout.is_successful else "Failed"
         show_payout(name, payout, context, accounts=accounts, good=payout.is_successful)
         return Exit.DONE if payout.is_successful else Exit.REFUSED
 
     return work
+
+
+async def _require_known(payouts: Any, payout_id: str) -> None:
+    """Raise CommandEnded for an id that the service does not know."""
+    try:
+        await payouts.sync(payout_id)
+    except NotFoundError as error:
+        if error.message is None:  # not the service's answer
+            raise
+        raise CommandEnded(f"there is no such payout: {clean(payout_id)}", Exit.REFUSED) from error
+    except APIStatusError as error:
+        if error.status in (401, 403):
+            raise
 
 
 def show_payout(

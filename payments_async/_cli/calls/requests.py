@@ -11,13 +11,14 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
-from ...errors import OutcomeUnknown
+from ...errors import NotFoundError, OutcomeUnknown
 from ...models import Checkout
 from ...models._masking import clean
 from ...models._record import json_text
+from ...params import CustomerInput
 from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
-from .json_values import read_object, without_accounts
+from .json_values import read_fields, read_object, without_accounts
 from .payouts import confirm_amount, look_up
 from .sending import Work, advised, send_surely
 
@@ -29,7 +30,9 @@ def create_checkout(
     fields: Mapping[str, Any], customer: str | None, deadline: float, base_url: str | None
 ) -> Work:
     """The work that makes a checkout. Raises CommandEnded for a file that cannot be used."""
-    files: dict[str, Any] = {} if customer is None else {"customer": read_object(customer, "--customer")}
+    files: dict[str, Any] = (
+        {} if customer is None else {"customer": read_fields(customer, "--customer", CustomerInput)}
+    )
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
@@ -99,7 +102,15 @@ def send_request(request: ApiRequest, given: str | None, base_url: str | None, *
             if request.body is not None:
                 options["json"] = request.body
             with advised(lambda error: _advice(request, error, base_url), context):
-                answer = await client.request(request.method, request.path, params=request.query, **options)
+                try:
+                    answer = await client.request(
+                        request.method, request.path, params=request.query, **options
+                    )
+                except NotFoundError as error:
+                    if request.method != "GET" or error.message is None:  # not the service's answer
+                        raise
+                    problem = f"the service has nothing at this path: {error.message}"
+                    raise CommandEnded(problem, Exit.REFUSED) from error
             context.interrupts.is_answered = request.method != "GET"
             sys.stdout.write(clean(json_text(answer if accounts else without_accounts(answer))) + "\n")
         return Exit.DONE
@@ -120,4 +131,6 @@ def _advice(request: ApiRequest, error: OutcomeUnknown, base_url: str | None) ->
     key = f"--idempotency-key {shlex.quote(error.idempotency_key or '')}"
     again = f"The same command with {key} sends the same request again, which is carried out once"
     reference = (request.payout or {}).get("reference")
+    if isinstance(reference, str) and any(attempt.status == 409 for attempt in error.attempts):
+        return f"The reference may be taken: {look_up(reference, base_url)}"
     return f"{again}; {look_up(reference, base_url)}" if isinstance(reference, str) else again
