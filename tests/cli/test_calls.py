@@ -256,13 +256,15 @@ def test_a_search_that_finds_none_is_1_and_one_that_ends_early_is_3(shell: Shell
         (["--instrument", "large.json"], "--instrument: large.json has more than 1 MiB"),
         (["--customer", "text.json"], "--customer: text.json is not JSON"),
         (["--instrument", "empty.json"], "--instrument: "),
+        (["--instrument", "typo.json"], "--instrument: netwrok is no field; did you mean 'network'?"),
+        (["--customer", "odd.json"], "--customer: has a field that is not known; there are address"),
         (["--confirm", "GHS 51"], "GHS 51 was confirmed, and the payout comes to GHS 50; nothing was sent"),
         (["--confirm", "fifty"], "--confirm: 'fifty' is not"),
     ],
 )
 def test_bad_input_names_the_option_and_sends_nothing(shell: Shell, argv: list[str], said: str) -> None:
     texts = {"text": f"{PHONE} GH", "list": "[1]", "large": " " * 1_100_000}
-    texts["empty"] = "{}"
+    texts |= {"empty": "{}", "typo": '{"netwrok": "x"}', "odd": '{"+233": "x"}'}
     for name, text in texts.items():
         Path(f"{name}.json").write_text(text)
         Path(f"{name}.json").chmod(0o600)
