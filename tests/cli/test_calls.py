@@ -120,10 +120,10 @@ def test_the_same_command_again_pays_nothing_twice(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("argv", "amount", "said"),
     [
-        ([], "51", "(amount differ): po_"),
+        ([], "51", "(amount: not the same): po_"),
         ([], "51", ", GHS 50; you asked for GHS 51"),
-        (["--description", "other"], "50", "(description differ): po_"),
-        (["--instrument", "togo.json"], "50", "(instrument.country differ): po_"),
+        (["--description", "other"], "50", "(description: not the same): po_"),
+        (["--instrument", "togo.json"], "50", "(instrument.country: not the same): po_"),
     ],
 )
 def test_another_payout_under_the_reference_is_named(

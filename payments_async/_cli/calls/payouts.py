@@ -73,9 +73,9 @@ def create(
             except ResponseMismatch as error:
                 if error.effect != "none":
                     raise
-                raise _other(fields, error.record, {*error.differences}, advice) from error
+                raise _other(sent, error.record, {*error.differences}, advice) from error
             if not is_new:
-                _require_same({**fields, **files}, payout, advice)
+                _require_same(sent, payout, advice)
             name, note = _OUTCOMES[is_new]
             show_payout(name, payout, context, note=note, accounts=accounts, created=is_new)
         return Exit.DONE
@@ -96,22 +96,20 @@ def _require_same(asked: Mapping[str, Any], payout: Payout, advice: str) -> None
 def _compared(asked: Mapping[str, Any], payout: Payout) -> Iterator[tuple[str, Any, Any]]:
     """(name, as asked, as the record shows it), beside what `client.resolve` compares."""
     yield "method", asked["method"], payout.method and payout.method.value
-    yield "description", asked["description"], payout.description
+    yield "description", asked.get("description"), payout.description
     for name, wanted in asked["instrument"].items():
-        found = getattr(payout.instrument, name, None)
-        if name == "type" or name == "country":
+        if name in ("type", "country"):
+            found = getattr(payout.instrument, name, None)
             yield f"instrument.{name}", wanted, getattr(found, "code", found)
 
 
 def _other(asked: Mapping[str, Any], payout: Payout, differing: set[str], advice: str) -> CommandEnded:
     """What ends the command where another payout has the reference: names, and no account data."""
-    wanted = amount_text(asked["currency"], amount_of(str(asked["amount"])))
-    amounts = (
-        f", {_money(payout.amount)}; you asked for {wanted}" if differing & {"amount", "currency"} else ""
-    )
-    problem = (
-        f"another payout has the reference ({', '.join(sorted(differing))} differ): {payout.id}{amounts}"
-    )
+    wanted = amount_text(asked["currency"], Decimal(asked["amount"]))
+    amounts = f", {_money(payout.amount)}; you asked for {wanted}"
+    amounts = amounts if differing & {"amount", "currency"} else ""
+    names = ", ".join(sorted(differing))
+    problem = f"another payout has the reference ({names}: not the same): {payout.id}{amounts}"
     command = advice.partition(";")[0]
     return CommandEnded(f"{problem}. Nothing was paid now; {command}", Exit.REFUSED)
 
