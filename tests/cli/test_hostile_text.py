@@ -141,6 +141,7 @@ CALLS = {
 }
 GUARD = {"begin": [[]], "show": [[]], "check": [["hostile.csv"], [HOSTILE]]}
 ELSEWHERE = {
+    "payouts template": "prints the path that it was given on the command line",
     "doctor": "test_a_report_shows_foreign_text_as_escapes",
     "demo": "prints its own plan, at a sandbox of its own",
     "webhooks listen": "test_what_a_delivery_claims_is_harmless",

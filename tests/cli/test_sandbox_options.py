@@ -48,7 +48,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
                 look(about, client)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(serving, "wait", wait)
+        monkeypatch.setattr(serving, "until_interrupted", wait)
         return main(["sandbox", "--json", *arguments])
 
     return run
@@ -189,7 +189,7 @@ def test_people_see_the_inspector_and_of_the_state(
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(serving, "wait", interrupt)
+    monkeypatch.setattr(serving, "until_interrupted", interrupt)
     assert main(["sandbox", "--state", str(tmp_path / "state.db")]) == Exit.DONE
     printed = capsys.readouterr().out
     assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", printed, re.MULTILINE)

@@ -149,7 +149,7 @@ def on_a_terminal(patched: pytest.MonkeyPatch, sandbox: Sandbox, width: int) -> 
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    patched.setattr(serve, "wait", interrupted)
+    patched.setattr(serve, "until_interrupted", interrupted)
 
 
 def failing_batch(sandbox: Sandbox, folder: Path) -> None:

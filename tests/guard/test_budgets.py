@@ -176,6 +176,14 @@ def test_a_stores_clock_that_is_set_brings_no_room_and_takes_none(moved: float) 
     assert grants(row, "41", 20 + HOUR * 1.01 + moved, last=[*seen, HOUR * 1.01])[1] is True
 
 
+@pytest.mark.parametrize("moved", [-HOUR * 5, HOUR * 5])
+def test_what_is_held_stays_held_when_a_stores_clock_is_set(moved: float) -> None:
+    row, _ = change(None, "begin")
+    row, _, seen = grants(row, "60", 1)
+    row, granted, _ = grants(row, "41", 10 + moved, last=[*seen, 9.0])
+    assert not granted
+
+
 def test_a_process_that_comes_first_after_a_stores_clock_was_set_forgets_nothing() -> None:
     row, _ = change(None, "begin", wall=BEGAN)
     row, _, _ = grants(row, "60", 1, wall=BEGAN + 1)

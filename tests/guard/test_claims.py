@@ -98,6 +98,17 @@ async def test_a_refusal_to_a_later_reservation_of_a_forgotten_write_proves_noth
     assert not await one.reserve("second", 1)
 
 
+async def test_a_call_that_is_cancelled_leaves_what_is_reserved_meanwhile() -> None:
+    _, one, two = await begun("one", "two")
+    asked = asyncio.ensure_future(one.client.reserve([amount("first", 60, 1)], 60.0))
+    await asyncio.sleep(0)
+    await one.exchange()
+    asked.cancel()  # just before its answer comes
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert not await two.reserve("second", 41)
+
+
 async def test_a_slow_exchange_is_no_clock_that_was_set_back() -> None:
     store, one, two = await begun("one", "two")
     assert await one.reserve("first", 100)

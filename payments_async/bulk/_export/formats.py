@@ -31,9 +31,10 @@ class ExportFormat(ABC):
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
 
-    def summary(self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None) -> None:
+    def summary(  # noqa: B027 - most forms have none
+        self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None
+    ) -> None:
         """Write the batch's figures, after the last record."""
-        return
 
     def end(self) -> None:
         """Write what comes after the last record."""
