@@ -20,9 +20,11 @@ from payments_async import (
     Checkout,
     DuplicateReference,
     NotFoundError,
+    OutcomeUnknown,
     PaymentIntent,
     PaymentsError,
     Payout,
+    UnprocessableError,
 )
 from payments_async.fastapi import PayoutBody, unmasked
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
@@ -95,6 +97,10 @@ async def refund(request: Request, body: PayoutBody) -> Payout:
         return await client.payouts.create(**body.to_dict())
     except DuplicateReference as error:
         raise HTTPException(409, "a payout with this reference exists") from error
+    except UnprocessableError as error:  # by the service's own rules
+        raise HTTPException(422, error.errors) from error
+    except OutcomeUnknown as error:  # do not pay again: look it up
+        raise HTTPException(503, f"payout {error.reference} may have been made") from error
 
 
 @app.get("/checkouts/{checkout_id}")
