@@ -5,7 +5,8 @@
         return await client.payouts.create(**body.to_dict())
 
 A wrong body is a 422 with every fault, by our rules and in our words. Personal and account data in a response
-is masked; `Annotated[Payout, unmasked]` shows it. Nothing else of the package imports FastAPI or pydantic.
+is masked, a payment's next action is not; `Annotated[Payout, unmasked]` shows all. Nothing else of
+the package imports FastAPI or pydantic.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from payments_async import (
     NextAction,
     Page,
     PaymentAttempt,
+    PaymentIntent,
     PaymentIntentRequest,
     Payout,
     PayoutRequest,
@@ -74,6 +75,7 @@ def test_a_body_becomes_a_request_with_its_objects() -> None:
     )
 
 
+AMOUNTS = ("1e3", "+50", "-50", " 50", "50\n", "1_000", "1,000", ".5", "5.", "٥٠", "NaN", "", SECRET)
 BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
 WHOLE = {PayoutRequest: PAYOUT, CheckoutRequest: PAYMENT, PaymentIntentRequest: PAYMENT}
 
@@ -85,11 +87,16 @@ WHOLE = {PayoutRequest: PAYOUT, CheckoutRequest: PAYMENT, PaymentIntentRequest: 
         (PayoutRequest, {"amount": True}, "amount", "must be a Decimal, an int or decimal text"),
         (PayoutRequest, {"amount": "0.5"}, "amount", "must be at least 1"),
         (PayoutRequest, {"amount": 10.0}, "amount", "is a float, which is not exact"),
+        *((PayoutRequest, {"amount": text}, "amount", "must be a plain decimal number") for text in AMOUNTS),
         (PayoutRequest, {"instrument": [SECRET]}, "instrument", "must be Instrument or a mapping"),
         (PayoutRequest, {"metadata": dict.fromkeys("abcdefghijk", 1)}, "metadata", "has 11 pairs"),
         (PayoutRequest, {"reference": " r"}, "reference", "begins or ends with a blank"),
+        (PayoutRequest, {"refrence": 1}, "refrence", "; did you mean 'reference'?"),
         (PayoutRequest, {"zzz\x1b[0m": 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutRequest, {SECRET: 1}, "***", "is not a field of PayoutRequest"),
         (PayoutRequest, {"+233200000001": 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutRequest, {"sk_live_abcdefgh": 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutRequest, {"instrument": {"Ama Mensah": 1}}, "instrument.***", "is not a field of Instrument"),
         (CheckoutRequest, {"expires_in_minutes": 5}, "expires_in_minutes", "30 to 1440"),
         (CheckoutRequest, {"appearance": {"color": SECRET}}, "appearance.color", "a hex colour"),
         (CheckoutRequest, {"restriction": BOTH}, "restriction", "not both"),
@@ -164,14 +171,26 @@ def test_a_rate_of_either_form_is_text(rate: Any) -> None:
 
 
 def test_masked_values_keep_the_types_of_the_document() -> None:
-    action = NextAction(type="redirect_to_url", url="https://bank.test/t", post_data={"a": "b"})
     customer = Customer("cus_1", email=SECRET, extra={"phone": SECRET})
-    shown = TypeAdapter(NextAction).dump_python(action)
-    assert (shown["url"], shown["post_data"]) == ("https://bank.test/t", {"a": "b"})  # for the payer
+    payout = TypeAdapter(Payout).dump_python(Payout("po_1", metadata={"a": SECRET}))
+    assert (payout["id"], payout["metadata"]) == ("po_1", None)
     masked = TypeAdapter(Customer).dump_python(customer)
     assert (masked["id"], masked["email"], "phone" in masked) == ("cus_1", "***", False)
     shown = TypeAdapter(Annotated[Customer, unmasked]).dump_python(customer)
     assert (shown["email"], shown["phone"]) == (SECRET, SECRET)
+
+
+def test_the_payer_sees_the_whole_next_action_and_nobody_else() -> None:
+    pairs, texts = {"a": "b"}, ("Dial *170#",)
+    asked = {"fields": (pairs,), "post_data": pairs, "content": "<p>", "client_params": pairs}
+    action = NextAction(message="m", instructions=texts, url="https://x/?t=7", **asked, extra={"new": SECRET})
+    payment = PaymentIntent("pi_1", metadata={"a": SECRET}, active_attempt=PaymentAttempt(next_action=action))
+    written = TypeAdapter(PaymentIntent).dump_json(payment).decode()
+    shown = json.loads(written)["active_attempt"]["next_action"]
+    whole = json.loads(TypeAdapter(Annotated[NextAction, unmasked]).dump_json(action))
+    assert {**shown, "new": SECRET} == whole
+    assert whole["post_data"] == pairs
+    assert SECRET not in written
 
 
 PAID = Payout("po_1", customer=Customer(email=SECRET))

@@ -89,7 +89,7 @@ async def look(number: str) -> dict[str, bool]:
     return {"paid": orders.is_paid(number)}
 
 
-@app.post("/payouts", status_code=201)
+@app.post("/payouts", status_code=201, responses={409: {}, 422: {}, 503: {}})
 async def refund(request: Request, body: PayoutBody) -> Payout:
     """Send money: put it behind your staff's login. What is wrong with the body is answered before that."""
     client: AsyncPayments = request.app.state.client
@@ -97,10 +97,11 @@ async def refund(request: Request, body: PayoutBody) -> Payout:
         return await client.payouts.create(**body.to_dict())
     except DuplicateReference as error:
         raise HTTPException(409, "a payout with this reference exists") from error
-    except UnprocessableError as error:  # by the service's own rules
+    except UnprocessableError as error:
         raise HTTPException(422, error.errors) from error
-    except OutcomeUnknown as error:  # do not pay again: look it up
-        raise HTTPException(503, f"payout {error.reference} may have been made") from error
+    except OutcomeUnknown as error:
+        told = f"the outcome of {error.reference or 'the payout'} is unknown: look it up; do not pay again"
+        raise HTTPException(503, told) from error
 
 
 @app.get("/checkouts/{checkout_id}")

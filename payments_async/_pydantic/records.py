@@ -1,6 +1,6 @@
 """Schemas of records and pages for pydantic. Account and personal data is masked, or `unmasked`.
 
-An unknown field may hold such data, so it is shown with it.
+An unknown field may hold such data, so it is shown with it. A next action is shown: the payer needs it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
 
 from .._codec.hooks import is_record
 from .._validation.rules import kind
-from ..models import NextAction
 from ..models._masking import HIDDEN, address
 from ..models._record import masked
+from ..models.payments import NextAction
 from .requests import blank_class, reference_of, reported
 
 
@@ -105,9 +105,10 @@ def _written(cls: Any, write: Any, value: Any) -> dict[str, Any]:
 
 
 def _masked_fields(value: Any) -> dict[str, Any]:
-    if isinstance(value, NextAction):  # all of it is for the payer
-        return {name: getattr(value, name) for name in _fields(NextAction)}
-    return {name: _masked(field, getattr(value, name)) for name, field in _fields(type(value)).items()}
+    fields = _fields(type(value))
+    if type(value) is NextAction:  # the payer is sent on with it
+        return {name: getattr(value, name) for name in fields}
+    return {name: _masked(field, getattr(value, name)) for name, field in fields.items()}
 
 
 def _all_fields(value: Any) -> dict[str, Any]:

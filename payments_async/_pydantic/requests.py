@@ -14,12 +14,12 @@ from .._codec.encode import given
 from .._runtime import SYSTEM
 from .._validation import rules
 from .._validation.tables import REQUIRED, RULES, check
-from ..models._masking import HIDDEN
+from ..models._masking import HIDDEN, clean
 
 Faults = dict[tuple[str, ...], str]
 """What is wrong, by the path to each field."""
 _AMOUNT = r"^[0-9]+(\.[0-9]+)?$"
-"""How an amount is usually written."""
+"""How a text has an amount: what documents say and what is taken."""
 
 
 def request_schema(cls: Any, handler: Any) -> core_schema.CoreSchema:
@@ -79,10 +79,14 @@ def _read(cls: Any, value: Any, at: tuple[str, ...], faults: Faults) -> Any:
     for name in value:
         if name not in known:
             near = rules.suggestion(str(name), known)
-            shown = name if re.fullmatch("[A-Za-z_]{1,40}", str(name)) else HIDDEN  # it may be an account
-            faults[(*at, shown)] = f"is not a field of {cls.__name__}{near}"
+            faults[(*at, _shown_key(str(name)))] = f"is not a field of {cls.__name__}{near}"
     fields = {name: _value(known[name], value[name], (*at, name), faults) for name in value if name in known}
     return cls(**{**dict.fromkeys(REQUIRED.get(cls, ())), **fields})
+
+
+def _shown_key(name: str) -> str:
+    """An unknown key that may be a field's name; hidden when it may be account data."""
+    return name if rules.is_identifier(f"{clean(name)}0") else HIDDEN
 
 
 def _value(rule: rules.Rule, value: Any, at: tuple[str, ...], faults: Faults) -> Any:
@@ -95,6 +99,9 @@ def _value(rule: rules.Rule, value: Any, at: tuple[str, ...], faults: Faults) ->
         except ValueError:
             faults[at] = "must be an ISO 8601 date-time with its time zone"
             return None
+    if rule is rules.amount and isinstance(value, str) and not re.fullmatch(_AMOUNT, value):
+        faults[at] = 'must be a plain decimal number as text, such as "10.50": digits and a point alone'
+        return None
     return value
 
 

@@ -272,7 +272,7 @@ def json_problem(value: Any, path: str = "", depth: int = 0) -> str | None:
 
 def _first_problem(items: Iterable[tuple[Any, Any]], path: str, depth: int) -> str | None:
     for key, item in items:
-        step = str(key) if str(key).isprintable() else ascii(key)
+        step = str(key) if is_identifier(f"{key}0") else "***"  # it may be an account
         if problem := json_problem(item, f"{path}.{step}"[:200] if path else step[:200], depth + 1):
             return problem
     return None

@@ -22,6 +22,7 @@ try:
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Font
+    from openpyxl.utils import get_column_letter
 except ImportError as _missing:
     raise ImportError(needs("Excel workbooks need", "excel")) from _missing
 
@@ -52,9 +53,11 @@ class ExcelFormat(ExportFormat):
         super().__init__(file, columns)
         self._book = Workbook(write_only=True)
         self._rows = self._sheet("Rows", columns)
+        self._last_row = 1
 
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
+        self._last_row += len(records)
         for record in records:
             values = zip(self._columns, flat(record, self._columns), strict=True)
             self._rows.append([self._cell(name, value) for name, value in values])
@@ -69,7 +72,8 @@ class ExcelFormat(ExportFormat):
             certified.append([self._text(name), self._text(value)])
 
     def end(self) -> None:
-        """Write the whole workbook."""
+        """Write the whole workbook, with a filter on its rows."""
+        self._rows.auto_filter.ref = f"A1:{get_column_letter(len(self._columns))}{self._last_row}"
         self._book.save(self._file)
 
     def abandon(self) -> None:
@@ -82,10 +86,10 @@ class ExcelFormat(ExportFormat):
     def _sheet(self, title: str, columns: Sequence[str]) -> Any:
         sheet = self._book.create_sheet(title)
         sheet.freeze_panes = "A2"
-        sheet.sheet_format.defaultColWidth = _WIDTH
         header = [self._text(name) for name in columns]
-        for cell in header:
+        for column, cell in enumerate(header, start=1):
             cell.font = Font(bold=True)
+            sheet.column_dimensions[get_column_letter(column)].width = _WIDTH
         sheet.append(header)
         return sheet
 

@@ -60,6 +60,9 @@ async def test_a_workbook_has_rows_money_and_certificate(
     assert (one["amount"], two["amount"], three["amount"]) == (1000000.1, str(EXACT), 3.01)
     assert (two["instrument.account_number"], two["instrument.country"]) == ("***", "NG")
     assert three["description"].startswith("\\x1b[31maaa") or "\x1b" not in three["description"]
+    for sheet in openpyxl.load_workbook(out):
+        assert {column.width for column in sheet.column_dimensions.values()} == {18}
+        assert sheet.auto_filter.ref == (sheet.dimensions if sheet.title == "Rows" else None)
     types = {cell.data_type for row in openpyxl.load_workbook(out)["Rows"] for cell in row}
     assert types == {"s", "n"}
     assert sheets["Money"][1:] == [

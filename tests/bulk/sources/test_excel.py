@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import zipfile
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import RejectsFile, Row, open_source, write_template
+from payments_async.bulk.sources import RejectsFile, open_source, write_template
 from payments_async.bulk.sources._excel import package
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
 from tests.support.workbooks import SHEET, fill, lines_of, replaced, rewritten, values_of, workbook
@@ -72,6 +73,9 @@ def test_a_workbook_that_libreoffice_wrote_is_read(tmp_path: Path) -> None:
     assert source.fingerprint() == same.fingerprint()
 
 
+ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, and write it again"
+
+
 @pytest.mark.parametrize(
     ("written", "amount"),
     [
@@ -81,10 +85,8 @@ def test_a_workbook_that_libreoffice_wrote_is_read(tmp_path: Path) -> None:
         ("4.3499999999999996", "4.35"),  # as Excel writes 4.35
         ("123456789012.345", "123456789012.345"),
         ("0.1", "must be at least 1, in major units"),
-        (
-            "1234567890123456",
-            "is a number of more than 15 digits: round it (=ROUND(…; 2), pasted as values), or format",
-        ),
+        ("1234567890123456", f"is a number of more than 15 digits: {ROUND}"),
+        ("3.3000000000000003", "is a number of more than 15 digits"),  # 1.1+2.2
         ("1.2345678901234567", "is a number of more than 15 digits"),
         ("1E300", "is a number of more than 15 digits"),
         ("1E400", "is text that is not a decimal number"),
@@ -97,6 +99,40 @@ def test_a_number_is_an_amount_by_its_shortest_text(tmp_path: Path, written: str
         assert (str(rows[0].request.amount), rows[0].original[0]) == (amount, amount)
     else:
         assert f'Sheet "June", cell A2, amount: {amount}' in str(faults[0])
+
+
+@pytest.mark.parametrize(
+    "number_format", ["0%", "0.00%", "#,##0,", "0.0,,", "0.00E+00", '"GHS" #,##0,.00;0', "[$GHS] 0,"]
+)
+def test_an_amount_that_its_cell_shows_on_another_scale_is_a_fault(
+    tmp_path: Path, number_format: str
+) -> None:
+    def formatted(book: Any) -> None:
+        book.active["A2"].number_format = number_format
+
+    path = workbook(tmp_path, lines_of({**PHONE, "amount": 50_000}), change=formatted)
+    _, (fault,) = split(open_source(path))
+    assert fault.reason.startswith("is shown as a percentage, in thousands or as a power of ten")
+
+
+@pytest.mark.parametrize(
+    ("number_format", "shown"),
+    [
+        *[("0.00", "50.10"), ("#,##0.00", "50.10"), ("#,##0.0#;[Red]-#,##0.000", "50.10"), ("0", "50")],
+        *[('"F.CFA" #,##0', "50"), ("[$€-40C] #,##0.0", "50.1"), ('_-* #,##0.00\\ "€"_-', "50.10")],
+        *[("€0.00_)", "50.10"), ("[Color10]0.0", "50.1"), ("General", ""), ("@", ""), ("0.000", "")],
+        *[("# ?/?", ""), ("[>9]0;0.0", ""), ('"50"', "")],
+    ],
+)
+def test_an_amount_is_what_its_cell_shows(tmp_path: Path, number_format: str, shown: str) -> None:
+    def change(book: Any) -> None:
+        book.active["A2"].number_format = number_format
+
+    rows, faults = read(workbook(tmp_path, lines_of({**PHONE, "amount": 50.104}), change=change))
+    decimals = len(shown.partition(".")[2])
+    reason = f"shows {shown} and is 50.104: {ROUND.replace(',2', f',{decimals}')}"
+    assert [str(fault) for fault in faults] == ([f'Sheet "June", cell A2, amount: {reason}'] if shown else [])
+    assert [str(row.request.amount) for row in rows] == ([] if shown else ["50.104"])
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -123,32 +159,6 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert reason in str(at_fault[0])
     assert (at_fault[0].line, at_fault[0].number, at_fault[0].reference) == (3, 2, "salary-2")
     assert "2299" not in repr(faults)
-
-
-@pytest.mark.parametrize(
-    ("number", "form", "is_shown"),
-    [
-        (50.1, "0.00", True),
-        (50.104, "0.00", False),
-        (50.104, "General", True),
-        (50.104, '"GHS" General', True),
-        (1234.5, '"GHS" #,##0.00', True),
-        (1234.5, "#,##0", False),
-        (50, "[$GHS] #,##0.00;[Red]-0.00", True),
-        (0.5, "0%", False),
-        (50_000, "#,##0,", False),
-        (50_000, "0.00E+00", False),
-        (50, "yy", False),
-    ],
-)
-def test_an_amount_is_what_its_cell_shows(tmp_path: Path, number: float, form: str, is_shown: bool) -> None:
-    def formatted(book: Any) -> None:
-        (cell,) = (cell for cell in book.active[2] if cell.value == "AMOUNT")
-        cell.value, cell.number_format = number, form
-
-    path = workbook(tmp_path, lines_of({**JUNE[0], "amount": "AMOUNT"}), change=formatted)
-    (item,) = open_source(path).read()
-    assert isinstance(item, Row) is is_shown
 
 
 def test_rich_text_is_its_text(tmp_path: Path) -> None:
@@ -280,6 +290,12 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
         read(workbook(tmp_path, []))
 
 
+def test_a_format_far_right_makes_no_row_wider(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(PHONE))
+    (row,), faults = read(rewritten(path, replaced("</row>", '<c r="XFD1" s="0"/></row>')))
+    assert (faults, len(row.original)) == ([], len(PHONE))
+
+
 def test_rejects_are_corrected_and_read_as_those_of_a_csv_file(tmp_path: Path) -> None:
     bad = {**NAMED, "currency": "xof", "amount": 12.5}
     source = open_source(
@@ -313,6 +329,8 @@ def twice(parts: dict[str, bytes]) -> None:
 
 PHONE_CELL = 't="inlineStr"><is><t>+22990000000</t></is>'
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+NO_NUMBER = 'sheet "June" has a value in D2 that is no number: write it again'
+NOISE = random.Random(1).randbytes(2 << 20)  # what compression makes no smaller
 HOSTILE: dict[str, tuple[Change, str]] = {
     "macros": (added("xl/vbaProject.bin"), "has macros: save it as Excel Workbook"),
     "old macros": (added("xl/macrosheets/sheet1.xml"), "has macros"),
@@ -322,6 +340,22 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "bomb in the sheet": (
         replaced("</sheetData>", " " * (9 << 20) + "</sheetData>"),
         "times larger unpacked",
+    ),
+    "large styles": (
+        replaced("<cellXfs", f"<!--{NOISE.hex()}--><cellXfs", "xl/styles.xml"),
+        "has a part of more than 4 MiB that is no sheet",
+    ),
+    "many styles": (
+        replaced("</cellXfs>", "<xf/>" * 50_000 + "</cellXfs>", "xl/styles.xml"),
+        "has a part of more than 50,000 styles or names",
+    ),
+    "workbook elsewhere": (
+        replaced('"/xl/workbook.xml"', '"/xl/worksheets/w.xml"', "[Content_Types].xml"),
+        "has its list of sheets in another part",
+    ),
+    "chart sheet": (
+        replaced("relationships/worksheet", "relationships/chartsheet", "xl/_rels/workbook.xml.rels"),
+        "has a sheet that is a chart",
     ),
     "many parts": (lambda parts: parts.update({f"x/{n}": b"" for n in range(2001)}), "and may have 2,000"),
     "outside": (added("../payroll.xml"), "named outside of it"),
@@ -352,7 +386,15 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "row no number": (replaced('<row r="2"', '<row r="٢"'), "has a row twice"),
     "cell twice": (replaced('r="B2"', 'r="A2"'), "has a cell twice, or out of order, in row 2"),
     "cell of another row": (replaced('r="B2"', 'r="B1"'), "has a cell that is not in its row"),
-    "cell far right": (replaced('r="E2"', 'r="XFD2"'), "has a value in cell XFD2, beyond 256 columns"),
+    "cell far right": (replaced('r="E2"', 'r="XFE2"'), "has a cell twice, or out of order"),
+    "value far right": (
+        replaced("</row>", '<c r="GS1"><v>1</v></c></row>'),
+        'sheet "June" has a value in GS1, beyond column 200: empty that column',
+    ),
+    "many hidden columns": (
+        replaced("<sheetData>", "<cols>" + '<col min="9" max="9" hidden="1"/>' * 1001 + "</cols><sheetData>"),
+        "has more than 1,000 groups of hidden columns",
+    ),
     "many merged cells": (
         replaced(
             "</worksheet>", "<mergeCells>" + '<mergeCell ref="Z1:Z2"/>' * 1001 + "</mergeCells></worksheet>"
@@ -361,24 +403,14 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "cut off": (replaced("</sheetData>", ""), r"is no workbook that can be read \(ExpatError\)"),
     "a text that is not there": (replaced(PHONE_CELL, 't="s"><v>5555</v>'), r"be read \(IndexError\)"),
-    "a number that is none": (
-        replaced(PHONE_CELL, 't="n"><v>2,29</v>'),
-        "has a number that none writes so, in cell D2",
-    ),
-    "a number of another script": (replaced(PHONE_CELL, 't="n"><v>٥٠</v>'), "has a number that none writes"),
-    "a number of Python": (replaced(PHONE_CELL, 't="n"><v>1_000</v>'), "has a number that none writes so"),
-    "more digits than are kept": (
-        replaced(PHONE_CELL, 't="n"><v>100.00000000000000001</v>'),
-        "has a number that none writes so",
-    ),
-    "two values": (replaced(PHONE_CELL, "><v>5</v><v>7</v>"), "has two values in cell D2"),
-    "a large part": (
-        added("xl/styles2.xml", b"<x/>" + b" " * (1 << 20)),
-        "has a large part beside its sheets",
-    ),
-    "many hidden groups": (
-        replaced("<sheetData>", "<cols>" + '<col min="1" max="1" hidden="1"/>' * 257 + "</cols><sheetData>"),
-        "has more than 256 groups of hidden columns",
+    "a number that is none": (replaced(PHONE_CELL, 't="n"><v>2,29</v>'), NO_NUMBER),
+    "a number of Python": (replaced(PHONE_CELL, "><v>1_000</v>"), NO_NUMBER),
+    "a number in other digits": (replaced(PHONE_CELL, "><v>٥٠</v>"), NO_NUMBER),
+    "a text from the end": (replaced(PHONE_CELL, 't="s"><v>-1</v>'), NO_NUMBER),
+    "two values": (replaced(PHONE_CELL, "><v>50</v><v>60</v>"), "has two values in D2: write it again"),
+    "a number that is rounded": (
+        replaced(PHONE_CELL, "><v>100.00000000000000001</v>"),
+        r"more than 17 digits in D2: round it, =ROUND\(D2,2\) pasted as values, or format",
     ),
     "a kind that is none": (replaced(PHONE_CELL, 't="x"><v>5</v>'), r"be read \(KeyError\)"),
     "no styles": (replaced("<cellXfs", "<other", "xl/styles.xml"), r"that can be read \(\w+\)"),

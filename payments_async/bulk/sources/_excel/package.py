@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, BinaryIO, Final, NoReturn
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -23,9 +23,10 @@ _MOST_RATIO: Final = 200
 """How much smaller compression may make a package; that of payrolls makes them 10 to 40 times smaller."""
 _SMALL: Final = 4 << 20
 """Bytes of all parts below which no ratio is out of proportion."""
-_MOST_OTHER: Final = 1 << 20
-"""Bytes of a part beside the sheets and their texts: openpyxl makes objects of all its elements."""
-_LARGE: Final = ("xl/worksheets/", "xl/sharedstrings.xml", "xl/media/")
+_MOST_WHOLE: Final = 4 << 20
+"""Bytes of a part that openpyxl reads as a whole; those of large workbooks have some hundred KiB."""
+_MOST_ELEMENTS: Final = 50_000
+"""Elements of such a part; openpyxl takes 1.5 s for as many cell formats."""
 _STRICT: Final = "http://purl.oclc.org/ooxml/"
 _PARTS: Final = (
     ("vbaproject.bin", "has macros: save it as Excel Workbook (.xlsx), without them"),
@@ -35,6 +36,8 @@ _PARTS: Final = (
 )
 """Parts that a workbook may not have, by some of their name in small letters, and what to do."""
 _WORKBOOK: Final = "xl/workbook.xml"
+_WHOLE: Final = ("[content_types].xml", "docprops/", "xl/theme/", "xl/styles.xml", _WORKBOOK)
+"""How the names of parts begin that openpyxl reads as a whole; those of relations end alike."""
 
 
 def check_package(file: BinaryIO, name: str) -> None:
@@ -52,7 +55,7 @@ def check_package(file: BinaryIO, name: str) -> None:
             raise SourceUnreadable(name, problem)
         for part in parts:
             with package.open(part) as xml:
-                _check_start(xml, name, part.filename)
+                _check_part(xml, name, part.filename)
 
 
 def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
@@ -67,13 +70,14 @@ def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
         )
     if unpacked > _SMALL and unpacked > size * _MOST_RATIO:
         return f"is {unpacked // size:,} times larger unpacked, as no workbook of payouts is: write it anew"
-    others = (part for part, name in zip(parts, names, strict=True) if not name.startswith(_LARGE))
-    if any(part.file_size > _MOST_OTHER for part in others):
-        return "has a large part beside its sheets: copy the values into a new workbook"
     if any(count > 1 for count in Counter(names).values()):
         return "has a part twice: save it again"
     if any(name.startswith("/") or ".." in name.split("/") for name in names):
         return "has a part that is named outside of it: save it again"
+    if any(part.file_size > _MOST_WHOLE and _is_whole(part.filename) for part in parts):
+        return (
+            f"has a part of more than {_MOST_WHOLE >> 20} MiB that is no sheet: copy its rows into a new one"
+        )
     if any(part.flag_bits & 1 for part in parts):
         return "has a password: save it without one"
     for part, problem in _PARTS:
@@ -82,26 +86,48 @@ def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
     return None if _WORKBOOK in names else "is no Excel workbook: save it as .xlsx"
 
 
-class _Begun(Exception):
-    """The first element of a part, behind which no entity can be defined."""
+def _is_whole(part: str) -> bool:
+    name = part.lower().replace("\\", "/")
+    return name.startswith(_WHOLE) or name.endswith(".rels")
 
 
-def _check_start(xml: IO[bytes], name: str, part: str) -> None:
-    """Read a part until its first element. What is no XML is left: nothing reads it as any."""
+class _Checked(Exception):
+    """Enough of a part is read: behind its first element no entity can be defined."""
+
+
+def _check_part(xml: IO[bytes], name: str, part: str) -> None:
+    """Read a part, a sheet until its first element. What is no XML is left: nothing reads it as any."""
+    elements = 0
 
     def refuse(*_: object) -> NoReturn:
         raise SourceUnreadable(name, "has a part with a document type, which may expand: save it again")
 
-    def begin(tag: str, _: object) -> NoReturn:
-        if tag.startswith(_STRICT) and part == _WORKBOOK:
-            problem = "is a Strict Open XML workbook: save it as Excel Workbook (.xlsx)"
+    def begin(tag: str, given: dict[str, str]) -> None:
+        nonlocal elements
+        elements += 1
+        if problem := _element_problem(part, tag, given, elements):
             raise SourceUnreadable(name, problem)
-        raise _Begun
+        if not _is_whole(part):
+            raise _Checked
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = begin
     try:
         parser.ParseFile(xml)
-    except (_Begun, expat.ExpatError):
+    except (_Checked, expat.ExpatError):
         return
+
+
+def _element_problem(part: str, tag: str, given: Mapping[str, str], count: int) -> str | None:
+    """Find what forbids a part's element number `count`: too many, or a sheet that is to be read whole."""
+    if tag.startswith(_STRICT) and part == _WORKBOOK:
+        return "is a Strict Open XML workbook: save it as Excel Workbook (.xlsx)"
+    if count > _MOST_ELEMENTS:
+        return f"has a part of more than {_MOST_ELEMENTS:,} styles or names: copy its rows into a new one"
+    kind = given.get("ContentType", given.get("Type", ""))
+    if "chartsheet" in kind:
+        return "has a sheet that is a chart: remove it"
+    if kind.endswith("main+xml") and given.get("PartName", f"/{_WORKBOOK}") != f"/{_WORKBOOK}":
+        return "has its list of sheets in another part: save it again"
+    return None

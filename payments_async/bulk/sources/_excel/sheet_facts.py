@@ -1,6 +1,7 @@
 """Reads what openpyxl's read-only mode does not give of a sheet: hidden rows and columns, merged cells.
 
-It also checks that rows and cells stand in order, each once: only then do both readings mean the same.
+It also checks that rows and cells stand in order, each once, with one value in XML's form: only then do both
+readings mean the same, as openpyxl takes any text that Python takes for a number.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main "
 _CELL: Final = f"{_MAIN}c"
 _ROW: Final = f"{_MAIN}row"
 _VALUE: Final = f"{_MAIN}v"
-_FILLED: Final = frozenset(_MAIN + name for name in ("v", "is", "f"))
+_VALUES: Final = (_VALUE, f"{_MAIN}is")
+_FILLED: Final = frozenset((*_VALUES, f"{_MAIN}f"))
+_NUMBER: Final = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_INDEX: Final = re.compile(r"([0-9]{1,9})")
+_FORMS: Final = {"n": _NUMBER, "s": _INDEX}
+"""{type of a cell: the form of its value, which begins with its digits}."""
+_MOST_DIGITS: Final = 17
+"""Digits with which a program writes any number; more would be rounded unseen."""
 _REFERENCE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 _LAST_ROW: Final = 1_048_576
-_MOST_COLUMNS: Final = 256
-_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_MOST_DIGITS: Final = 17
-"""Digits of a number that a double keeps."""
+_LAST_COLUMN: Final = 16_384
 _MOST_MERGED: Final = 1_000
+"""Merged cells, and as many groups of hidden columns."""
+_MOST_COLUMNS: Final = 200
+"""Columns with values: openpyxl makes each row as wide as the last."""
 _TRUE: Final = ("1", "true")
 
 Area = tuple[int, int, int, int]
@@ -59,26 +67,25 @@ class SheetFacts:
 
 def read_sheet_facts(xml: IO[bytes]) -> SheetFacts:
     """Read a sheet's XML to its end. Raises SheetDisorder, and what the parser does."""
-    reading = _Reading()
+    reading = _SheetReading()
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = reading.start
     parser.CharacterDataHandler = reading.text
-    parser.EndElementHandler = reading.end
     parser.ParseFile(xml)
     return reading.facts
 
 
-class _Reading:
+class _SheetReading:
     """The handler of one reading: where it is, and what it has found."""
 
     def __init__(self) -> None:
         self.facts = SheetFacts()
         self._row = 0
         self._column = 0
-        self._value: str | None = None
-        """What a number's value has so far, within it."""
-        self._has_value = self._is_number = False
+        self._tag = ""
+        self._values = 0
+        self._form: re.Pattern[str] | None = None
         self._hides_rows = False
         self._others: dict[str, Any] = {
             f"{_MAIN}sheetFormatPr": self._format,
@@ -87,41 +94,33 @@ class _Reading:
         }
 
     def start(self, tag: str, given: dict[str, str]) -> None:
+        self._tag = tag
         if tag == _CELL:
             self._cell(given.get("r"))
-            self._has_value, self._is_number = False, given.get("t", "n") == "n"
+            self._form, self._values = _FORMS.get(given.get("t", "n")), 0
         elif tag in _FILLED:
-            self._fill(tag)
+            self._filled(tag)
         elif tag == _ROW:
             self._begin_row(given)
         elif (other := self._others.get(tag)) is not None:
             other(given)
 
     def text(self, text: str) -> None:
-        if self._value is not None:
-            self._value += text
-
-    def end(self, tag: str) -> None:
-        if self._value is None or tag != _VALUE:
+        """Check the text of a value, with the space behind its element; expat gives it as one."""
+        if self._tag != _VALUE or self._form is None:
             return
-        value, self._value = self._value.strip(), None
-        digits = sum(map(str.isdigit, value.lower().partition("e")[0].lstrip("-0.")))
-        if value and (_NUMBER.fullmatch(value) is None or digits > _MOST_DIGITS):
-            raise SheetDisorder(f"has a number that none writes so, in {self._place}: type it anew")
-
-    def _fill(self, tag: str) -> None:
-        self.facts.last_row = self._row
-        self.facts.last_column = max(self.facts.last_column, self._column)
-        if self._column > _MOST_COLUMNS:
-            raise SheetDisorder(f"has a value in {self._place}, beyond {_MOST_COLUMNS} columns: delete it")
-        if tag == _VALUE:
-            if self._has_value:
-                raise SheetDisorder(f"has two values in {self._place}: type it anew")
-            self._has_value, self._value = True, "" if self._is_number else None
+        found = self._form.fullmatch(text.strip(" \t\r\n"))
+        if found is None:
+            raise SheetDisorder(f"has a value in {self._place} that is no number: write it again")
+        if len(found[1].replace(".", "").strip("0")) > _MOST_DIGITS:
+            raise SheetDisorder(
+                f"has a number of more than {_MOST_DIGITS} digits in {self._place}: round it, "
+                f"=ROUND({self._place},2) pasted as values, or format the column as text, and write it again"
+            )
 
     @property
     def _place(self) -> str:
-        return f"cell {letters_of(self._column)}{self._row}"
+        return f"{letters_of(self._column)}{self._row}"
 
     def _cell(self, reference: str | None) -> None:
         column = self._column + 1
@@ -129,10 +128,20 @@ class _Reading:
             found = _REFERENCE.fullmatch(reference)
             if found is None or int(found[2]) != self._row:
                 raise SheetDisorder("has a cell that is not in its row: save it again")
-            column = _index(found[1])
-        if column <= self._column:
+            column = _number(found[1])
+        if not self._column < column <= _LAST_COLUMN:
             raise SheetDisorder(f"has a cell twice, or out of order, in row {self._row}: save it again")
         self._column = column
+
+    def _filled(self, tag: str) -> None:
+        self._values += tag in _VALUES
+        if self._values > 1:
+            raise SheetDisorder(f"has two values in {self._place}: write it again")
+        if self._column > _MOST_COLUMNS:
+            beyond = f"beyond column {_MOST_COLUMNS}: empty that column"
+            raise SheetDisorder(f"has a value in {self._place}, {beyond}")
+        self.facts.last_row = self._row
+        self.facts.last_column = max(self.facts.last_column, self._column)
 
     def _begin_row(self, given: dict[str, str]) -> None:
         number = given.get("r", str(self._row + 1))
@@ -149,8 +158,8 @@ class _Reading:
 
     def _columns(self, given: dict[str, str]) -> None:
         if given.get("hidden") in _TRUE or given.get("width") == "0":
-            if len(self.facts.hidden_columns) == _MOST_COLUMNS:
-                raise SheetDisorder(f"has more than {_MOST_COLUMNS} groups of hidden columns: show them")
+            if len(self.facts.hidden_columns) == _MOST_MERGED:
+                raise SheetDisorder(f"has more than {_MOST_MERGED:,} groups of hidden columns: show them")
             self.facts.hidden_columns.append((int(given["min"]), int(given["max"])))
 
     def _merged(self, given: dict[str, str]) -> None:
@@ -160,7 +169,7 @@ class _Reading:
 
 
 @lru_cache(maxsize=1024)
-def _index(letters: str) -> int:
+def _number(letters: str) -> int:
     return int(column_index_from_string(letters))
 
 

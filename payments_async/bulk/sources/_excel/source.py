@@ -8,8 +8,8 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from decimal import Decimal
-from functools import cache
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
@@ -37,11 +37,14 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """{type of a cell: why it is refused}."""
 _NUMBER: Final = f"is a number, which loses zeros and a plus in front: {_AS_TEXT}"
-_ROUND: Final = f"round it (=ROUND(…; 2), pasted as values), or {_AS_TEXT}"
-_DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits: {_ROUND}"
-_SEEN: Final = f"is another number than its cell's format shows: {_ROUND}"
+_DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits"
 _MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
 _SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
+_LITERAL: Final = re.compile(r'"[^"]*"|\\.|[_*].|\[\$[^\[\]]*\]|\[[A-Za-z]+[0-9]*\]')
+"""Text, spaces, a currency's sign and a color."""
+_SHOWN_NUMBER: Final = re.compile(r"[^\w#?.,%@\[\]/]*[#0?]+(?:,[#0?]+)*(?:\.([#0?]*))?[^\w#?.,%@\[\]/]*")
+
+_RESCALED: Final = f"is shown as a percentage, in thousands or as a power of ten: {_AS_TEXT}"
 
 _NO_COLUMNS: Final = MappedHeader(())
 
@@ -81,12 +84,13 @@ class ExcelSource(FileSource):
         raise SourceUnreadable(self.name, f"is no workbook that can be read ({kind}): save it again")
 
     def _read(self, file: BinaryIO, maker: RowMaker) -> Iterator[SourceItem]:
-        # what openpyxl does not know, such as newer kinds of drop-downs, is nothing that is read
-        warnings.filterwarnings("ignore", module=r"openpyxl\.")
-        with closing(openpyxl.load_workbook(file, read_only=True, keep_links=False)) as book:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what openpyxl does not know nothing is read
+            book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
+        with closing(book):
             sheet, facts = self._chosen(book)
             sheet.reset_dimensions()  # they are what the writer said, and may leave rows out
-            rows = enumerate(sheet.iter_rows(max_col=max(facts.last_column, 1)), start=1)
+            rows = enumerate(sheet.iter_rows(max_col=facts.last_column or 1), start=1)
             filled = (row for row in islice(rows, facts.last_row) if any(map(_has_value, row[1])))
             number, header = next(filled, (1, ()))
             layout = self._layout(_Layout(sheet.title, facts, self._with_hidden), number, header)
@@ -223,28 +227,41 @@ def _problem(name: str, cell: Any) -> str | None:
         return _KINDS[cell.data_type]
     if name != AMOUNT:
         return _NUMBER
-    text = _text(cell)
+    if _is_rescaled(cell.number_format):
+        return _RESCALED
+    return _amount_problem(_text(cell), _shown_decimals(cell.number_format), cell.coordinate)
+
+
+def _amount_problem(text: str, shown: int | None, place: str) -> str | None:
+    """Find why a number is not the amount that its cell shows, with `shown` decimals; None shows all."""
+    problem = None
     if sum(map(str.isdigit, text)) > EXACT_DIGITS:
-        return _DIGITS
-    return None if _shows(cell.number_format, Decimal(text)) else _SEEN
+        problem = _DIGITS
+    elif shown is not None and len(text.partition(".")[2]) > shown:
+        seen = Decimal(text).quantize(Decimal(1).scaleb(-shown), ROUND_HALF_UP)
+        problem = f"shows {seen} and is {text}"
+    decimals = 2 if shown is None else shown
+    return problem and f"{problem}: round it, =ROUND({place},{decimals}) pasted as values, or {_AS_TEXT}"
 
 
-@cache
-def _decimals(form: str) -> int | None:
-    """How many decimals a number format shows: 99, all, of a general one; None if it shows no amount."""
-    plain = re.sub(r'"[^"]*"|\\.|\[[^]]*\]|_.|\*.', "", form).partition(";")[0]
-    if plain == "@" or "general" in plain.lower():
-        return 99
-    found = re.search(r"[#0?][#0?,]*(?:\.([#0?]*))?", plain)
-    if found is None or found[0].endswith(",") or re.search(r"[%/]|[eE][+-]|[.][#0?]*,", plain):
-        return None  # a percentage, a fraction, thousands
-    return len(found[1] or "")
+@lru_cache(maxsize=256)
+def _shown_decimals(number_format: str) -> int | None:
+    """Count the decimals that a format shows of a positive number; None for all, and where it is not read.
+
+    `0` shows none, `#,##0.00 "F"` two. `General`, fractions and conditions are not read.
+    """
+    found = _SHOWN_NUMBER.fullmatch(_positive(number_format))
+    return len(found[1] or "") if found else None
 
 
-def _shows(form: str, number: Decimal) -> bool:
-    """Whether a cell of this number format shows all of a number."""
-    decimals = _decimals(form)
-    return decimals is not None and (decimals == 99 or number == round(number, decimals))
+def _is_rescaled(number_format: str) -> bool:
+    """True if a format shows 50,000 as 50, 5.00E+04 or 5000000 %."""
+    return re.search(r"%|[0#?][eE][+-]|[0#?],(?![0#?])", _positive(number_format)) is not None
+
+
+def _positive(number_format: str) -> str:
+    """The part of a format that is for positive numbers, without its texts."""
+    return _LITERAL.sub("", number_format).partition(";")[0]
 
 
 def _names(sheets: Sequence[Any]) -> str:
