@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from types import MappingProxyType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import attrs
 import pytest
@@ -179,7 +179,7 @@ def requests(cls: type[Params]) -> st.SearchStrategy[Any]:
         return st.one_of(*map(one, get_args(hint) if isinstance(hint, UnionType) else [hint]))
 
     def one(kind: Any) -> st.SearchStrategy[Any]:
-        kind = get_origin(kind) or kind
+        kind = Mapping if is_typeddict(kind) else get_origin(kind) or kind
         return requests(kind) if issubclass(kind, Params) else KINDS[kind]
 
     return st.builds(cls, **{name: one_of(hint) for name, hint in get_type_hints(cls).items()})

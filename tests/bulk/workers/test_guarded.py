@@ -49,7 +49,7 @@ async def test_a_worker_waits_for_room_and_goes_on(fleet: Fleet) -> None:
 
 async def test_a_run_waits_for_room_and_goes_on(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_activity, "EVERY", 0.1)
-    client, seen = await fleet.client(guard=guard_of("30", 1)), list[Any]()
+    client, seen = await fleet.client(guard=guard_of("30", 5)), list[Any]()
     async with SharedBatch.open(fleet.url, client, batch_id="june") as batch:
         await batch.load(items(9))
         report = await batch.run(seen.append)
