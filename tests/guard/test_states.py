@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,7 @@ async def test_a_state_that_cannot_be_used_refuses_at_once_and_says_why(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "guard.sqlite"
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE theirs (a)")
     path.chmod(0o600)
     guard = Guard(most={"XOF": 100}, sums=SUMS, state=path)
