@@ -217,7 +217,7 @@ _EACH: Final = 500
 
 
 class CountedSource(Source):
-    """A source that reports how many rows were read, and lets the loop handle signals meanwhile."""
+    """A source that reports how many rows were read."""
 
     def __init__(self, source: Source, on_read: Callable[[int, int], object]) -> None:
         super().__init__()
@@ -238,7 +238,6 @@ class CountedSource(Source):
                 rows, latest = rows + 1, item.number
             if items % _EACH == 0:
                 self._on_read(rows, self._passes)
-                await SYSTEM.sleep(0)  # a file is read without waiting: signals are handled here
             yield item
         self._on_read(rows, self._passes)
 

@@ -55,8 +55,7 @@ class Source(ABC):
         """Every row in order: a `Row`, or one or more `RowFault`s.
 
         Raises SourceUnreadable when the input cannot be read or not any further, and SourceErrors when
-        its header is at fault. It does not wait between rows of a file: the reader's own awaits, such as
-        committing a chunk of rows, let others run.
+        its header is at fault. It does not wait between rows of a file: its reader lets others run.
         """
 
     @abstractmethod

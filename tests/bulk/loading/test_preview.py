@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +26,21 @@ async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path:
     assert report.warnings[0].startswith("line 3, amount")
     assert os.listdir(tmp_path) == [path.name]
     assert service.requests == []
+
+
+async def test_others_run_while_a_file_is_read(tmp_path: Path) -> None:
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    turns = 0
+    path = csv_file(tmp_path, *[PHONE] * 1_100)
+    other = asyncio.create_task(count())
+    await PayoutBatch.open(tmp_path / "l").preview(path)
+    other.cancel()
+    assert turns >= 10  # each hundred rows at least
 
 
 async def test_a_preview_is_what_loading_then_does(batch: Any) -> None:
