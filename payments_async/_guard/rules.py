@@ -146,8 +146,9 @@ def _minor_units(payment: Payment, most: Decimal) -> str:
     if not digits or amount != _rounded(amount, 0) or EXACT.scaleb(amount, -digits) > most:
         return ""
     meant = EXACT.quantize(EXACT.scaleb(payment.amount, -digits), Decimal(1).scaleb(-digits))
-    hint = f"If {amount:f} was meant as minor units (cents), write {meant}, and check what was sent before"
-    return f". A{_example(payment.currency)[1:]}. {hint}"
+    hint = f"If {amount:f} was meant as minor units (cents), write {meant}, and check earlier payouts"
+    passed = f"what was not above {most} may have been paid {10**digits} times too much"
+    return f". A{_example(payment.currency)[1:]}. {hint}: {passed}"
 
 
 def _example(currency: str) -> str:
@@ -180,7 +181,8 @@ def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused
     room_at = facts.get("room_at")
     then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""
     return GuardRefused(
-        f"{operation}: the guard refused it, and nothing was sent ({refusal.rule}): {refusal.text}{then}",
+        f"{operation}: the guard refused it, and nothing was sent (rule {refusal.rule}): "
+        f"{refusal.text}{then}",
         rule=refusal.rule,
         amount=None if payment is None else payment.amount,
         currency=None if payment is None else payment.currency,

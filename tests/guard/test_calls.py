@@ -420,9 +420,10 @@ async def test_the_message_of_a_job_that_sends_cents_says_what_to_write(connect:
     played = play(connect, payout_answer(), guard=Guard(most={"GHS": 500}))
     error = await refused(played.client.payouts.create(**{**PAYOUT, "currency": "GHS", "amount": 25_000}))
     assert str(error) == (
-        "payouts.create: the guard refused it, and nothing was sent (most): GHS 25000 is above the most of "
-        "one payout, 500. Amounts are major units: 50 is GHS 50.00. If 25000 was meant as minor units "
-        "(cents), write 250.00, and check what was sent before"
+        "payouts.create: the guard refused it, and nothing was sent (rule most): GHS 25000 is above the "
+        "most of one payout, 500. Amounts are major units: 50 is GHS 50.00. If 25000 was meant as minor "
+        "units (cents), write 250.00, and check earlier payouts: what was not above 500 may have been paid "
+        "100 times too much"
     )
 
 

@@ -96,7 +96,7 @@ async def test_a_row_that_the_guard_forbids_meanwhile_ends_the_run(
         assert (report.exit_code, report.resumable, report.counts["not_started"]) == (75, "after_change", 2)
     assert report.stopped is not None
     assert report.stopped.endswith(
-        "row 4: payouts.create: the guard refused it, and nothing was sent (most): "
+        "row 4: payouts.create: the guard refused it, and nothing was sent (rule most): "
         "XOF 4.01 is above the most of one payout, 4"
     )
 
@@ -225,7 +225,7 @@ async def test_a_row_whose_reservation_was_given_up_stays_as_it_is_and_the_run_c
         assert (report.exit_code, report.resumable) == (75, "now")
         assert report.stopped is not None
         assert report.stopped.startswith(
-            "row 3: payouts.create: the guard refused it, and nothing was sent (sums)"
+            "row 3: payouts.create: the guard refused it, and nothing was sent (rule sums)"
         )
         assert (report.counts["created"], report.counts["under_way"]) == (2, 1)
         runtime_of(client).advance(3600.0)
