@@ -7,6 +7,7 @@ was the first answer; or 15 minutes after the last attempt, no page of the list 
 
 from __future__ import annotations
 
+import re
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
@@ -258,8 +259,16 @@ def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple
     return {
         f"instrument.{name}": (HIDDEN, HIDDEN)
         for name, (wanted, shown) in pairs.items()
-        if wanted and shown and wanted != shown and len(wanted) == len(shown) and not _MASKED & set(shown)
+        if wanted and shown and _is_other(wanted, shown)
     }
+
+
+def _is_other(asked: str, shown: str) -> bool:
+    """Return whether an account is certainly another: one may be a national number, or show only an end."""
+    if asked == shown or _MASKED & set(shown):
+        return False
+    short, long = sorted((re.sub(r"\W", "", each).lstrip("0") for each in (asked, shown)), key=len)
+    return len(asked) == len(shown) or not (long.startswith(short) or long.endswith(short))
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:
