@@ -42,6 +42,8 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
     assert (await batch.reconcile()).is_clean
     paid = (await desk.rows(batch))[1]
     assert paid.reference.endswith("~g1")
+    shown = await batch.row(paid.reference.removesuffix("~g1"))
+    assert (shown.number, shown.reference) == (2, paid.reference), "a row is found by its first reference"
     assert b"+22990112299" in paid.body
     assert [entry.status for entry in service.books.payouts()].count("completed") == 2
 

@@ -196,14 +196,14 @@ class LedgerReader(ABC):
         return await self._rows(self._on_rows(self._sql.rows_by_keys, [self._sql.named(key) for key in keys]))
 
     async def find(self, name: str | int) -> LedgerRow | None:
-        """Read the row with this key; else with this reference, or number. An int is a number alone."""
+        """Read the row with this key; else that has or had this reference, or number. An int is a number."""
         if isinstance(name, int):
             return (await self.numbered([name])).get(name)
         if _UNSTORABLE.search(name):
             return None
         composed = normalize("NFC", name)
         found = await self.by_keys([composed])  # keys are kept composed, references as sent
-        found = found or await self.by_references([name]) or await self.by_references([composed])
+        found = found or await self._having([name]) or await self._having([composed])
         if not found and _NUMBER.fullmatch(name):
             found = list((await self.numbered([int(name)])).values())
         return found[0] if found else None
@@ -211,9 +211,12 @@ class LedgerReader(ABC):
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """Read the rows with one of these references, at most as many as a page of the list has."""
         wanted = set(references)
-        named = [self._sql.named(reference) for reference in wanted]
-        found = await self._rows(self._on_rows(self._sql.rows_by_references, named))
-        return [row for row in found if row.reference in wanted]
+        return [row for row in await self._having(wanted) if row.reference in wanted]
+
+    async def _having(self, references: Iterable[str]) -> list[LedgerRow]:
+        """Read the rows that have, or had, one of these references."""
+        named = [self._sql.named(reference) for reference in references]
+        return await self._rows(self._on_rows(self._sql.rows_by_references, named))
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
         """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
