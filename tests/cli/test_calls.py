@@ -155,7 +155,7 @@ def test_the_same_payout_that_failed_is_not_paid_again(shell: Shell) -> None:
     shell.sandbox.on("payouts.create", reference="R-1").outcome("fail:CUSTOMER_DECLINED")
     payout = shell.create("--json").lines[0]["payout"]
     shell("payouts", "wait", payout["id"])
-    shell.create().assert_one_message(Exit.REFUSED, "it failed", "to pay again use another --reference")
+    shell.create().assert_one_message(Exit.REFUSED, "it failed", "another --reference, unless", "R-1~g1")
 
 
 def test_json_has_exact_texts_and_no_account_unless_asked(shell: Shell) -> None:

@@ -90,7 +90,8 @@ def _require_same(asked: Mapping[str, Any], payout: Payout, advice: str) -> None
         raise _other(asked, payout, differing, advice)
     if payout.is_final and not payout.is_successful:
         problem = f"{payout.id} has this reference, and it failed ({payout.status}); nothing was paid now"
-        raise CommandEnded(f"{problem}; to pay again use another --reference", Exit.REFUSED)
+        retried = f"unless a batch has sent it again, under {clean(asked['reference'])}~g1"
+        raise CommandEnded(f"{problem}; to pay again use another --reference, {retried}", Exit.REFUSED)
 
 
 def _compared(asked: Mapping[str, Any], payout: Payout) -> Iterator[tuple[str, Any, Any]]:
@@ -225,7 +226,8 @@ async def _require_known(payouts: Any, payout_id: str) -> None:
     except NotFoundError as error:
         if error.message is None:  # not the service's answer
             raise
-        raise CommandEnded(f"there is no such payout: {clean(payout_id)}", Exit.REFUSED) from error
+        problem = f"there is no such payout: {clean(payout_id)} (your own name for it: --reference)"
+        raise CommandEnded(problem, Exit.REFUSED) from error
     except APIStatusError as error:
         if error.status in (401, 403):
             raise
