@@ -52,8 +52,15 @@ def type_of(fields: Collection[str]) -> str | None:
     return next((name for name, one in TYPES.items() if one.required <= given <= one.allowed), None)
 
 
-def type_missing() -> str:
-    """Explain why no type fits, as the end of a sentence that starts with `instrument.type`."""
+def type_missing(fields: Collection[str]) -> str:
+    """Explain why no type fits these fields, as the end of a sentence that starts with `instrument.type`."""
+    near = [
+        (name, one.required.difference(fields)) for name, one in TYPES.items() if one.allowed >= {*fields}
+    ]
+    if len(near) == 1:
+        ((name, missing),) = near
+        names = ", ".join(f"instrument.{field}" for field in sorted(missing))
+        return f"is missing; it would be {name}, but {names} is missing too"
     needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
     return f"is missing and the instrument's fields fit no type ({needs})"
 
@@ -217,9 +224,9 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
     """Put the parts of a request into its fields."""
     if instrument := parts["instrument"]:
         if "type" not in instrument:
-            instrument["type"] = type_of(instrument)
-            if instrument["type"] is None:
-                faults.setdefault("instrument.type", type_missing())
+            if (kind := type_of(instrument)) is None:
+                faults.setdefault("instrument.type", type_missing(instrument))
+            instrument["type"] = kind
         fields["instrument"] = Instrument(**instrument)
     if parts["customer"]:
         fields["customer"] = CustomerInput(**parts["customer"])

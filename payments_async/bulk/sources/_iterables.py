@@ -88,9 +88,9 @@ def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
     instrument = request.instrument
     if not isinstance(instrument, Instrument) or instrument.type:
         return request, {}
-    kind = type_of(_record(instrument))
+    kind = type_of(given := _record(instrument))
     if kind is None:
-        return request, {"instrument.type": type_missing()}
+        return request, {"instrument.type": type_missing(given)}
     return attrs.evolve(request, instrument=attrs.evolve(instrument, type=kind)), {}
 
 
