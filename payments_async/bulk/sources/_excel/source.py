@@ -46,8 +46,6 @@ _SHOWN_NUMBER: Final = re.compile(r"[^\w#?.,%@\[\]/]*[#0?]+(?:,[#0?]+)*(?:\.([#0
 
 _RESCALED: Final = f"is shown as a percentage, in thousands or as a power of ten: {_AS_TEXT}"
 
-_NO_COLUMNS: Final = MappedHeader(())
-
 
 class ExcelSource(FileSource):
     """Rows of one sheet of an Excel workbook (.xlsx). Rows without any value are skipped.
@@ -93,7 +91,7 @@ class ExcelSource(FileSource):
             rows = enumerate(sheet.iter_rows(max_col=facts.last_column or 1), start=1)
             filled = (row for row in islice(rows, facts.last_row) if any(map(_has_value, row[1])))
             number, header = next(filled, (1, ()))
-            layout = self._layout(_Layout(sheet.title, facts, self._with_hidden), number, header)
+            layout = self._layout(sheet.title, facts, number, header)
             if ROW_KEY not in self.columns:
                 maker.expect_no_keys()
             for number, cells in filled:
@@ -125,14 +123,14 @@ class ExcelSource(FileSource):
             text = f'sheet "{sheet.title}" {problem}'
         raise SourceUnreadable(self.name, text)
 
-    def _layout(self, layout: _Layout, row: int, header: Sequence[Any]) -> _Layout:
+    def _layout(self, sheet: str, facts: SheetFacts, row: int, header: Sequence[Any]) -> _Layout:
         """Read the header. Raises SourceErrors."""
         names = [_text(cell) for cell in header]
         while names and not names[-1]:
             names.pop()
         mapped = self._mapping.apply(names)
         self.columns: tuple[str, ...] = mapped.columns
-        layout = attrs.evolve(layout, mapped=mapped)
+        layout = _Layout(sheet, facts, mapped, self._with_hidden)
         faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in mapped.faults]
         for column, reason in layout.header_faults(row, header):
             faults.append(RowFault(row, None, None, reason, cell=layout.place(row, column)))
@@ -147,13 +145,8 @@ class _Layout:
 
     sheet: str
     facts: SheetFacts
+    mapped: MappedHeader
     with_hidden: bool
-    mapped: MappedHeader = _NO_COLUMNS
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of each column; "" of one that is left out."""
-        return self.mapped.names
 
     def place(self, row: int, column: int | None = None) -> str:
         """`Sheet "June", cell C7`, or row 7."""
@@ -165,7 +158,7 @@ class _Layout:
         for column, cell in enumerate(header, start=1):
             if _has_value(cell) and cell.data_type != "s":
                 yield column, f"is no text: {_AS_TEXT}"
-            is_read = any(self.columns[column - 1 : column]) and not self.with_hidden
+            is_read = any(self.mapped.names[column - 1 : column]) and not self.with_hidden
             if _has_value(cell) and is_read and self.facts.is_hidden_column(column):
                 yield column, f"is in a hidden column: {_SHOW}"
         for first, _ in self.facts.merged_columns(row):
@@ -173,7 +166,8 @@ class _Layout:
 
     def row_problem(self, row: int, cells: Sequence[Any]) -> str | None:
         """Find the fault of a row as a whole."""
-        beyond = enumerate(cells[len(self.columns) :], start=len(self.columns) + 1)
+        named = len(self.mapped.names)
+        beyond = enumerate(cells[named:], start=named + 1)
         others = ", ".join(letters_of(column) for column, cell in beyond if _has_value(cell))
         if others:
             return f"has values without a column's name above them, in {others}: name or empty the column"
@@ -182,16 +176,14 @@ class _Layout:
 
 
 def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> Iterator[SourceItem]:
-    columns = layout.columns
-    texts = [_text(cell) for cell in cells[: len(columns)]]
-    texts += [""] * (len(columns) - len(texts))
-    texts = layout.mapped.cells(texts)
+    names = layout.mapped.names
+    texts = layout.mapped.cells([_text(cell) for cell in cells[: len(names)]])
     given = {name: text for name, text in zip(layout.mapped.columns, texts, strict=True) if text}
     faults: Faults = rounded_faults(given)
-    read = ((name, cell) for name, cell in zip(columns, cells, strict=False) if name)
+    read = ((name, cell) for name, cell in zip(names, cells, strict=False) if name)
     faults |= {name: why for name, cell in read if (why := _problem(name, cell))}
     for first, last in layout.facts.merged_columns(row):
-        faults |= dict.fromkeys(filter(None, columns[first - 1 : last]), _MERGED)
+        faults |= dict.fromkeys(filter(None, names[first - 1 : last]), _MERGED)
     if problem := layout.row_problem(row, cells):
         faults[""] = problem
     for item in maker.row(given, texts, line=row, faults=faults):
@@ -199,7 +191,8 @@ def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> It
 
 
 def _located(fault: RowFault, layout: _Layout, row: int) -> RowFault:
-    column = layout.columns.index(fault.column) + 1 if fault.column in layout.columns else None
+    names = layout.mapped.names
+    column = names.index(fault.column) + 1 if fault.column in names else None
     return attrs.evolve(fault, cell=layout.place(row, column))
 
 
