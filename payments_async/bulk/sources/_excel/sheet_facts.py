@@ -7,7 +7,6 @@ readings mean the same, as openpyxl takes any text that Python takes for a numbe
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import IO, Any, Final
 from xml.parsers import expat
 
@@ -120,7 +119,7 @@ class _SheetReading:
 
     @property
     def _place(self) -> str:
-        return f"{letters_of(self._column)}{self._row}"
+        return f"{get_column_letter(self._column)}{self._row}"
 
     def _cell(self, reference: str | None) -> None:
         column = self._column + 1
@@ -128,7 +127,7 @@ class _SheetReading:
             found = _REFERENCE.fullmatch(reference)
             if found is None or int(found[2]) != self._row:
                 raise SheetDisorder("has a cell that is not in its row: save it again")
-            column = _number(found[1])
+            column = column_index_from_string(found[1])
         if not self._column < column <= _LAST_COLUMN:
             raise SheetDisorder(f"has a cell twice, or out of order, in row {self._row}: save it again")
         self._column = column
@@ -166,13 +165,3 @@ class _SheetReading:
         if len(self.facts.merged) == _MOST_MERGED:
             raise SheetDisorder(f"has more than {_MOST_MERGED:,} merged cells: unmerge them")
         self.facts.merged.append(range_boundaries(given["ref"]))
-
-
-@lru_cache(maxsize=1024)
-def _number(letters: str) -> int:
-    return int(column_index_from_string(letters))
-
-
-def letters_of(column: int) -> str:
-    """The letters of a column, from 1: `A`, `AB`."""
-    return str(get_column_letter(column))

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 
 import attrs
 import openpyxl
+from openpyxl.utils import get_column_letter
 
 from ...errors import BulkError, RowFault, SourceErrors, SourceUnreadable
 from .._base import FileSource
@@ -24,7 +25,7 @@ from .._csv import rounded_faults
 from .._mapping import NO_MAPPING, ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
-from .sheet_facts import SheetDisorder, SheetFacts, letters_of, read_sheet_facts
+from .sheet_facts import SheetDisorder, SheetFacts, read_sheet_facts
 
 _SHOWN: Final = 10
 _VISIBLE: Final = "visible"
@@ -150,7 +151,7 @@ class _Layout:
 
     def place(self, row: int, column: int | None = None) -> str:
         """`Sheet "June", cell C7`, or row 7."""
-        where = f"row {row}" if column is None else f"cell {letters_of(column)}{row}"
+        where = f"row {row}" if column is None else f"cell {get_column_letter(column)}{row}"
         return f'Sheet "{self.sheet}", {where}'
 
     def header_faults(self, row: int, header: Sequence[Any]) -> Iterator[tuple[int, str]]:
@@ -168,7 +169,7 @@ class _Layout:
         """Find the fault of a row as a whole."""
         named = len(self.mapped.names)
         beyond = enumerate(cells[named:], start=named + 1)
-        others = ", ".join(letters_of(column) for column, cell in beyond if _has_value(cell))
+        others = ", ".join(get_column_letter(column) for column, cell in beyond if _has_value(cell))
         if others:
             return f"has values without a column's name above them, in {others}: name or empty the column"
         is_hidden = row in self.facts.hidden_rows and not self.with_hidden

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 from openpyxl import Workbook
 from openpyxl.styles import Font
+from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from ...._files import AtomicFile
@@ -17,7 +18,6 @@ from ..._files import refuse_existing
 from ...errors import BulkError
 from .._cells import TYPES
 from .._columns import AMOUNT, REFERENCE
-from .sheet_facts import letters_of
 
 _TEXT: Final = "@"
 """Excel's format of cells whose values are kept as they are typed."""
@@ -54,7 +54,7 @@ def write(path: Path) -> None:
 
 
 def _add_column(sheet: Any, column: int, name: str) -> None:
-    letters = letters_of(column)
+    letters = get_column_letter(column)
     cell = sheet.cell(1, column, name)
     cell.font, cell.number_format = Font(bold=True), _TEXT
     sheet.column_dimensions[letters].number_format = _TEXT
