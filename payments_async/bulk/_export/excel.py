@@ -11,20 +11,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
-from ..._extras import needs
 from ...models._masking import clean
 from .._protocol.outcomes import EXACT, ExtraTotals, RowTotals, by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS
+from ..sources._excel import openpyxl
 from .formats import ExportFormat
 from .row_records import WHOLE_NUMBERS, Record, flat
-
-try:
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-    from openpyxl.styles import Font
-    from openpyxl.utils import get_column_letter
-except ImportError as _missing:
-    raise ImportError(needs("Excel workbooks need", "excel")) from _missing
 
 _AMOUNTS: Final = frozenset({"amount", "payout_amount"})
 _MOST_TEXT: Final = 32_767
@@ -51,7 +43,7 @@ class ExcelFormat(ExportFormat):
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         super().__init__(file, columns)
-        self._book = Workbook(write_only=True)
+        self._book = openpyxl.Workbook(write_only=True)
         self._rows = self._sheet("Rows", columns)
         self._last_row = 1
 
@@ -73,7 +65,8 @@ class ExcelFormat(ExportFormat):
 
     def end(self) -> None:
         """Write the whole workbook, with a filter on its rows."""
-        self._rows.auto_filter.ref = f"A1:{get_column_letter(len(self._columns))}{self._last_row}"
+        last = openpyxl.utils.get_column_letter(len(self._columns))
+        self._rows.auto_filter.ref = f"A1:{last}{self._last_row}"
         self._book.save(self._file)
 
     def abandon(self) -> None:
@@ -88,8 +81,8 @@ class ExcelFormat(ExportFormat):
         sheet.freeze_panes = "A2"
         header = [self._text(name) for name in columns]
         for column, cell in enumerate(header, start=1):
-            cell.font = Font(bold=True)
-            sheet.column_dimensions[get_column_letter(column)].width = _WIDTH
+            cell.font = openpyxl.styles.Font(bold=True)
+            sheet.column_dimensions[openpyxl.utils.get_column_letter(column)].width = _WIDTH
         sheet.append(header)
         return sheet
 
@@ -101,7 +94,7 @@ class ExcelFormat(ExportFormat):
     def _text(self, text: str) -> Any:
         shown = clean(text)
         kept = shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 1]}…"
-        cell = WriteOnlyCell(self._book.active, kept)
+        cell = openpyxl.cell.WriteOnlyCell(self._book.active, kept)
         cell.data_type = "s"  # a text that begins with = would be a formula
         return cell
 
@@ -109,7 +102,7 @@ class ExcelFormat(ExportFormat):
         text = format(amount, "f")
         if sum(map(str.isdigit, text)) > EXACT_DIGITS or Decimal(f"{amount:.16g}") != amount:
             return self._text(text)
-        cell = WriteOnlyCell(self._book.active, amount)
+        cell = openpyxl.cell.WriteOnlyCell(self._book.active, amount)
         decimals = len(text.partition(".")[2])
         cell.number_format = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
         return cell

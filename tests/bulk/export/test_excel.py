@@ -146,7 +146,8 @@ async def test_a_broken_report_leaves_nothing(
 async def test_a_missing_extra_is_one_line(
     batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.bulk._export.excel", raising=False)
+    for name in ("_export.excel", "sources._excel"):
+        monkeypatch.delitem(sys.modules, f"payments_async.bulk.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     await batch.load(items(2))
     with pytest.raises(ImportError, match=r'openpyxl: pip install "payments-sdk\[excel\]"$'):
