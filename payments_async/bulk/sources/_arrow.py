@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..._extras import needs
+import pyarrow
+
 from ..errors import RowFault, SourceErrors
 from ._cells import flatten, parse
 from ._columns import PARTS, header_faults, place
 from ._requests import RowMaker, SourceItem
-
-try:
-    import pyarrow
-except ImportError as _missing:
-    raise ImportError(needs("Parquet files and frames need", "parquet")) from _missing
 
 BATCH: Final = 2_048
 """Rows held in memory at a time, besides what the data's owner holds."""
