@@ -11,7 +11,6 @@ text and amounts are exact. An instrument's type may be left out when its fields
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -89,8 +88,9 @@ def open_source(
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 
-        chosen = partial(ExcelSource, path, sheet=sheet, with_hidden=with_hidden)
-        return chosen(strict_amounts=strict_amounts, mapping=mapping)
+        return ExcelSource(
+            path, strict_amounts=strict_amounts, sheet=sheet, with_hidden=with_hidden, mapping=mapping
+        )
     if suffix in _WORKBOOKS:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")

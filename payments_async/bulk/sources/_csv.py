@@ -11,7 +11,7 @@ from typing import Final
 from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource, SourceLines, open_text
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
-from ._mapping import NO_MAPPING, ColumnMapping, MappedHeader
+from ._mapping import ColumnMapping, MappedHeader
 from ._rejects import FAULT_COLUMNS, unescaped
 from ._requests import RowMaker, SourceItem
 
@@ -45,7 +45,7 @@ class CsvSource(FileSource):
     ) -> None:
         super().__init__(path, strict_amounts=strict_amounts, form=mapping.digest if mapping else "")
         self._delimiter = delimiter
-        self._mapping: ColumnMapping = mapping or NO_MAPPING
+        self._mapping = mapping or ColumnMapping()
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with open_text(self.path, self.name) as file:

@@ -158,7 +158,3 @@ def _texts(table: str, content: Any) -> dict[str, str]:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise ConfigurationError(f'{shown(name)} needs a text: write it in quotation marks, "like this"')
     return {name: str(value) for name, value in content.items()}
-
-
-NO_MAPPING: Final = ColumnMapping()
-"""All columns have our names."""

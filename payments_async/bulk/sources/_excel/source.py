@@ -22,7 +22,7 @@ from .._base import FileSource
 from .._cells import EXACT_DIGITS, Faults
 from .._columns import AMOUNT, ROW_KEY
 from .._csv import rounded_faults
-from .._mapping import NO_MAPPING, ColumnMapping, MappedHeader
+from .._mapping import ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
 from .sheet_facts import SheetDisorder, SheetFacts, read_sheet_facts
@@ -68,7 +68,7 @@ class ExcelSource(FileSource):
         super().__init__(path, strict_amounts=strict_amounts, form=json.dumps(form) if any(form) else "")
         self._sheet = sheet
         self._with_hidden = with_hidden
-        self._mapping: ColumnMapping = mapping or NO_MAPPING
+        self._mapping = mapping or ColumnMapping()
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with self.path.open("rb") as file:
