@@ -6,17 +6,16 @@ means exactly this amount; any other is text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 from ...models._masking import clean
-from .._protocol.outcomes import EXACT, ExtraTotals, RowTotals, by_currency, counts_of
+from .._protocol.outcomes import ExtraTotals, RowTotals, by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS
 from ..sources._excel import openpyxl
 from .formats import ExportFormat
-from .row_records import WHOLE_NUMBERS, Record, flat
+from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
 _AMOUNTS: Final = frozenset({"amount", "payout_amount"})
 _MOST_TEXT: Final = 32_767
@@ -115,17 +114,9 @@ def money_lines(totals: RowTotals, extra: ExtraTotals) -> Iterator[tuple[str, st
         own = [(outcome, each) for (outcome, code), each in totals.items() if code == currency and each[0]]
         if currency in asked:
             yield currency, "asked, in all", sum(rows for _, (rows, _) in own), asked[currency]
-        yield from _lines(currency, own)
-        yield from _lines(
-            currency, ((kind, each) for (kind, code), each in extra.items() if code == currency)
-        )
-
-
-def _lines(
-    currency: str, groups: Iterable[tuple[str, tuple[int, Decimal]]]
-) -> Iterator[tuple[str, str, int, Decimal]]:
-    for name, (rows, amount) in sorted(groups):
-        yield currency, str(name).replace("_", " "), rows, EXACT.plus(amount)
+        others = [(kind, each) for (kind, code), each in extra.items() if code == currency]
+        for name, (rows, amount) in (*sorted(own), *sorted(others)):
+            yield currency, name.replace("_", " "), rows, amount
 
 
 def certificate_lines(
@@ -137,8 +128,7 @@ def certificate_lines(
         return
     if certificate["rows"] != counts:
         yield "certificate", _EARLIER
-    made = datetime.fromtimestamp(certificate["at"], UTC)
-    yield "made at", made.isoformat(timespec="seconds").replace("+00:00", "Z")
+    yield "made at", time_text(certificate["at"])
     yield from ((name, _shown(certificate.get(name))) for name in _CERTIFIED)
     yield "ledger head", str(certificate["ledger"]["head"])
     yield from (("finding", finding) for finding in certificate["findings"])

@@ -58,7 +58,7 @@ def record(row: LedgerRow, at: Timestamps | None = None, *, accounts: bool) -> R
         "outcome": row.outcome.value,
         "payout_id": known.payout_id or None,
         "payout_status": row.service_status,
-        "status_at": None if at is None or row.service_status is None else _time_text(at),
+        "status_at": None if at is None or row.service_status is None else _status_time(at),
         "amount": as_text(row.amount),
         "currency": row.currency,
         "payout_amount": amount,
@@ -81,10 +81,13 @@ def _money_of(row: LedgerRow) -> tuple[str | None, str | None]:
     return (row.currency, as_text(row.amount)) if row.state is RowState.CREATED else (None, None)
 
 
-def _time_text(at: Timestamps) -> str | None:
+def _status_time(at: Timestamps) -> str | None:
     seconds = at.wall if at.server is None else at.server
-    if not is_time(seconds):
-        return None
+    return time_text(seconds) if is_time(seconds) else None
+
+
+def time_text(seconds: float) -> str:
+    """Format a time, seconds since 1970: `2026-06-30T10:00:00Z`."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
