@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
-
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import show_for
@@ -19,34 +17,23 @@ _FAILED: Final = "fail:CUSTOMER_DECLINED"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
-@attrs.frozen
-class SandboxAction:
-    """What the control API does to a record."""
-
-    records: str
-    """`payouts` or `payments`: the list that has it."""
-    path: str
-    body: Mapping[str, object]
-
-
-EVENTS: Final[Mapping[str, SandboxAction]] = {
-    "payout.completed": SandboxAction("payouts", "records/{}/settle", {"outcome": "complete"}),
-    "payout.failed": SandboxAction("payouts", "records/{}/settle", {"outcome": _FAILED}),
-    "payment.completed": SandboxAction("payments", "payments/{}/pay", {"outcome": "complete"}),
-    "payment.failed": SandboxAction("payments", "payments/{}/pay", {"outcome": _FAILED}),
-    "payment.attempt.failed": SandboxAction("payments", "payments/{}/pay", {"outcome": _FAILED}),
-    "payment.expired": SandboxAction("payments", "records/{}/settle", {"outcome": "expire"}),
-    "payment.refunded": SandboxAction("payments", "payments/{}/refund", {}),
+EVENTS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
+    "payout.completed": ("records/{}/settle", {"outcome": "complete"}),
+    "payout.failed": ("records/{}/settle", {"outcome": _FAILED}),
+    "payment.completed": ("payments/{}/pay", {"outcome": "complete"}),
+    "payment.failed": ("payments/{}/pay", {"outcome": _FAILED}),
+    "payment.attempt.failed": ("payments/{}/pay", {"outcome": _FAILED}),
+    "payment.expired": ("records/{}/settle", {"outcome": "expire"}),
+    "payment.refunded": ("payments/{}/refund", {}),
 }
-"""{event: what brings it about}."""
+"""{event, which begins with the kind of record: path and body of what brings it about}."""
 
 
 def trigger(
     event: str, reference: str | None, record_id: str | None, sandbox: str | None, *, as_json: bool
 ) -> Exit:
     """Bring an event about. Raises CommandEnded, ConfigurationError."""
-    action = EVENTS.get(event)
-    if action is None:
+    if event not in EVENTS:
         raise CommandEnded(f"{clean(event)}: is none of {', '.join(EVENTS)}", Exit.USAGE)
     if (reference is None) == (record_id is None):
         raise CommandEnded("trigger: give the record's --reference, or its --id", Exit.USAGE)
@@ -54,14 +41,15 @@ def trigger(
         problem = "PAYMENTS_API_KEY is a live key: events are triggered in `payments sandbox` only"
         raise CommandEnded(problem, Exit.USAGE)
     _require_sandbox(sandbox)
-    name = _id_of(action.records, reference, sandbox) if reference is not None else record_id or ""
+    kind = event.partition(".")[0]
+    name = _id_of(kind, reference, sandbox) if reference is not None else record_id or ""
     if _ID.fullmatch(name) is None:
         raise CommandEnded("--id: must be as the sandbox shows it, such as po_00000001", Exit.USAGE)
     if event == "payment.failed":
         _require_direct(name, sandbox)
-    ask_sandbox("POST", action.path.format(name), action.body, sandbox)
-    record = ask_sandbox("GET", f"{action.records}/{name}", {}, sandbox)
-    status = str(record.get("status", ""))
+    path, body = EVENTS[event]
+    ask_sandbox(path.format(name), sandbox, body)
+    status = str(ask_sandbox(f"{kind}s/{name}", sandbox).get("status", ""))
     show = show_for(as_json=as_json)
     show.step("Triggered", f"{event}: {name} is {status}", event=event, id=name, status=status)
     return Exit.DONE
@@ -70,7 +58,7 @@ def trigger(
 def _require_sandbox(sandbox: str | None) -> None:
     """Raise CommandEnded unless a sandbox answers: its control API lists what it can do."""
     try:
-        known = ask_sandbox("GET", "state", {}, sandbox)
+        known = ask_sandbox("state", sandbox)
     except CommandEnded as error:
         if error.__cause__ is not None:  # nobody answers
             raise
@@ -82,15 +70,15 @@ def _require_sandbox(sandbox: str | None) -> None:
 
 def _require_direct(payment_id: str, sandbox: str | None) -> None:
     """Raise CommandEnded for the payment of a checkout, which no failed attempt ends."""
-    if ask_sandbox("GET", f"payments/{payment_id}", {}, sandbox).get("channel") != "api":
+    if ask_sandbox(f"payments/{payment_id}", sandbox).get("channel") != "api":
         problem = f"{payment_id} is a checkout's payment: its payer may try again, so it does not fail"
         raise CommandEnded(f"{problem}; trigger payment.attempt.failed or payment.expired", Exit.REFUSED)
 
 
-def _id_of(records: str, reference: str, sandbox: str | None) -> str:
+def _id_of(kind: str, reference: str, sandbox: str | None) -> str:
     """The id of the newest record with a reference. Raises CommandEnded."""
-    listed: Any = ask_sandbox("GET", f"{records}?limit=1000", {}, sandbox).get(records, [])
+    listed: Any = ask_sandbox(f"{kind}s?limit=1000", sandbox).get(f"{kind}s", [])
     for record in listed:
         if record.get("reference") == reference:
             return str(record.get("id"))
-    raise CommandEnded(f"no {records[:-1]} of the sandbox has the reference {clean(reference)}", Exit.REFUSED)
+    raise CommandEnded(f"no {kind} of the sandbox has the reference {clean(reference)}", Exit.REFUSED)

@@ -99,14 +99,14 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     """Resend a delivery. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
         raise ConfigurationError("a delivery's name is as the sandbox shows it, such as wh_00000001")
-    answer = ask_sandbox("POST", f"webhooks/{webhook_id}/resend", {}, sandbox)
+    answer = ask_sandbox(f"webhooks/{webhook_id}/resend", sandbox, {})
     again = clean(str(answer.get("id", "")))
     show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
     return Exit.DONE
 
 
-def ask_sandbox(method: str, path: str, body: Mapping[str, object], sandbox: str | None) -> dict[str, Any]:
-    """The answer of a sandbox's control API to a request, `path` being relative to it.
+def ask_sandbox(path: str, sandbox: str | None, body: Mapping[str, object] | None = None) -> dict[str, Any]:
+    """The answer of a sandbox's control API to a GET, or a POST with a body, `path` being relative to it.
 
     `sandbox`: its address; PAYMENTS_BASE_URL, or the default one, when None. Raises ConfigurationError for an
     unusable address, CommandEnded where no sandbox answers or the sandbox refuses.
@@ -116,10 +116,10 @@ def ask_sandbox(method: str, path: str, body: Mapping[str, object], sandbox: str
     named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
     url = f"{parts.scheme}://{parts.netloc}/_sandbox/api/{path}"
     address = read_address(url, named, DEFAULT_SANDBOX)
-    data = None if method == "GET" else json.dumps(body).encode()
+    data = None if body is None else json.dumps(body).encode()
     try:
         headers = {"Content-Type": "application/json", **sandbox_key(address)}
-        status, text = send(method, address, data, headers)
+        status, text = send("GET" if body is None else "POST", address, data, headers)
     except OSError as failure:
         problem = (
             f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}; start one with "
