@@ -37,13 +37,12 @@ def record_schema(source: Any, handler: Any, *, masks: bool = True) -> core_sche
     name = _name(source) if masks else f"{_name(source)}Unmasked"
     extra: Any = "ignore" if masks else "allow"
     shown = core_schema.typed_dict_schema(fields, cls=blank_class(name), extra_behavior=extra)
-    write = _masked_fields if masks else _all_fields
     return core_schema.no_info_plain_validator_function(
         partial(_instance, cls),
         ref=reference_of(cls, name),
         json_schema_input_schema=deepcopy(shown),
         serialization=core_schema.plain_serializer_function_ser_schema(
-            partial(_written, cls, write), return_schema=shown
+            partial(_written, cls, masks=masks), return_schema=shown
         ),
     )
 
@@ -97,22 +96,17 @@ def _instance(cls: Any, value: Any) -> Any:
     raise reported(cls.__name__, {(): f"must be a {cls.__name__}, not {kind(value)}"})
 
 
-def _written(cls: Any, write: Any, value: Any) -> dict[str, Any]:
+def _written(cls: Any, value: Any, *, masks: bool) -> dict[str, Any]:
     """The fields of a record, with the nested ones left for their own schemas."""
     if not isinstance(value, cls):  # a member of a union
         raise PydanticSerializationUnexpectedValue(f"not a {cls.__name__}")
-    return write(value)  # type: ignore[no-any-return] # one of the two below
-
-
-def _masked_fields(value: Any) -> dict[str, Any]:
     fields = _fields(type(value))
+    shown = {name: getattr(value, name) for name in fields}
+    if not masks:
+        return {**shown, **value.extra}
     if type(value) is NextAction:  # the payer is sent on with it
-        return {name: getattr(value, name) for name in fields}
-    return {name: _masked(field, getattr(value, name)) for name, field in fields.items()}
-
-
-def _all_fields(value: Any) -> dict[str, Any]:
-    return {**{name: getattr(value, name) for name in _fields(type(value))}, **value.extra}
+        return shown
+    return {name: _masked(fields[name], item) for name, item in shown.items()}
 
 
 def _masked(field: Any, value: Any) -> Any:
