@@ -205,11 +205,7 @@ def _text(cell: Any) -> str:
     """The cell as it would be in a CSV file: of a number the shortest text that means it."""
     value = cell.value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = Decimal(repr(value))
-        whole = number.is_finite() and number == number.to_integral_value()
-        return format(
-            number.quantize(Decimal(1)) if whole and abs(number) < 10**EXACT_DIGITS else number, "f"
-        )
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
     return "" if value is None else str(value)
 
 
