@@ -53,11 +53,6 @@ class ColumnMapping:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             what = error.strerror if isinstance(error, OSError) else error
             raise ConfigurationError(f"{name}: cannot be read as TOML ({what})") from None
-        for table in tables:
-            if table not in _TABLES:
-                raise ConfigurationError(
-                    f"{name}: {table!r} is unknown; a mapping has [columns] and [constants]"
-                )
         try:
             return cls(**{table: _texts(table, content) for table, content in tables.items()})
         except ConfigurationError as error:
@@ -99,8 +94,7 @@ class ColumnMapping:
     def apply(self, header: Sequence[str]) -> MappedHeader:
         """Map a header: the columns under our names, and all faults."""
         names = tuple(self.columns.get(name, name) for name in header)
-        left_out = frozenset(name for name, target in self.columns.items() if not target)
-        kept = [target for name, target in zip(header, names, strict=True) if name not in left_out]
+        kept = [target for name, target in zip(header, names, strict=True) if self.columns.get(name) != ""]
         both = [name for name in self.constants if name in kept]
         faults = list(header_faults([*kept, *(name for name in self.constants if name not in both)]))
         faults += [(name, "is a column of the input and a constant of the mapping") for name in both]
@@ -152,6 +146,8 @@ class MappedHeader:
 
 
 def _texts(table: str, content: Any) -> dict[str, str]:
+    if table not in _TABLES:
+        raise ConfigurationError(f"{table!r} is unknown; a mapping has [columns] and [constants]")
     if not isinstance(content, dict):
         raise ConfigurationError(f"{table!r} is a table: write [{table}] above its lines")
     for name, value in content.items():
