@@ -33,11 +33,13 @@ class FrameSource(Source):
     Raises SourceUnreadable for a stream that can be read only once.
     """
 
-    def __init__(self, frame: Frame, *, strict_amounts: bool = False, name: str = "the given frame") -> None:
+    name = "the given frame"
+
+    def __init__(self, frame: Frame, *, strict_amounts: bool = False) -> None:
         super().__init__(strict_amounts=strict_amounts)
         if isinstance(frame, Iterator):
-            raise SourceUnreadable(name, _ONCE)
-        self._frame, self.name = frame, name
+            raise SourceUnreadable(self.name, _ONCE)
+        self._frame = frame
 
     async def rows(self) -> AsyncIterator[SourceItem]:
         """Every row in order: a `Row`, or one or more `RowFault`s. Raises as `Source.rows` does."""
