@@ -96,10 +96,5 @@ def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
 
 def _record(request: Params) -> dict[str, Any]:
     """List the fields that are set in a request, nested ones as mappings."""
-    cls: Any = type(request)
-    values = {field.name: getattr(request, field.name) for field in attrs.fields(cls)}
-    return {
-        name: _record(value) if isinstance(value, Params) else value
-        for name, value in values.items()
-        if value is not None
-    }
+    fields = request.to_dict().items()
+    return {name: _record(value) if isinstance(value, Params) else value for name, value in fields}
