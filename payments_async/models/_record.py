@@ -31,8 +31,20 @@ def _none_if_empty(extra: dict[str, Any] | None) -> dict[str, Any] | None:
     return extra or None
 
 
+class ResultMixin(ValueMixin):
+    """A base of what the service returns: records, pages and items that could not be read."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema for pydantic, which writes personal and account data masked."""
+        schemas = import_module("payments_async._pydantic.records")  # by name: it stands above
+        return schemas.record_schema(source, handler)
+
+
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Record(ValueMixin):
+class Record(ResultMixin):
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
     _decimal_texts: ClassVar[frozenset[str]] = frozenset()
@@ -78,17 +90,6 @@ class Record(ValueMixin):
         The value of an exchange rate in its object form is text, as on the wire (Resources, Exchange rate).
         """
         return json_text(self)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The schema for pydantic: a record is written with personal and account data masked."""
-        return pydantic_schema(source, handler)
-
-
-def pydantic_schema(source: Any, handler: Any) -> Any:
-    """The schema for pydantic of a record or page."""
-    schemas = import_module("payments_async._pydantic.records")  # by name: it stands above
-    return schemas.record_schema(source, handler)
 
 
 attach: Final = made_when_asked(Record, "_response", answer_of)

@@ -5,8 +5,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
-from .._attrs import ValueMixin
-from ._record import Record, masked, pydantic_schema
+from ._record import Record, ResultMixin, masked
 from ._response import ResponseInfo
 
 T_co = TypeVar("T_co", covariant=True)
@@ -44,7 +43,7 @@ def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> b
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Unread(ValueMixin):
+class Unread(ResultMixin):
     """An item of a page that could not be read as a record, such as for one field of a wrong type."""
 
     index: int
@@ -56,14 +55,9 @@ class Unread(ValueMixin):
     raw: Any = attrs.field(default=None, repr=masked, hash=False)
     """The item as received, any JSON; it may hold account data."""
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The schema for pydantic: the item itself is masked."""
-        return pydantic_schema(source, handler)
-
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Page(ValueMixin, Generic[T_co]):
+class Page(ResultMixin, Generic[T_co]):
     """One page of a list, newest first. It can be iterated and has a `len`; continue with `next_cursor`.
 
     An item that cannot be read fails neither the page nor an iteration over pages: it is in `unread` instead.
@@ -101,11 +95,6 @@ class Page(ValueMixin, Generic[T_co]):
 
     def __len__(self) -> int:
         return len(self.items)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The schema for pydantic, of `Page[Payout]` for example."""
-        return pydantic_schema(source, handler)
 
     def __repr__(self) -> str:
         """How much there is, and where the list continues."""
