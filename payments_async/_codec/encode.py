@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import attrs
 import msgspec
 
 from .. import params
@@ -149,10 +148,4 @@ def _nested(value: Any) -> Any:
 
 def given(request: params.Params) -> dict[str, Any]:
     """The fields of a request that are set, in the interface's order."""
-    cls: Any = type(request)
-    values = [(field.name, getattr(request, field.name)) for field in attrs.fields(cls)]
-    return {
-        name: value if value.__class__ in _PLAIN else _nested(value)
-        for name, value in values
-        if value is not None
-    }
+    return {name: _nested(value) for name, value in request.to_dict().items()}
