@@ -63,7 +63,8 @@ def with_arguments(path: str, text: str, known: Mapping[str, Keys]) -> str:
     """A module's text, in which signatures and Args sections name the keys of their TypedDict."""
     lines = text.splitlines()
     for method, keys in sorted(_written_out(path, text, known), key=lambda each: -each[0].lineno):
-        if ast.get_docstring(method) is not None:
+        documented = ast.get_docstring(method) is not None  # an overload is not, and ends after its head
+        if documented:
             first, last = method.body[0].lineno - 1, method.body[0].end_lineno or 0
             section = _section(lines[first:last])
             if section is None:
@@ -73,9 +74,8 @@ def with_arguments(path: str, text: str, known: Mapping[str, Keys]) -> str:
             indent = " " * (method.col_offset + 8)
             kept = _kept(lines[begin:end], indent, explicit)
             lines[begin:end] = [*kept, *_entries(keys, indent)]
-        is_overload = method.body[0].lineno == method.body[0].end_lineno and not ast.get_docstring(method)
-        ends = method.body[0].end_lineno if is_overload else method.body[0].lineno - 1
-        lines[method.lineno - 1 : ends] = _signature(method, keys, " ..." * is_overload)
+        ends = method.body[0].lineno - 1 if documented else method.end_lineno
+        lines[method.lineno - 1 : ends] = _signature(method, keys, "" if documented else " ...")
     return "\n".join([*lines, ""])
 
 
