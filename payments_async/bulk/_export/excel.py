@@ -99,7 +99,7 @@ class ExcelFormat(ExportFormat):
 
     def _amount(self, amount: Decimal) -> Any:
         text = format(amount, "f")
-        if sum(map(str.isdigit, text)) > EXACT_DIGITS or Decimal(f"{amount:.16g}") != amount:
+        if sum(map(str.isdigit, text)) > EXACT_DIGITS:
             return self._text(text)
         cell = openpyxl.cell.WriteOnlyCell(self._book.active, amount)
         decimals = len(text.partition(".")[2])

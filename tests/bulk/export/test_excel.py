@@ -106,8 +106,8 @@ def test_what_a_certificate_says_of_a_batch() -> None:
 
 
 def test_an_amount_is_a_number_only_where_it_means_exactly_this(tmp_path: Path) -> None:
-    """openpyxl writes numbers with 16 digits, of which the last may be another's."""
-    amounts = ["1200", "0.10", "999999999999.999", "9.99999999999999", "1234567890123456"]
+    """openpyxl writes numbers with 16 digits: of 15 and fewer, all readers make the double next to them."""
+    amounts = ["1200", "0.10", "999999999999.999", "9.99999999999999", "9589329365741.78", "1234567890123456"]
     path = tmp_path / "out.xlsx"
     with path.open("wb") as file:
         form = ExcelFormat(file, ("amount", "failure_message"))
