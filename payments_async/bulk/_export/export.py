@@ -137,7 +137,7 @@ def _is_input(ledger: Ledger, target: Path) -> bool:
 def read_certificate(path: Path, batch_id: str) -> dict[str, Any]:
     """Read a certificate's file. Raises BulkError for one that cannot be read, or is of another batch."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         is_other = facts["batch_id"] != batch_id or not isinstance(facts["ledger"]["head"], str)
     except OSError as error:
         raise BulkError(f"{path}: cannot be read ({error.strerror})") from None
@@ -145,5 +145,4 @@ def read_certificate(path: Path, batch_id: str) -> dict[str, Any]:
         raise BulkError(f"{path}: is no certificate that can be read") from None
     if is_other:
         raise BulkError(f"{path}: is the certificate of another batch")
-    found: dict[str, Any] = facts
-    return found
+    return facts
