@@ -121,8 +121,7 @@ class ExcelSource(FileSource):
             with book._archive.open(sheet._worksheet_path) as xml:  # no public name leads to a sheet's XML
                 return read_sheet_facts(xml)
         except SheetDisorder as problem:
-            text = f'sheet "{sheet.title}" {problem}'
-        raise SourceUnreadable(self.name, text)
+            raise SourceUnreadable(self.name, f'sheet "{sheet.title}" {problem}') from None
 
     def _layout(self, sheet: str, facts: SheetFacts, row: int, header: Sequence[Any]) -> _Layout:
         """Read the header. Raises SourceErrors."""
