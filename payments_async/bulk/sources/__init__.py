@@ -45,8 +45,6 @@ __all__ = [
 
 _KNOWN: Final = ".csv, .jsonl, .ndjson, .parquet and .xlsx"
 _UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
-_MAPPED: Final = frozenset({".csv", ".xlsx"})
-_WORKBOOKS: Final = frozenset({".xls", ".xlsb", ".xlsm", ".ods"})
 
 
 def open_source(
@@ -73,7 +71,7 @@ def open_source(
         raise SourceUnreadable(
             str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
         )
-    if mapping and suffix not in _MAPPED:
+    if mapping and suffix not in {".csv", ".xlsx"}:
         raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
     if suffix == ".csv":
         return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",", mapping=mapping)
@@ -91,7 +89,7 @@ def open_source(
         return ExcelSource(
             path, strict_amounts=strict_amounts, sheet=sheet, with_hidden=with_hidden, mapping=mapping
         )
-    if suffix in _WORKBOOKS:
+    if suffix in {".xls", ".xlsb", ".xlsm", ".ods"}:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")
 

@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 import attrs
 from openpyxl.utils.cell import column_index_from_string, get_column_letter, range_boundaries
+from openpyxl.xml.constants import MAX_COLUMN, MAX_ROW
 
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main "
 _CELL: Final = f"{_MAIN}c"
@@ -26,8 +27,6 @@ _FORMS: Final = {"n": _NUMBER, "s": _INDEX}
 _MOST_DIGITS: Final = 17
 """Digits with which a program writes any number; more would be rounded unseen."""
 _REFERENCE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
-_LAST_ROW: Final = 1_048_576
-_LAST_COLUMN: Final = 16_384
 _MOST_MERGED: Final = 1_000
 """Merged cells, and as many groups of hidden columns."""
 _MOST_COLUMNS: Final = 200
@@ -128,7 +127,7 @@ class _SheetReading:
             if found is None or int(found[2]) != self._row:
                 raise SheetDisorder("has a cell that is not in its row: save it again")
             column = column_index_from_string(found[1])
-        if not self._column < column <= _LAST_COLUMN:
+        if not self._column < column <= MAX_COLUMN:
             raise SheetDisorder(f"has a cell twice, or out of order, in row {self._row}: save it again")
         self._column = column
 
@@ -145,7 +144,7 @@ class _SheetReading:
     def _begin_row(self, given: dict[str, str]) -> None:
         number = given.get("r", str(self._row + 1))
         row = int(number) if number.isascii() and number.isdecimal() and len(number) < 8 else 0
-        if not self._row < row <= _LAST_ROW:
+        if not self._row < row <= MAX_ROW:
             raise SheetDisorder(f"has a row twice, or out of order, after row {self._row}: save it again")
         self._row, self._column = row, 0
         height = given.get("ht")

@@ -28,7 +28,6 @@ from .package import check_package
 from .sheet_facts import SheetDisorder, SheetFacts, read_sheet_facts
 
 _SHOWN: Final = 10
-_VISIBLE: Final = "visible"
 _AS_TEXT: Final = "format the column as text, and write it again"
 _KINDS: Final[Mapping[str, str]] = {
     "f": "is a formula: copy the column, and paste it as values",
@@ -44,7 +43,6 @@ _SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hid
 _LITERAL: Final = re.compile(r'"[^"]*"|\\.|[_*].|\[\$[^\[\]]*\]|\[[A-Za-z]+[0-9]*\]')
 """Text, spaces, a currency's sign and a color."""
 _SHOWN_NUMBER: Final = re.compile(r"[^\w#?.,%@\[\]/]*[#0?]+(?:,[#0?]+)*(?:\.([#0?]*))?[^\w#?.,%@\[\]/]*")
-
 _RESCALED: Final = f"is shown as a percentage, in thousands or as a power of ten: {_AS_TEXT}"
 
 
@@ -105,7 +103,7 @@ class ExcelSource(FileSource):
             found = [(sheet, self._facts(book, sheet)) for sheet in sheets if sheet.title == self._sheet]
             problem = f"has no sheet of that name (--sheet); there are: {_names(sheets)}"
         else:
-            visible = [sheet for sheet in sheets if sheet.sheet_state == _VISIBLE]
+            visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"]
             found = [(sheet, self._facts(book, sheet)) for sheet in visible]
             found = [(sheet, facts) for sheet, facts in found if facts.last_row]
             problem = "has no visible sheet with values"
