@@ -171,16 +171,15 @@ def list_newest(filters: Mapping[str, Any], most: int, base_url: str | None, *, 
         raise CommandEnded(f"--status: {clean(status)} is no status of a payout{meant}", Exit.USAGE)
 
     async def work(context: CommandContext) -> Exit:
-        shown = 0
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for name in _COLUMNS:
             table.add_column(name, overflow="fold", justify="right" if name == "Amount" else "left")
         async with open_client(base_url) as client:
             async for payout in client.payouts.iterate(**filters, max_items=most):
-                shown += 1
                 table.add_row(*(Text(clean(cell)) for cell in _cells(payout)))
                 if context.as_json:
                     context.show.step("Payout", "", payout=_facts(payout, accounts=accounts))
+        shown = table.row_count
         if shown:
             if not context.console.is_terminal:
                 context.console.width = _ANY_WIDTH  # what another program reads is not wrapped
@@ -265,13 +264,12 @@ def show_payout(
 
 
 def _facts(payout: Payout, *, accounts: bool) -> dict[str, Any]:
-    fields = {name: _time_as_text(value) for name, value in payout.to_dict().items()}
+    fields = {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in payout.to_dict().items()
+    }
     facts = fields | {"is_final": payout.is_final}
     return facts if accounts else dict(without_accounts(facts))
-
-
-def _time_as_text(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _receiver(shown: Mapping[str, Any]) -> str:
