@@ -48,7 +48,7 @@ def test_a_template_is_filled_in_paid_and_reported(here: Here) -> None:
     assert here("export", "june.xlsx.ledger", "june-report.xlsx").code == Exit.DONE
     report = values_of(here.folder / "june-report.xlsx")
     assert ("clean", "yes") in report["Certificate"]
-    assert report["Money"][1] == ("XOF", "asked, in all", 1, 1.07)
+    assert ("XOF", "asked, in all", 1, 1.07) in report["Money"]
 
 
 def test_a_guard_judges_the_rows_of_a_sheet(here: Here, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,17 @@
-"""A report as an Excel workbook, for people who check the money: its rows, the money, the certificate.
+"""A report as an Excel workbook, for people who check the money: the money, its rows, the certificate.
 
 Text never is a formula: each text cell says that it is text. An amount of at most 15 digits is a number that
-means exactly this amount; any other is text.
+means exactly this amount; any other is text. Times are dates of Excel, in UTC.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
+from ..._guard.minor_units import MINOR_UNITS
 from ...models._masking import clean
 from .._protocol.outcomes import ExtraTotals, RowTotals, by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS
@@ -17,10 +19,13 @@ from ..sources._excel import openpyxl
 from .formats import ExportFormat
 from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
-_AMOUNTS: Final = frozenset({"amount", "payout_amount"})
+_AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
+"""{column of an amount: that of its currency}."""
+_TIMES: Final = frozenset({"status_at", "made at"})
 _MOST_TEXT: Final = 32_767
 """Characters that Excel takes in a cell."""
-_WIDTH: Final = 18
+_WIDTH: Final = 22
+"""Characters of a column: a narrower one shows ##### for a long amount or a time."""
 _NONE: Final = "none: `payments payouts reconcile` writes one"
 _EARLIER: Final = "of an earlier state of the batch: `payments payouts reconcile` writes a new one"
 _CERTIFIED: Final = (
@@ -36,7 +41,7 @@ _CERTIFIED: Final = (
 
 
 class ExcelFormat(ExportFormat):
-    """A workbook of three sheets: Rows, Money and Certificate."""
+    """A workbook of three sheets: Money, which is open at first, Rows and Certificate."""
 
     has_summary = True
 
@@ -51,16 +56,23 @@ class ExcelFormat(ExportFormat):
         self._last_row += len(records)
         for record in records:
             values = zip(self._columns, flat(record, self._columns), strict=True)
-            self._rows.append([self._cell(name, value) for name, value in values])
+            self._rows.append([self._cell(name, value, record) for name, value in values])
 
-    def summary(self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None) -> None:
+    def summary(
+        self,
+        head: Mapping[str, str],
+        totals: RowTotals,
+        extra: ExtraTotals,
+        certificate: Mapping[str, Any] | None,
+    ) -> None:
         """Write the money of all rows by currency and outcome, and the certificate."""
-        money = self._sheet("Money", ("Currency", "Outcome", "Payouts", "Amount"))
+        above = [[self._text(name), self._fact(name, value)] for name, value in head.items()]
+        money = self._sheet("Money", ("Currency", "Outcome", "Payouts", "Amount"), [*above, []], index=0)
         for currency, outcome, count, amount in money_lines(totals, extra):
-            money.append([self._text(currency), self._text(outcome), count, self._amount(amount)])
+            money.append([self._text(currency), self._text(outcome), count, self._amount(amount, currency)])
         certified = self._sheet("Certificate", ("Fact", "Value"))
         for name, value in certificate_lines(certificate, counts_of(totals, extra)):
-            certified.append([self._text(name), self._text(value)])
+            certified.append([self._text(name), self._fact(name, value)])
 
     def end(self) -> None:
         """Write the whole workbook, with a filter on its rows."""
@@ -75,20 +87,30 @@ class ExcelFormat(ExportFormat):
                 sheet.close()
                 sheet._writer.cleanup()  # only saving removes it otherwise
 
-    def _sheet(self, title: str, columns: Sequence[str]) -> Any:
-        sheet = self._book.create_sheet(title)
-        sheet.freeze_panes = "A2"
+    def _sheet(
+        self, title: str, columns: Sequence[str], above: Sequence[list[Any]] = (), index: int | None = None
+    ) -> Any:
+        sheet = self._book.create_sheet(title, index)
+        sheet.freeze_panes = f"A{len(above) + 2}"
         header = [self._text(name) for name in columns]
         for column, cell in enumerate(header, start=1):
             cell.font = openpyxl.styles.Font(bold=True)
             sheet.column_dimensions[openpyxl.utils.get_column_letter(column)].width = _WIDTH
-        sheet.append(header)
+        for line in (*above, header):
+            sheet.append(line)
         return sheet
 
-    def _cell(self, name: str, value: Any) -> Any:
+    def _cell(self, name: str, value: Any, record: Record) -> Any:
         if value is None or name in WHOLE_NUMBERS:
             return value
-        return self._amount(Decimal(value)) if name in _AMOUNTS else self._text(str(value))
+        if name in _AMOUNTS:
+            return self._amount(Decimal(value), record[_AMOUNTS[name]])
+        return self._fact(name, str(value))
+
+    def _fact(self, name: str, text: str) -> Any:
+        if name not in _TIMES:
+            return self._text(text)
+        return self._number(datetime.fromisoformat(text).replace(tzinfo=None), "yyyy-mm-dd hh:mm:ss")
 
     def _text(self, text: str) -> Any:
         shown = clean(text)
@@ -97,13 +119,16 @@ class ExcelFormat(ExportFormat):
         cell.data_type = "s"  # a text that begins with = would be a formula
         return cell
 
-    def _amount(self, amount: Decimal) -> Any:
+    def _amount(self, amount: Decimal, currency: str) -> Any:
         text = format(amount, "f")
         if sum(map(str.isdigit, text)) > EXACT_DIGITS:
             return self._text(text)
-        cell = openpyxl.cell.WriteOnlyCell(self._book.active, amount)
-        decimals = len(text.partition(".")[2])
-        cell.number_format = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
+        decimals = max(len(text.partition(".")[2]), MINOR_UNITS.get(currency, 2))
+        return self._number(amount, f"#,##0.{'0' * decimals}" if decimals else "#,##0")
+
+    def _number(self, value: Decimal | datetime, shown: str) -> Any:
+        cell = openpyxl.cell.WriteOnlyCell(self._book.active, value)
+        cell.number_format = shown
         return cell
 
 

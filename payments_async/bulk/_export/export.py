@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Set
 from contextlib import aclosing
 from decimal import Decimal
@@ -26,6 +27,8 @@ from .formats import FORMS, NESTED, ExportFormat
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
 """Metadata names that get columns of their own; more of them share one column."""
+_HASH: Final = re.compile("[0-9a-f]{64}")
+"""The name of a batch without a name of its own: the hash of its input."""
 Wanted = Set[Outcome]
 
 
@@ -60,7 +63,9 @@ async def export(
         try:
             sums = await _written(ledger, form, wanted, accounts=accounts)
             if form.has_summary:
-                form.summary(ledger.totals, ledger.header.extra, await _certificate(ledger, certificate))
+                head = head_of(ledger.header.binding.batch_id, ledger.path, ledger.now(), wanted)
+                seal = await _certificate(ledger, certificate)
+                form.summary(head, ledger.totals, ledger.header.extra, seal)
             form.end()
         except BaseException:
             form.abandon()
@@ -93,6 +98,18 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
             for row in page:
                 sums.add(row.currency, row.amount)
     return sums
+
+
+def head_of(batch_id: str, path: str, at: float, wanted: Wanted) -> dict[str, str]:
+    """Say whose report it is, when it was made, and which rows it holds. `path`: of the ledger."""
+    held = [outcome.replace("_", " ") for outcome in Outcome if outcome in wanted]
+    return {
+        "batch": f"{batch_id[:12]}…" if _HASH.fullmatch(batch_id) else batch_id,
+        "ledger": os.path.basename(path) if os.path.isabs(path) else path,
+        "made at": row_records.time_text(at),
+        "times": "UTC",
+        "Rows": "holds all rows" if len(held) == len(Outcome) else f"holds only: {', '.join(held)}",
+    }
 
 
 async def _certificate(ledger: Ledger, path: str | os.PathLike[str] | None) -> Mapping[str, Any] | None:

@@ -32,9 +32,13 @@ class ExportFormat(ABC):
         """Write the next records."""
 
     def summary(  # noqa: B027 - most forms have none
-        self, totals: RowTotals, extra: ExtraTotals, certificate: Mapping[str, Any] | None
+        self,
+        head: Mapping[str, str],
+        totals: RowTotals,
+        extra: ExtraTotals,
+        certificate: Mapping[str, Any] | None,
     ) -> None:
-        """Write the batch's figures, after the last record."""
+        """Write the report's `head` and the batch's figures, after the last record."""
 
     def end(self) -> None:
         """Write what comes after the last record."""

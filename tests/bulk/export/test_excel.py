@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from payments_async import Instrument
 from payments_async.bulk import BulkError
 from payments_async.bulk._export import row_records
 from payments_async.bulk._export.excel import ExcelFormat, certificate_lines, money_lines
+from payments_async.bulk._export.export import head_of
 from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS
-from payments_async.bulk._protocol.outcomes import ExtraPayout
+from payments_async.bulk._protocol.outcomes import ExtraPayout, outcomes_of
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, name_of
 from tests.support.desks import Desk
@@ -52,7 +54,9 @@ async def test_a_workbook_has_rows_money_and_certificate(
             await batch.export(out, certificate=tmp_path / "other.json", overwrite=True)
     assert out.stat().st_mode & 0o777 == 0o600
     sheets = values_of(out)
-    assert [*sheets] == ["Rows", "Money", "Certificate"]
+    assert [*sheets] == ["Money", "Rows", "Certificate"]
+    book = openpyxl.load_workbook(out)
+    assert (book.active, book["Money"].freeze_panes, book["Rows"].freeze_panes) == (book["Money"], "A8", "A2")
     header, *lines = sheets["Rows"]
     assert header[: len(FACTS) + len(ACCOUNT_COLUMNS)] == (*FACTS, *ACCOUNT_COLUMNS)
     one, two, three = (dict(zip(header, line, strict=True)) for line in lines)
@@ -60,12 +64,17 @@ async def test_a_workbook_has_rows_money_and_certificate(
     assert (one["amount"], two["amount"], three["amount"]) == (1000000.1, str(EXACT), 3.01)
     assert (two["instrument.account_number"], two["instrument.country"]) == ("***", "NG")
     assert three["description"].startswith("\\x1b[31maaa") or "\x1b" not in three["description"]
-    for sheet in openpyxl.load_workbook(out):
-        assert {column.width for column in sheet.column_dimensions.values()} == {18}
+    for sheet in book:
+        assert {column.width for column in sheet.column_dimensions.values()} == {22}
         assert sheet.auto_filter.ref == (sheet.dimensions if sheet.title == "Rows" else None)
-    types = {cell.data_type for row in openpyxl.load_workbook(out)["Rows"] for cell in row}
-    assert types == {"s", "n"}
-    assert sheets["Money"][1:] == [
+    assert {cell.data_type for row in book["Rows"] for cell in row} == {"s", "n", "d"}
+    head = {name: value for name, value, *_ in sheets["Money"][:5]}
+    assert head["batch"] == (name_of(place) or f"{facts['batch_id'][:12]}…")
+    assert (head["times"], head["Rows"]) == ("UTC", "holds all rows")
+    assert head["ledger"].endswith(place.name if isinstance(place, Path) else ", batch batch")
+    assert isinstance(head["made at"], datetime)
+    assert sheets["Money"][5:7] == [(None,) * 4, ("Currency", "Outcome", "Payouts", "Amount")]
+    assert sheets["Money"][7:] == [
         ("GHS", "asked, in all", 1, 3.01),
         ("GHS", "not final", 1, 3.01),
         ("XOF", "asked, in all", 2, str(EXACT + Decimal("1000000.10"))),
@@ -76,6 +85,7 @@ async def test_a_workbook_has_rows_money_and_certificate(
     assert ("ledger head", facts["ledger"]["head"]) in certificate
     assert ("clean", "yes") in certificate
     assert ("batch_id", facts["batch_id"]) in certificate
+    assert isinstance(dict(sheets["Certificate"])["made at"], datetime)
     assert "input_hash" not in dict(certificate)
 
 
@@ -121,10 +131,53 @@ def test_an_amount_is_a_number_only_where_it_means_exactly_this(tmp_path: Path) 
     assert [
         Decimal(repr(cell.value)) if cell.data_type == "n" else Decimal(cell.value) for cell in cells
     ] == [Decimal(amount) for amount in amounts]
-    assert [cell.number_format for cell in cells[:3]] == ["#,##0", "#,##0.00", "#,##0.000"]
     assert cells[-1].data_type == "s"
     long = values_of(path)["Rows"][1][1]
     assert (len(long), long[-1]) == (32_767, "…")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "currency", "expected", "shown"),
+    [
+        ("amount", "1010.5", "GHS", 1010.5, "#,##0.00"),
+        ("amount", "1200", "XOF", 1200, "#,##0"),
+        ("amount", "1.07", "XOF", 1.07, "#,##0.00"),
+        ("amount", "5", "TND", 5, "#,##0.000"),
+        ("amount", "5", "USDT", 5, "#,##0.00"),
+        ("payout_amount", "0.1234", None, 0.1234, "#,##0.0000"),
+        ("status_at", "2026-06-30T10:00:05Z", "XOF", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
+    ],
+)
+def test_how_amounts_and_times_are_shown(
+    tmp_path: Path, column: str, value: str, currency: str | None, expected: object, shown: str
+) -> None:
+    record: dict[str, Any] = {**dict.fromkeys(FACTS), "instrument": {}, "customer": {}, "metadata": {}}
+    record |= {column: value, "currency": currency, "payout_currency": currency}
+    with (tmp_path / "out.xlsx").open("wb") as file:
+        form = ExcelFormat(file, (column,))
+        form.write([record])
+        form.end()
+    cell = openpyxl.load_workbook(tmp_path / "out.xlsx")["Rows"]["A2"]
+    assert (cell.value, cell.number_format) == (expected, shown)
+
+
+@pytest.mark.parametrize(
+    ("batch_id", "path", "states", "expected"),
+    [
+        ("june", "/pay/june.csv.ledger", "asked", ("june", "june.csv.ledger", "holds all rows")),
+        ("0af" * 22, "db, batch 0af", "arrived", ("0af" * 22, "db, batch 0af", "holds only: arrived")),
+        (
+            *("0123456789abcdef" * 4, "/l", "created"),
+            ("0123456789ab…", "l", "holds only: not final, arrived, failed, returned"),
+        ),
+    ],
+)
+def test_what_stands_above_the_money(
+    batch_id: str, path: str, states: str, expected: tuple[str, str, str]
+) -> None:
+    head = head_of(batch_id, path, 0.0, outcomes_of([states]))
+    assert (head["batch"], head["ledger"], head["Rows"]) == expected
+    assert head["made at"] == "1970-01-01T00:00:00Z"
 
 
 async def test_a_broken_report_leaves_nothing(
