@@ -19,6 +19,12 @@ from ..sources._excel import openpyxl
 from .formats import ExportFormat
 from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
+_FIRST: Final = (
+    *("row_key", "reference", "instrument.account_name", "customer.first_name", "customer.last_name"),
+    *("amount", "currency", "outcome", "failure_code", "failure_message", "status_at"),
+)
+_LAST: Final = frozenset({"number", "line", "payout_id", "generation"})
+"""Columns that a treasurer does not need; those of `_FIRST` are read most."""
 _AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
 """{column of an amount: that of its currency}."""
 _TIMES: Final = frozenset({"status_at", "made at"})
@@ -46,9 +52,9 @@ class ExcelFormat(ExportFormat):
     has_summary = True
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
-        super().__init__(file, columns)
+        super().__init__(file, sorted(columns, key=_rank))
         self._book = openpyxl.Workbook(write_only=True)
-        self._rows = self._sheet("Rows", columns)
+        self._rows = self._sheet("Rows", self._columns)
         self._last_row = 1
 
     def write(self, records: Sequence[Record]) -> None:
@@ -130,6 +136,10 @@ class ExcelFormat(ExportFormat):
         cell = openpyxl.cell.WriteOnlyCell(self._book.active, value)
         cell.number_format = shown
         return cell
+
+
+def _rank(column: str) -> int:
+    return _FIRST.index(column) if column in _FIRST else len(_FIRST) + (column in _LAST)
 
 
 def money_lines(totals: RowTotals, extra: ExtraTotals) -> Iterator[tuple[str, str, int, Decimal]]:

@@ -58,8 +58,9 @@ async def export(
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     names = set() if kind in NESTED else await _names(ledger, wanted)
+    empty = await _empty(ledger, wanted) if kind.has_summary else ()
     with AtomicFile(target) as whole:
-        form = kind(whole.file, row_records.columns(names))
+        form = kind(whole.file, [name for name in row_records.columns(names) if name not in empty])
         try:
             sums = await _written(ledger, form, wanted, accounts=accounts)
             if form.has_summary:
@@ -133,6 +134,15 @@ async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
             if len(found) > _MOST_NAMES:
                 return None
     return found
+
+
+async def _empty(ledger: Ledger, wanted: Wanted) -> set[str]:
+    """Collect the columns of the input that are empty in all rows, which people need not see."""
+    empty = {*row_records.INPUT_COLUMNS}
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            empty.difference_update(name for row in page for name in row_records.filled(row))
+    return empty
 
 
 def refuse_own_files(ledger: Ledger, target: Path) -> None:

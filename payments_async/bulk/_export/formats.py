@@ -22,7 +22,7 @@ class ExportFormat(ABC):
     """Writes records to a binary file."""
 
     has_summary: ClassVar[bool] = False
-    """True if it also writes the money by outcome, and the certificate."""
+    """True if it also writes the money by outcome and the certificate, and leaves empty input columns out."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         self._file, self._columns = file, columns

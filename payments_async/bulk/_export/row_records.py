@@ -41,6 +41,9 @@ ACCOUNT_COLUMNS: Final = tuple(
     f"{part}.{field.name}" for part, kind in _KINDS.items() for field in attrs.fields(kind)
 )
 
+INPUT_COLUMNS: Final = ("line", "description", *ACCOUNT_COLUMNS)
+"""Columns that the input may leave empty in all rows, and that no run fills."""
+
 
 def record(row: LedgerRow, at: Timestamps | None = None, *, accounts: bool) -> Record:
     """Make a row's record. `at`: of its last change. `accounts`: with instruments and customers in full.
@@ -101,6 +104,12 @@ def _shown(part: str, value: Any, *, accounts: bool) -> dict[str, Any]:
     """Copy a part of the request; all fields not known to be harmless are masked."""
     fields = value if isinstance(value, Mapping) else {}
     return {name: item if accounts or name in _OPEN[part] else MASK for name, item in fields.items()}
+
+
+def filled(row: LedgerRow) -> Iterator[str]:
+    """Name the columns of `INPUT_COLUMNS` that a row fills."""
+    values = flat(record(row, accounts=False), INPUT_COLUMNS)
+    return (name for name, value in zip(INPUT_COLUMNS, values, strict=True) if value is not None)
 
 
 def columns(names: Collection[str] | None) -> tuple[str, ...]:
