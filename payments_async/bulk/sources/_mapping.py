@@ -50,9 +50,10 @@ class ColumnMapping:
         name = os.fspath(path)
         try:
             tables = tomllib.loads(Path(name).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            what = error.strerror if isinstance(error, OSError) else error
-            raise ConfigurationError(f"{name}: cannot be read as TOML ({what})") from None
+        except OSError as error:
+            raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigurationError(f"{name}: cannot be read as TOML ({error})") from None
         try:
             return cls(**{table: _texts(table, content) for table, content in tables.items()})
         except ConfigurationError as error:
@@ -150,7 +151,20 @@ def _texts(table: str, content: Any) -> dict[str, str]:
         raise ConfigurationError(f"{table!r} is unknown; a mapping has [columns] and [constants]")
     if not isinstance(content, dict):
         raise ConfigurationError(f"{table!r} is a table: write [{table}] above its lines")
-    for name, value in content.items():
+    found: dict[str, str] = {}
+    for name, value in _lines(content):
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise ConfigurationError(f'{shown(name)} needs a text: write it in quotation marks, "like this"')
-    return {name: str(value) for name, value in content.items()}
+        if name in found:
+            raise ConfigurationError(f"{shown(name)} is given twice, with quotation marks and without")
+        found[name] = str(value)
+    return found
+
+
+def _lines(table: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
+    """Each name and value: `a.b = 1`, which TOML takes for a table in the table, is `"a.b" = 1`."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _lines(value, f"{outer}{name}.")
+        else:
+            yield f"{outer}{name}", value

@@ -139,6 +139,11 @@ def test_a_mapping_that_contradicts_itself_is_refused(columns: Any, constants: A
         ('columns = "A"', "'columns' is a table: write [columns] above its lines"),
         ("[constants]\namount = 10.5", "amount needs a text: write it in quotation marks"),
         ("[constants]\namount = true", "amount needs a text"),
+        ("[constants]\ninstrument.country = 1.5", "instrument.country needs a text"),
+        (
+            '[constants]\n"metadata.team" = "a"\nmetadata.team = "a"',
+            "metadata.team is given twice, with quotation marks and without",
+        ),
         ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
     ],
 )
@@ -149,8 +154,24 @@ def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str
         ColumnMapping.from_file(path)
     assert str(caught.value).startswith(str(path))
     assert said in str(caught.value)
-    with pytest.raises(ConfigurationError, match="No such file"):
+    with pytest.raises(ConfigurationError, match=r"missing\.toml: cannot be read \(No such file"):
         ColumnMapping.from_file(tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[columns]\n"Tel.No" = "amount"\n[constants]\n"instrument.country" = "GH"\n"metadata.a.b" = 1',
+        '[columns]\nTel.No = "amount"\n[constants]\ninstrument.country = "GH"\nmetadata.a.b = 1',
+        '[columns.Tel]\nNo = "amount"\n[constants]\ninstrument = {country = "GH"}\nmetadata."a.b" = 1',
+    ],
+)
+def test_a_dotted_name_is_the_same_with_and_without_quotation_marks(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "salaries.toml"
+    path.write_text(text)
+    found = ColumnMapping.from_file(path)
+    assert found.columns == {"Tel.No": "amount"}
+    assert found.constants == {"instrument.country": "GH", "metadata.a.b": "1"}
 
 
 def test_options_add_to_a_file(tmp_path: Path) -> None:
