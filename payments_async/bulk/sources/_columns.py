@@ -26,7 +26,9 @@ PARTS: Final = ("instrument", "customer", "metadata")
 
 _OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
 _REQUIRED = (AMOUNT, "currency", "method")
+_UNKNOWN = "is not a column of a payout file"
 _MAPS = "; a mapping (--map) says which column another name is"
+_SHARED = "; a value that all rows share can be a constant: [constants] in --map-file"
 _METADATA = "metadata."
 _NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")
 
@@ -54,19 +56,22 @@ def shown(name: str) -> str:
 
 
 def unknown(name: str) -> str:
-    """Explain why a column is refused, and suggest the columns that were probably meant."""
-    near = _near(name.strip().lower().replace(" ", "_").replace("-", "_"))
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"is not a column of a payout file{meant}"
+    """Explain why a column is refused, and suggest the columns that were probably meant, or its part's."""
+    plain = name.strip().lower().replace(" ", "_").replace("-", "_")
+    if near := _near(plain):
+        return f"{_UNKNOWN}; did you mean {' or '.join(near)}?"
+    part = f"{plain.partition('.')[0]}."
+    fields = ", ".join(known.removeprefix(part) for known in _PLACES if known.startswith(part))
+    return f"{_UNKNOWN}; after {part} comes one of {fields}" if fields else _UNKNOWN
 
 
-def header_faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
-    """Find every fault of a header. Yields (column, fault)."""
+def header_faults(names: Sequence[str], *, can_map: bool = False) -> Iterator[tuple[str | None, str]]:
+    """Find every fault of a header. Yields (column, fault). `can_map`: a mapping would be read with it."""
     plain = {name: small for name in names if (small := _small(name)) != name and small not in names}
     if plain:
         pairs = ", ".join(f"{small} for {name}" for name, small in plain.items())
         yield None, f"has columns whose names are in small letters, without spaces around them: write {pairs}"
-    yield from _faults([plain.get(name, name) for name in names])
+    yield from _faults([plain.get(name, name) for name in names], can_map)
 
 
 def _small(name: str) -> str:
@@ -75,9 +80,10 @@ def _small(name: str) -> str:
     return small if place(name) is None and place(small) is not None else name
 
 
-def _faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
+def _faults(names: Sequence[str], can_map: bool) -> Iterator[tuple[str | None, str]]:
+    maps, shared = (_MAPS, _SHARED) if can_map else ("", "")
     if not any(place(name) for name in names):
-        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}{_MAPS}"
+        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}{maps}"
         return
     for name, count in Counter(names).items():
         if not name:
@@ -87,12 +93,12 @@ def _faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
             yield shown(name), unknown(name)
         if count > 1:
             yield shown(name), f"is there {count} times"
-    yield from _missing(names)
+    yield from _missing(names, shared)
 
 
-def _missing(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _missing(names: Iterable[str], shared: str) -> Iterator[tuple[str, str]]:
     present = {place(name) for name in names}
-    yield from ((name, "is missing") for name in _REQUIRED if ("", name) not in present)
+    yield from ((name, f"is missing{shared}") for name in _REQUIRED if ("", name) not in present)
     if not any(found and found[0] == "instrument" for found in present):
         yield "instrument", "is missing: name its columns, such as instrument.phone_number"
 

@@ -14,11 +14,14 @@ from typing import Any, Final, Self
 import attrs
 
 from ...errors import ConfigurationError
+from ._cells import build
 from ._columns import REFERENCE, ROW_KEY, header_faults, place, shown, unknown
 
 _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
 """Constants whose value is shown: none of them names a person or an account."""
+_ONE_ROW: Final = (ROW_KEY, REFERENCE)
+_SHARED: Final = "; a value that all rows share goes under [constants] in --map-file"
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
 
 
@@ -32,7 +35,8 @@ class ColumnMapping:
 
         ColumnMapping(columns={"Phone": "instrument.phone_number", "Note": ""}, constants={"currency": "GHS"})
 
-    Raises ConfigurationError for a target that is no column of a payout file, and for one filled twice.
+    Raises ConfigurationError for a target that is no column of a payout file, for one filled twice, and for a
+    constant that no row may have.
     """
 
     columns: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
@@ -97,7 +101,8 @@ class ColumnMapping:
         names = tuple(self.columns.get(name, name) for name in header)
         kept = [target for name, target in zip(header, names, strict=True) if self.columns.get(name) != ""]
         both = [name for name in self.constants if name in kept]
-        faults = list(header_faults([*kept, *(name for name in self.constants if name not in both)]))
+        others = [name for name in self.constants if name not in both]
+        faults = list(header_faults([*kept, *others], can_map=True))
         faults += [(name, "is a column of the input and a constant of the mapping") for name in both]
         for name in self.columns:
             if name not in header:
@@ -109,7 +114,8 @@ class ColumnMapping:
     def _problems(self) -> Iterator[str]:
         for name, target in self.columns.items():
             if target and place(target) is None:
-                yield f"{shown(name)}: {shown(target)} {unknown(target)}"
+                shared = _SHARED if place(name) and name not in _ONE_ROW else ""
+                yield f"{shown(name)}: {shown(target)} {unknown(target)}{shared}"
         targets = [target for target in self.columns.values() if target]
         for target in targets:
             if targets.count(target) > 1:
@@ -119,10 +125,12 @@ class ColumnMapping:
         for name, value in self.constants.items():
             if place(name) is None:
                 yield f"{shown(name)} {unknown(name)}"
-            if name in (ROW_KEY, REFERENCE):
+            if name in _ONE_ROW:
                 yield f"{name} names one row, and cannot be the same in all"
             if not isinstance(value, str) or not value:
                 yield f"{name} needs a text that is not empty"
+        _, faults = build(self.constants)
+        yield from (f"constant {name}: {faults[name]}" for name in self.constants if name in faults)
 
 
 @attrs.frozen

@@ -27,6 +27,12 @@ def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
 
 UNKNOWN = "is not a column of a payout file"
 MEANT = UNKNOWN + "; did you mean {}?"
+MISSING = "is missing; a value that all rows share can be a constant: [constants] in --map-file"
+CUSTOMER = "email, first_name, last_name, address, city, state, zip, country"
+INSTRUMENT = (
+    "type, phone_number, account_name, account_number, bank_code, swift_bic, country, address, "
+    "network, memo_tag"
+)
 SMALL = "has columns whose names are in small letters, without spaces around them: write {}"
 NO_HEADER = (
     "is not a header: it must name the columns, among them amount, currency, method; a mapping (--map) says "
@@ -40,9 +46,9 @@ NO_HEADER = (
         (
             "reference",
             [
-                ("amount", "is missing"),
-                ("currency", "is missing"),
-                ("method", "is missing"),
+                ("amount", MISSING),
+                ("currency", MISSING),
+                ("method", MISSING),
                 ("instrument", "is missing: name its columns, such as instrument.phone_number"),
             ],
         ),
@@ -67,6 +73,13 @@ NO_HEADER = (
         (f"{NEEDED},phone", [("phone", MEANT.format("instrument.phone_number"))]),
         (f"{NEEDED},instrument.contry", [("instrument.contry", MEANT.format("instrument.country"))]),
         (f"{NEEDED},customer.mail", [("customer.mail", MEANT.format("customer.email"))]),
+        (
+            f"{NEEDED},customer.name,Instrument.IBAN",
+            [
+                ("customer.name", f"{UNKNOWN}; after customer. comes one of {CUSTOMER}"),
+                ("Instrument.IBAN", f"{UNKNOWN}; after instrument. comes one of {INSTRUMENT}"),
+            ],
+        ),
         (f"{NEEDED},metadata.", [("metadata.", UNKNOWN)]),
         (f"{NEEDED},colour", [("colour", UNKNOWN)]),
         (

@@ -84,6 +84,16 @@ def test_a_mapping_that_does_not_fit_the_file_is_refused(
     assert (fault.column, fault.reason.endswith(reason)) == (column, True)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_missing_column_may_be_a_constant(tmp_path: Path, suffix: str) -> None:
+    mapping = ColumnMapping(columns=COLUMNS, constants={"method": "m", "instrument.country": "GH"})
+    with pytest.raises(SourceErrors) as caught:
+        list(open_source(theirs(tmp_path, suffix), mapping=mapping).read())
+    (fault,) = caught.value.faults
+    assert fault.column == "currency"
+    assert fault.reason.endswith("; a value that all rows share can be a constant: [constants] in --map-file")
+
+
 def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "both.csv"
     path.write_text("amount,currency,Wallet,Phone\n1,GHS,x,+233200000001\n")
@@ -123,12 +133,28 @@ def test_a_row_of_another_length_and_a_left_out_formula(tmp_path: Path) -> None:
         ({}, {"reference": "r"}, "reference names one row, and cannot be the same in all"),
         ({}, {"row_key": "r"}, "row_key names one row"),
         ({}, {"currency": ""}, "currency needs a text that is not empty"),
+        ({"currency": "GHS"}, {}, "file; a value that all rows share goes under [constants] in --map-file"),
+        ({"instrument.country": "GH"}, {}, "goes under [constants] in --map-file"),
+        ({}, {"currency": "ghs"}, "constant currency: must be three uppercase letters"),
+        (
+            {},
+            {**CONSTANTS, "instrument.country": "Ghana"},
+            "constant instrument.country: must be a two-letter",
+        ),
+        ({}, {"amount": "12,5"}, "constant amount: is '12,5', which is no decimal number"),
     ],
 )
 def test_a_mapping_that_contradicts_itself_is_refused(columns: Any, constants: Any, said: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ColumnMapping(columns=columns, constants=constants)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["reference", "Salary"])
+def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ColumnMapping(columns={name: "GHS"})
+    assert str(caught.value) == f"the mapping: {name}: GHS is not a column of a payout file"
 
 
 @pytest.mark.parametrize(
@@ -144,6 +170,7 @@ def test_a_mapping_that_contradicts_itself_is_refused(columns: Any, constants: A
             '[constants]\n"metadata.team" = "a"\nmetadata.team = "a"',
             "metadata.team is given twice, with quotation marks and without",
         ),
+        ('[constants]\ncurrency = "ghs"', "the mapping: constant currency: must be three"),
         ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
     ],
 )

@@ -98,6 +98,12 @@ def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
     with pytest.raises(SourceErrors) as caught:
         read(parquet_file(tmp_path, columns))
     assert [fault.column for fault in caught.value.faults] == ["customer.mail", "colour", "method"]
+    assert caught.value.faults[2].reason == "is missing"
+
+
+def test_no_mapping_is_advised_where_none_is_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceErrors, match=r"among them amount, currency, method$"):
+        read(parquet_file(tmp_path, {"colour": ["red"]}))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 but not really PAR1", b"amount,currency\n"])
