@@ -16,7 +16,7 @@ BulkError
    ├─ LedgerMismatch               begun for something else; .recorded .given
    │  ├─ LedgerOfAnotherBatch          LedgerOfAnotherEnvironment
    │  ├─ LedgerOfAnotherAddress        LedgerOfAnotherKey
-   │  └─ LedgerOfAnotherInput          .differences .total
+   │  └─ LedgerOfAnotherInput          .differences .total .only_form
    ├─ InputPaidElsewhere           the input is another batch, beside it or in its database; .batch_id .ledger
    ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
    ├─ LedgerRefused                a row's state does not allow the change; .number .reason
@@ -263,6 +263,7 @@ class LedgerOfAnotherInput(LedgerMismatch):
         given: str,
         differences: Sequence[InputDifference] = (),
         total: int = 0,
+        only_form: bool = False,
     ) -> None:
         shown = [str(difference) for difference in differences]
         rest = [f"and {total - len(shown)} more"] if total > len(shown) else []
@@ -271,6 +272,8 @@ class LedgerOfAnotherInput(LedgerMismatch):
         """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
         self.total = total
         """The number of all differing rows."""
+        self.only_form = only_form
+        """True if the file is the same, and is read in another way: another mapping, or sheet."""
 
     def _problem(self, recorded: str, given: str) -> str:
         """Shorten the hashes in the message: the differing rows matter more."""

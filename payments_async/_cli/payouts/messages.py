@@ -38,13 +38,17 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
 
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
+_OTHER_FORM: Final = (
+    "the file is the same, and is read in another way than into the ledger (--map, --map-file, --sheet, "
+    "--with-hidden)"
+)
 _TAKE: Final = (
-    "Give the file as it was, or take the edits of rows that were not paid yet with --accept-edits, "
-    "or give new rows a file and a ledger of their own."
+    "Give the file as it was, with the same mapping and sheet, or take the edits of rows that were not paid "
+    "yet with --accept-edits, or give new rows a file and a ledger of their own."
 )
 _CANNOT: Final = (
     "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
-    "and give new rows a file and a ledger of their own."
+    "with the same mapping and sheet, and give new rows a file and a ledger of their own."
 )
 _LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
 _SKIP: Final = (
@@ -110,7 +114,8 @@ def _edited(error: LedgerOfAnotherInput) -> str:
     """The rows that differ from the ledger, a line for each, and what to do about them."""
     shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
     rest = error.total - len(shown)
-    head = f"{error.path}: the file has changed since it was read into the ledger; nothing was sent"
+    changed = _OTHER_FORM if error.only_form else "the file has changed since it was read into the ledger"
+    head = f"{error.path}: {changed}; nothing was sent"
     more = [f"  and {rest:,} more"] if rest else []
     return "\n".join([head, *shown, *more, after_edits(error.differences)])
 

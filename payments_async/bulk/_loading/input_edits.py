@@ -7,6 +7,7 @@ rows and fields, never a value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
@@ -183,8 +184,16 @@ async def accepted(
                 given=binding.input_hash,
                 differences=comparison.first,
                 total=comparison.total,
+                only_form=_only_form(ledger.header.binding.input_stat, binding.input_stat),
             )
         await edits.rebind(binding)
 
     await ledger.edit(work)
     return comparison
+
+
+def _only_form(recorded: str, given: str) -> bool:
+    """True if a file's facts are the same but for its form: another mapping, or sheet."""
+    then, now = (json.loads(stat or "{}") for stat in (recorded, given))
+    same = all(then.get(name) == now.get(name) for name in ("size", "head", "tail"))
+    return same and bool(then.get("form", "") != now.get("form", ""))

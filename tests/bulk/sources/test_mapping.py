@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import LedgerOfAnotherInput, PayoutBatch
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import ColumnMapping, Row, open_source
 from payments_async.sandbox import Sandbox
@@ -239,3 +239,10 @@ async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, 
         other = ColumnMapping(columns=COLUMNS, constants={**CONSTANTS, "description": "June"})
         report = await batch.preview(open_source(path, mapping=other))
         assert report.differing == 2
+        with pytest.raises(LedgerOfAnotherInput) as caught:
+            await batch.load(open_source(path, mapping=other))
+        assert caught.value.only_form
+        path.write_text(path.read_text().replace("120.50", "120.5012"))
+        with pytest.raises(LedgerOfAnotherInput) as caught:
+            await batch.load(open_source(path, mapping=other))
+        assert not caught.value.only_form
