@@ -67,7 +67,7 @@ def make_app(*, shows_all: bool = False) -> App:
     app.register_install_completion_command(
         help="Install completion for your shell; changes none of its start files.", add_to_startup=False
     )
-    complete_help(app)
+    complete_help(app, shows_all=shows_all)
     return app
 
 

@@ -72,6 +72,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
         'june.csv --batch-id june --confirm-total "XOF 1200.50"',
         "june.csv --wait-final 2h",
         "june.xlsx --sheet Salaries",
+        'june.xlsx --map "Phone=instrument.phone_number" \\\n  --map-file salaries.toml',
     ),
     "payouts show": ("june.csv.ledger 17", "june.csv.ledger salary-4711"),
     "payouts status": ("june.csv.ledger", "june.csv.ledger --watch"),
@@ -87,6 +88,22 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "webhooks resend": ("wh_00000001",),
 }
 """{command: what may follow it}."""
+_FILES: Final[Mapping[str, tuple[str, str]]] = {
+    "payouts run": (
+        "A file for --map-file, here salaries.toml:",
+        """
+[columns]
+"Staff no." = "row_key"
+Salary = "amount"
+Remarks = ""  # left out
+[constants]
+currency = "GHS"
+method = "mobile_money"
+instrument.country = "GH"
+""",
+    )
+}
+"""{command: a file that an option of it takes, for `--help-all`}."""
 
 
 def with_help_flag(argv: Sequence[str]) -> tuple[list[str], bool]:
@@ -112,11 +129,23 @@ def commands_of(app: App, name: str = "") -> Iterator[tuple[str, App]]:
             yield from commands_of(app[word], inner)
 
 
-def complete_help(app: App) -> None:
-    """End the help of each command with its examples, and the exit codes unless it has explained its own."""
+def complete_help(app: App, *, shows_all: bool = False) -> None:
+    """End the help of each command with its examples, and the exit codes unless it has explained its own.
+
+    `shows_all`: with what its files look like, too.
+    """
     for name, command in commands_of(app):
         said = getattr(command.default_command, "__doc__", None) or ""
-        lines = (line for example in examples(name) for line in example.split("\n"))
-        shown = "  \n".join(f"`{line}`" for line in lines)
-        parts = (f"Examples:\n\n{shown}" if shown else "", "" if "Exit codes:" in said else EXIT_CODES)
+        title, file = _FILES.get(name, ("", "")) if shows_all else ("", "")
+        parts = (
+            _verbatim("Examples:", "\n".join(examples(name))),
+            _verbatim(title, file.strip()),
+            "" if "Exit codes:" in said else EXIT_CODES,
+        )
         command.help_epilogue = "\n\n".join(filter(None, parts))
+
+
+def _verbatim(title: str, text: str) -> str:
+    """Markdown of a title with lines as they are below it; nothing without lines."""
+    shown = "  \n".join(f"`{line}`" for line in text.splitlines())
+    return f"{title}\n\n{shown}" if shown else ""

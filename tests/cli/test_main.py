@@ -16,6 +16,7 @@ from payments_async import ConfigurationError, InvalidRequest, PaymentsError, _c
 from payments_async._cli import _app, main
 from payments_async._cli._exit_codes import Exit, exit_of
 from payments_async._cli._help import commands_of, examples, with_help_flag
+from payments_async.bulk.sources import ColumnMapping
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
@@ -79,20 +80,25 @@ def test_a_command_s_help_ends_with_examples_that_it_understands_and_one_list_of
 
 
 def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["payouts", "run", "--help"]) == Exit.DONE
     short = capsys.readouterr().out
     assert re.findall(r"^│ (--[a-z-]+)", short, re.MULTILINE) == [
-        *("--batch-id", "--dry-run", "--skip-invalid", "--confirm-total", "--wait-final", "--open", "--json")
+        *("--batch-id", "--dry-run", "--skip-invalid", "--sheet", "--map", "--map-file"),
+        *("--confirm-total", "--wait-final", "--open", "--json"),
     ]
-    assert "21 more, which --help-all explains: --ledger, --base-url" in short
+    assert "salaries.toml:" not in short
+    assert "18 more, which --help-all explains: --ledger, --base-url" in short
     assert "Rows under way at a time" not in short
     assert main(["payouts", "run", "--help-all"]) == Exit.DONE
     assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
     whole = capsys.readouterr().out
     assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 28
     assert "Rows under way at a time" in whole
+    file = tmp_path / "salaries.toml"
+    file.write_text(whole.partition("salaries.toml:")[2])
+    assert {"Staff no.", "Remarks"} <= {*ColumnMapping.from_file(file).columns}
 
 
 @pytest.mark.parametrize(

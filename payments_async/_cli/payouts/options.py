@@ -265,14 +265,15 @@ class RunOptions:
     """Refuse amounts of more than 15 digits, which otherwise cause a warning."""
     delimiter: Delimiter = None
     """What separates the cells of a CSV file: one character, such as ";", or `tab`; a comma unless given."""
-    sheet: Annotated[str | None, Parameter(metavar="NAME")] = None
+    sheet: Annotated[str | None, USED, Parameter(metavar="NAME")] = None
     """The sheet of a workbook, if more than one has values."""
     with_hidden: Flag = False
     """Pay the rows of a workbook that are hidden, too; else each is a fault."""
-    map: Map = None
+    map: Annotated[Map, USED] = None
     """What a column of FILE is: "Phone=instrument.phone_number". "Note=" leaves one out. Repeatable."""
-    map_file: MapFile = None
-    """A TOML file with [columns], and [constants] that all rows share, such as currency = "GHS"."""
+    map_file: Annotated[MapFile, USED] = None
+    """A TOML file with [columns], and [constants] that all rows share, such as currency = "GHS". --help-all
+    shows a whole one."""
     mapping: Annotated[ColumnMapping | None, Parameter(parse=False)] = None
     """Both."""
     accept_edits: Flag = False
