@@ -49,6 +49,7 @@ Find = Callable[..., Awaitable[Payout | None]]
 
 _ACCOUNT: Final = ("phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 _MASKED: Final = frozenset("*•…")
+_SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the write in doubt."""
@@ -264,11 +265,15 @@ def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple
 
 
 def _is_other(asked: str, shown: str) -> bool:
-    """Return whether an account is certainly another: one may be a national number, or show only an end."""
+    """Return whether an account is certainly another: a number may be national, or only its beginning or end.
+
+    What has other characters than digits and single separators may be masked in any way.
+    """
     if asked == shown or _MASKED & set(shown):
         return False
-    short, long = sorted((re.sub(r"\W", "", each).lstrip("0") for each in (asked, shown)), key=len)
-    return len(asked) == len(shown) or not (long.startswith(short) or long.endswith(short))
+    short, long = sorted((_SEPARATORS.sub("", each).lstrip("0") for each in (asked, shown)), key=len)
+    is_apart = not (long.startswith(short) or long.endswith(short))
+    return len(asked) == len(shown) or (is_apart and f"{short}{long}".isdecimal())
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:

@@ -104,6 +104,9 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("090112233", False),
         ("090112299", True),
         ("2233", False),
+        ("+229 90-11-22-99", True),
+        ("xxx2299", False),
+        ("229...99", False),
     ],
 )
 async def test_a_payout_to_another_receiver_is_another(connect: Connect, shown: str, differs: bool) -> None:
