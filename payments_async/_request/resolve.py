@@ -49,6 +49,8 @@ Find = Callable[..., Awaitable[Payout | None]]
 
 _ACCOUNT: Final = ("phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 _MASKED: Final = frozenset("*•…")
+_LAST_DIGITS: Final = 8
+"""Digits by which the same phone number is known in any form."""
 _SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
@@ -265,15 +267,19 @@ def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple
 
 
 def _is_other(asked: str, shown: str) -> bool:
-    """Return whether an account is certainly another: a number may be national, or only its beginning or end.
+    """Return whether an account is certainly another, though numbers may be national, or cut short.
 
-    What has other characters than digits and single separators may be masked in any way.
+    What is no number may be masked in any way. Countries that change their numbers keep the last digits.
     """
-    if asked == shown or _MASKED & set(shown):
+    ours, theirs = (_SEPARATORS.sub("", each).casefold() for each in (asked, shown))
+    if ours == theirs or _MASKED & set(shown):
         return False
-    short, long = sorted((_SEPARATORS.sub("", each).lstrip("0") for each in (asked, shown)), key=len)
-    is_apart = not (long.startswith(short) or long.endswith(short))
-    return len(asked) == len(shown) or (is_apart and f"{short}{long}".isdecimal())
+    numbers = ours.isdecimal() + theirs.isdecimal()
+    if len(asked) == len(shown) and len(ours) == len(theirs):
+        return numbers != 1
+    short, long = sorted((each.lstrip("0") for each in (ours, theirs)), key=len)
+    is_part = long.startswith(short) or long.endswith(short[-_LAST_DIGITS:])
+    return numbers == 2 and len(short) >= _LAST_DIGITS and not is_part
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:

@@ -25,10 +25,10 @@ OTHER = payout_answer(id="po_2", amount={"value": 99, "currency": "XOF"})
 TAKEN = refusal(409, message="The reference is already used.")
 
 
-async def refused(played: Played, kind: type[Any]) -> Any:
+async def refused(played: Played, kind: type[Any], **changes: Any) -> Any:
     """The error of a creation."""
     with pytest.raises(kind) as caught:
-        await played.client.payouts.create(**PAYOUT)
+        await played.client.payouts.create(**{**PAYOUT, **changes})
     return caught.value
 
 
@@ -95,24 +95,36 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
 
 
 @pytest.mark.parametrize(
-    ("shown", "differs"),
+    ("asked", "shown", "differs"),
     [
-        ("+22990112233", False),
-        ("+22990112299", True),
-        ("+2299011****", False),
-        ("+229901122", False),
-        ("090112233", False),
-        ("090112299", True),
-        ("2233", False),
-        ("+229 90-11-22-99", True),
-        ("xxx2299", False),
-        ("229...99", False),
+        ("+22990112233", "+22990112233", False),
+        ("+22990112233", "+22990112299", True),
+        ("+22990112233", "+2299011****", False),
+        ("+22990112233", "+229901122", False),  # its beginning
+        ("+22990112233", "2233", False),  # its end
+        ("+22990112233", "90112233", False),  # national
+        ("+22990112233", "90112299", True),
+        ("+22990112233", "+2290190112233", False),  # the country's new form
+        ("+22990112233", "+2290190112299", True),
+        ("+22990112233", "+229 90-11-22-33", False),
+        ("+22990112233", "+229 90-11-22-99", True),
+        ("+22990112233", "xxxxxxxx2233", False),
+        ("+22990112233", "229...33", False),
+        ("0241234567", "+233241234567", False),
+        ("0241234567", "+233209999999", True),
+        ("+233241234567", "+2330241234567", False),
+        ("89161234567", "+79161234567", False),
+        ("0xAbCd12", "0xabcd12", False),
+        ("0xAbCd12", "0xabcd13", True),
     ],
 )
-async def test_a_payout_to_another_receiver_is_another(connect: Connect, shown: str, differs: bool) -> None:
-    other = {**OURS, "instrument": {"type": "phone", "phone_number": shown, "country": "BJ"}}
+async def test_a_payout_to_another_receiver_is_another(
+    connect: Connect, asked: str, shown: str, differs: bool
+) -> None:
+    receiver = {"type": "phone", "phone_number": asked, "country": "BJ"}
+    other = {**OURS, "instrument": {**receiver, "phone_number": shown}}
     played = play(connect, TAKEN, listed(other))
-    error = await refused(played, DuplicateReference)
+    error = await refused(played, DuplicateReference, instrument=receiver)
     if not differs:
         assert (await played.client.resolve(error)).id == "po_1"
         return
