@@ -273,7 +273,7 @@ class LedgerOfAnotherInput(LedgerMismatch):
         self.total = total
         """The number of all differing rows."""
         self.only_form = only_form
-        """True if the file is the same, and is read in another way: another mapping, or sheet."""
+        """True if by its size and ends the file is the same, and has another mapping or sheet."""
 
     def _problem(self, recorded: str, given: str) -> str:
         """Shorten the hashes in the message: the differing rows matter more."""

@@ -84,7 +84,7 @@ def test_another_mapping_or_sheet_is_no_change_of_the_file(here: Here) -> None:
         )
     assert here("run", path.name, *maps, "--map-file", "june.toml").code == Exit.DONE
     again = here("run", path.name, *maps, "--map-file", "july.toml")
-    again.assert_one_message(Exit.USAGE, "the file is the same, and is read in another way", "(--map, ")
+    again.assert_one_message(Exit.USAGE, "the file is read in another way than into the ledger (--map, ")
     path.write_text(path.read_text().replace("120.50", "120.51"))
     edited = here("run", path.name, *maps, "--map-file", "june.toml")
     edited.assert_one_message(Exit.USAGE, "the file has changed", "with the same mapping and sheet")

@@ -39,8 +39,7 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
 _OTHER_FORM: Final = (
-    "the file is the same, and is read in another way than into the ledger (--map, --map-file, --sheet, "
-    "--with-hidden)"
+    "the file is read in another way than into the ledger (--map, --map-file, --sheet, --with-hidden)"
 )
 _TAKE: Final = (
     "Give the file as it was, with the same mapping and sheet, or take the edits of rows that were not paid "

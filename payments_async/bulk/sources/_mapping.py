@@ -15,7 +15,7 @@ import attrs
 
 from ...errors import ConfigurationError
 from ._cells import build
-from ._columns import REFERENCE, ROW_KEY, header_faults, place, shown, unknown
+from ._columns import AMOUNT, REFERENCE, ROW_KEY, header_faults, place, shown, unknown
 
 _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
@@ -161,7 +161,8 @@ def _texts(table: str, content: Any) -> dict[str, str]:
         raise ConfigurationError(f"{table!r} is a table: write [{table}] above its lines")
     found: dict[str, str] = {}
     for name, value in _lines(content):
-        if isinstance(value, bool) or not isinstance(value, str | int):
+        may_be_number = name == AMOUNT or name.startswith("metadata.")  # others lose zeros and a plus
+        if not isinstance(value, str) and not (may_be_number and type(value) is int):
             raise ConfigurationError(f'{shown(name)} needs a text: write it in quotation marks, "like this"')
         if name in found:
             raise ConfigurationError(f"{shown(name)} is given twice, with quotation marks and without")
@@ -172,7 +173,7 @@ def _texts(table: str, content: Any) -> dict[str, str]:
 def _lines(table: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
     """Each name and value: `a.b = 1`, which TOML takes for a table in the table, is `"a.b" = 1`."""
     for name, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _lines(value, f"{outer}{name}.")
         else:
             yield f"{outer}{name}", value

@@ -166,6 +166,8 @@ def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
         ("[constants]\namount = 10.5", "amount needs a text: write it in quotation marks"),
         ("[constants]\namount = true", "amount needs a text"),
         ("[constants]\ninstrument.country = 1.5", "instrument.country needs a text"),
+        ("[constants]\ninstrument.phone_number = +233241234567", "instrument.phone_number needs a text"),
+        ("[constants]\ncustomer = {}", "customer needs a text"),
         (
             '[constants]\n"metadata.team" = "a"\nmetadata.team = "a"',
             "metadata.team is given twice, with quotation marks and without",
