@@ -258,7 +258,7 @@ async def sqlite_row_walk() -> Walk:
 
 
 async def postgresql_row_walk() -> Walk:
-    """One row run on PostgreSQL with a lease: the shorter of two, as it waits for things in between."""
+    """One row run on PostgreSQL with a lease: the shortest of five, as it waits for things in between."""
     from payments_async.bulk import SharedBatch
     from tests.support.batches import item
     from tests.support.servers import postgres_server
@@ -266,7 +266,7 @@ async def postgresql_row_walk() -> Walk:
     walks = []
     with postgres_server() as server, server.database() as name:
         async with _sandbox_client() as client:
-            for number in range(3):
+            for number in range(6):
                 async with SharedBatch.open(server.url(name), client, batch_id=f"walk-{number}") as batch:
                     await batch.load([item(number + 1)])
                     await batch.plan()
