@@ -251,6 +251,7 @@ def test_a_search_that_finds_none_is_1_and_one_that_ends_early_is_3(shell: Shell
         (["--confirm", "GHS 50", "--confirm", "GHS 50"], "--confirm"),
         (["--description", "x" * 501], "--description: "),
         (["--instrument", "none.json"], "--instrument: none.json cannot be read (No such file or directory)"),
+        (["--instrument", '{"phone_number": "+233"}'], "--instrument: takes a file's name, or - for"),
         (["--instrument", "text.json"], "--instrument: text.json is not JSON"),
         (["--instrument", "list.json"], "--instrument: list.json must hold one JSON object"),
         (["--instrument", "large.json"], "--instrument: large.json has more than 1 MiB"),

@@ -102,6 +102,11 @@ def read_fields(source: str, option: str, cls: type) -> dict[str, Any]:
 
 
 def _read(source: str, option: str) -> bytes:
+    if source.lstrip().startswith(("{", "[")):  # an account, perhaps: it is not shown
+        problem = (
+            f"{option}: takes a file's name, or - for the standard input, as arguments are seen by others"
+        )
+        raise CommandEnded(f"{problem}; nothing was sent", Exit.USAGE)
     try:
         if source == "-":
             if sys.stdin.isatty():

@@ -60,7 +60,7 @@ def type_missing(fields: Collection[str]) -> str:
     if len(near) == 1:
         ((name, missing),) = near
         names = ", ".join(f"instrument.{field}" for field in sorted(missing))
-        return f"is missing; it would be {name}, with {names}"
+        return f"cannot be told without {names}: add it, and the type is {name}"
     needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
     return f"is missing and the instrument's fields fit no type ({needs})"
 

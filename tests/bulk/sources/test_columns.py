@@ -147,7 +147,7 @@ def test_a_missing_type_is_the_one_that_fits(tmp_path: Path, fields: dict[str, s
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"phone_number": "+1"}, "is missing; it would be phone, with instrument.country"),
+        ({"phone_number": "+1"}, "cannot be told without instrument.country: add it, and the type is phone"),
         ({"country": "BJ"}, "fit no type (phone: country, phone_number; bank_account: "),
         ({"phone_number": "+1", "country": "BJ", "account_number": "0012"}, "fit no type"),
         ({"phone_number": "+1", "country": "BJ", **BANK}, "fit no type"),
