@@ -48,7 +48,7 @@ Find = Callable[..., Awaitable[Payout | None]]
 """Type of `payouts.find`."""
 
 _ACCOUNT: Final = ("phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
-_MASKED: Final = frozenset("*•…")
+_MASKED: Final = frozenset("*•●#…")
 _LAST_DIGITS: Final = 8
 """Digits by which the same phone number is known in any form."""
 _SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
@@ -269,14 +269,14 @@ def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple
 def _is_other(asked: str, shown: str) -> bool:
     """Return whether an account is certainly another, though numbers may be national, or cut short.
 
-    What is no number may be masked in any way. Countries that change their numbers keep the last digits.
+    What is no number may be masked, by an x too. Countries that change their numbers keep the last digits.
     """
     ours, theirs = (_SEPARATORS.sub("", each).casefold() for each in (asked, shown))
     if ours == theirs or _MASKED & set(shown):
         return False
     numbers = ours.isdecimal() + theirs.isdecimal()
     if len(asked) == len(shown) and len(ours) == len(theirs):
-        return numbers != 1
+        return numbers == 2 or (numbers == 0 and ("xx" in ours or "xx" not in theirs))
     short, long = sorted((each.lstrip("0") for each in (ours, theirs)), key=len)
     is_part = long.startswith(short) or long.endswith(short[-_LAST_DIGITS:])
     return numbers == 2 and len(short) >= _LAST_DIGITS and not is_part

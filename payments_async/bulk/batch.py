@@ -414,7 +414,8 @@ class AnyBatch:
         rows take a second.
 
         Args:
-            name: the row's key, its reference, or its number in the input; an int is the number alone.
+            name: the row's key, a reference that it has or had, or its number in the input; an int is the
+                number alone.
         """
         from ._export.row_view import row_view
 

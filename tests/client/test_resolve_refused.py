@@ -116,6 +116,8 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("89161234567", "+79161234567", False),
         ("0xAbCd12", "0xabcd12", False),
         ("0xAbCd12", "0xabcd13", True),
+        ("GB29NWBK60161331926819", "GB29XXXXXXXXXXXXXX6819", False),
+        ("GB29NWBK60161331926819", "GB29NWBK60161331926800", True),
     ],
 )
 async def test_a_payout_to_another_receiver_is_another(
