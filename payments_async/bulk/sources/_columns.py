@@ -28,7 +28,8 @@ _OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", G
 _REQUIRED = (AMOUNT, "currency", "method")
 _UNKNOWN = "is not a column of a payout file"
 _MAPS = "; a mapping (--map) says which column another name is"
-_SHARED = "; a value that all rows share can be a constant: [constants] in --map-file"
+SHARED: Final = "; a value that all rows share goes under [constants] in --map-file"
+"""Advice, as the end of a fault of a column that is missing or is mapped as a value."""
 _METADATA = "metadata."
 _NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")
 
@@ -81,7 +82,7 @@ def _small(name: str) -> str:
 
 
 def _faults(names: Sequence[str], can_map: bool) -> Iterator[tuple[str | None, str]]:
-    maps, shared = (_MAPS, _SHARED) if can_map else ("", "")
+    maps, shared = (_MAPS, SHARED) if can_map else ("", "")
     if not any(place(name) for name in names):
         yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}{maps}"
         return

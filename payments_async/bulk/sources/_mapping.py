@@ -15,13 +15,12 @@ import attrs
 
 from ...errors import ConfigurationError
 from ._cells import build
-from ._columns import AMOUNT, REFERENCE, ROW_KEY, header_faults, place, shown, unknown
+from ._columns import AMOUNT, REFERENCE, ROW_KEY, SHARED, header_faults, place, shown, unknown
 
 _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
 """Constants whose value is shown: none of them names a person or an account."""
 _ONE_ROW: Final = (ROW_KEY, REFERENCE)
-_SHARED: Final = "; a value that all rows share goes under [constants] in --map-file"
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
 
 
@@ -114,7 +113,7 @@ class ColumnMapping:
     def _problems(self) -> Iterator[str]:
         for name, target in self.columns.items():
             if target and place(target) is None:
-                shared = _SHARED if place(name) and name not in _ONE_ROW else ""
+                shared = SHARED if place(name) and name not in _ONE_ROW else ""
                 yield f"{shown(name)}: {shown(target)} {unknown(target)}{shared}"
         targets = [target for target in self.columns.values() if target]
         for target in targets:

@@ -27,7 +27,7 @@ def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
 
 UNKNOWN = "is not a column of a payout file"
 MEANT = UNKNOWN + "; did you mean {}?"
-MISSING = "is missing; a value that all rows share can be a constant: [constants] in --map-file"
+MISSING = "is missing; a value that all rows share goes under [constants] in --map-file"
 CUSTOMER = "email, first_name, last_name, address, city, state, zip, country"
 INSTRUMENT = (
     "type, phone_number, account_name, account_number, bank_code, swift_bic, country, address, "

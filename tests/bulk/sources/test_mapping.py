@@ -91,7 +91,7 @@ def test_a_missing_column_may_be_a_constant(tmp_path: Path, suffix: str) -> None
         list(open_source(theirs(tmp_path, suffix), mapping=mapping).read())
     (fault,) = caught.value.faults
     assert fault.column == "currency"
-    assert fault.reason.endswith("; a value that all rows share can be a constant: [constants] in --map-file")
+    assert fault.reason.endswith("; a value that all rows share goes under [constants] in --map-file")
 
 
 def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_path: Path) -> None:
