@@ -2,7 +2,8 @@
 
 A test claims facts with `@pytest.mark.fact("id", ...)`. Its parameter `surface` ("async" or "sync") says
 through which face of the client it went; a test without one speaks for the service. A fact's `side` says
-which of these it needs. `--facts` fails an incomplete run; `--facts-report=FILE` writes down the proofs.
+which of these it needs. `--facts` fails an incomplete run. Runs of parts of the suite share `--proofs=FILE`:
+each adds what it proved, and the last one judges.
 
 Under pytest-xdist the workers check the claims and send them along with each report; the controller judges.
 """
@@ -10,6 +11,7 @@ Under pytest-xdist the workers check the claims and send them along with each re
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Generator, Iterable, Mapping
@@ -114,9 +116,9 @@ class ClaimChecker:
 
 @attrs.frozen(eq=False)
 class Proofs:
-    """Which tests passed for which fact in which role, and which failed."""
+    """For which fact a test passed, in which role; and which tests of a fact failed."""
 
-    passed: dict[tuple[str, Role], set[str]] = attrs.field(factory=dict)
+    passed: set[tuple[str, Role]] = attrs.field(factory=set)
     failed: dict[str, set[str]] = attrs.field(factory=dict)
 
     def record(self, report: pytest.TestReport) -> None:
@@ -129,11 +131,7 @@ class Proofs:
             if report.failed:
                 self.failed.setdefault(name, set()).add(report.nodeid)
             elif report.passed and report.when == "call":
-                self.passed.setdefault((name, role), set()).add(report.nodeid)
-
-    def count(self, fact: Fact) -> int:
-        """How many tests passed in a role that the fact needs."""
-        return sum(len(self.passed.get((fact.id, role), ())) for role in roles_of(fact))
+                self.passed.add((name, role))
 
     def missing(self, fact: Fact) -> str:
         """Why the fact is not proven; empty when it is."""
@@ -142,30 +140,24 @@ class Proofs:
         lacking = [role for role in roles_of(fact) if (fact.id, role) not in self.passed]
         return f"lacks {', '.join(lacking)}" if lacking else ""
 
+    def write(self, file: Path) -> None:
+        """Keep the proofs for the next part of the suite."""
+        failed = {name: sorted(tests) for name, tests in self.failed.items()}
+        file.write_text(json.dumps({"passed": sorted(self.passed), "failed": failed}), encoding="utf-8")
+
+    @classmethod
+    def read(cls, file: Path) -> Proofs:
+        """What earlier parts of the suite proved; nothing before the first."""
+        if not file.exists():
+            return cls()
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        passed = {(name, role) for name, role in kept["passed"]}
+        return cls(passed, {name: {*tests} for name, tests in kept["failed"].items()})
+
 
 def is_role(value: object) -> TypeGuard[Role]:
     """Whether a user property names a role."""
     return value in get_args(Role)
-
-
-def count_line(facts: Mapping[str, Fact], proofs: Proofs) -> str:
-    """The one-line result."""
-    proven = sum(not proofs.missing(fact) for fact in facts.values())
-    return f"facts: {len(facts)} listed, {proven} proven"
-
-
-def markdown_report(facts: Mapping[str, Fact], proofs: Proofs) -> str:
-    """Every fact with its text and the number of tests that prove it, as a Markdown table."""
-    lines = [count_line(facts, proofs), "", "| fact | text | proving tests |", "|---|---|---|"]
-    for fact in facts.values():
-        missing = proofs.missing(fact)
-        count = f"{proofs.count(fact)} ({missing})" if missing else f"{proofs.count(fact)}"
-        lines.append(f"| `{fact.id}` | {_cell(fact.text)} | {_cell(count)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
 
 
 @attrs.frozen(eq=False)
@@ -174,8 +166,8 @@ class Judge:
 
     facts: Mapping[str, Fact]
     strict: bool
-    report_file: Path | None
-    proofs: Proofs = attrs.field(factory=Proofs)
+    file: Path | None
+    proofs: Proofs
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Weigh one phase of one test."""
@@ -183,29 +175,29 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report; under `--facts` an otherwise good run with an unproven fact exits with 1."""
-        if self.report_file:
-            self.report_file.parent.mkdir(parents=True, exist_ok=True)
-            self.report_file.write_text(markdown_report(self.facts, self.proofs), encoding="utf-8")
+        """Keep the proofs; under `--facts` an otherwise good run with an unproven fact exits with 1."""
+        if self.file:
+            self.proofs.write(self.file)
         incomplete = any(map(self.proofs.missing, self.facts.values()))
         if self.strict and incomplete and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The count under `-v` or `--facts`; under `--facts` also every unproven fact with what it lacks."""
+        missing = {name: self.proofs.missing(fact) for name, fact in self.facts.items()}
         if self.strict or terminalreporter.verbosity > 0:
-            terminalreporter.write_line(count_line(self.facts, self.proofs))
-        for fact in self.facts.values() if self.strict else ():
-            missing = self.proofs.missing(fact)
-            if missing:
-                terminalreporter.write_line(f"  {fact.id}: {missing}", red=True)
+            proven = sum(not lack for lack in missing.values())
+            terminalreporter.write_line(f"facts: {len(missing)} listed, {proven} proven")
+        for name, lack in missing.items() if self.strict else ():
+            if lack:
+                terminalreporter.write_line(f"  {name}: {lack}", red=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--facts`, `--facts-report=FILE`, and the setting `facts_file` (default: facts.toml beside this)."""
+    """`--facts`, `--proofs=FILE`, and the setting `facts_file` (default: facts.toml beside this)."""
     group = parser.getgroup("facts", "facts of the interface")
     group.addoption("--facts", action="store_true", help="fail unless every fact has its passing tests")
-    group.addoption("--facts-report", metavar="FILE", help="write the facts and their proofs as Markdown")
+    group.addoption("--proofs", metavar="FILE", help="count what FILE says is proven, and add to it")
     default = [Path(__file__).with_name("facts.toml")]
     parser.addini("facts_file", "the fact list (TOML)", type="paths", default=default)
 
@@ -221,6 +213,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ClaimChecker(facts), "facts-claims")
     if config.option.collectonly or hasattr(config, "workerinput"):
         return
-    report_file = config.getoption("facts_report")
-    target = config.invocation_params.dir / report_file if report_file else None
-    config.pluginmanager.register(Judge(facts, config.getoption("facts"), target), "facts-judge")
+    name = config.getoption("proofs")
+    file = config.invocation_params.dir / name if name else None
+    proofs = Proofs.read(file) if file else Proofs()
+    config.pluginmanager.register(Judge(facts, config.getoption("facts"), file, proofs), "facts-judge")

@@ -193,18 +193,20 @@ def test_an_unknown_id_is_a_collection_error_on_workers_too(suite: pytest.Pytest
     result.stdout.fnmatch_lines(["*no fact 'servce.rule' in the fact list; near: service.rule*"])
 
 
-def test_the_report_is_a_table_of_ids_texts_and_counts(suite: pytest.Pytester) -> None:
-    run(suite, COMPLETE.split('@pytest.mark.fact("service')[0], "--facts-report=out/facts.md")
-    report = (suite.path / "out" / "facts.md").read_text(encoding="utf-8").splitlines()
-    assert report == [
-        "facts: 3 listed, 1 proven",
-        "",
-        "| fact | text | proving tests |",
-        "|---|---|---|",
-        r"| `client.rule` | A rule of the client \| side. | 2 |",
-        r"| `service.rule` | A rule of the service \| side. | 0 (lacks service) |",
-        r"| `both.rule` | A rule of the both \| side. | 2 (lacks service) |",
-    ]
+def test_the_last_of_several_runs_judges_what_all_of_them_proved(suite: pytest.Pytester) -> None:
+    one, other = COMPLETE.split('@pytest.mark.fact("service')
+    assert run(suite, one, "--proofs=kept.json").ret == pytest.ExitCode.OK
+    result = run(suite, f'@pytest.mark.fact("service{other}', "--proofs=kept.json", "--facts")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["facts: 3 listed, 3 proven"])
+
+
+def test_a_failure_in_an_earlier_run_is_kept(suite: pytest.Pytester) -> None:
+    failing = COMPLETE.replace("def test_service(): pass", "def test_service(): assert 0")
+    assert run(suite, failing, "--proofs=kept.json").ret == pytest.ExitCode.TESTS_FAILED
+    result = run(suite, COMPLETE, "--proofs=kept.json", "--facts")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["facts: 3 listed, 1 proven", "  service.rule: failed in *::test_service"])
 
 
 def test_a_dry_run_is_not_judged(suite: pytest.Pytester) -> None:
