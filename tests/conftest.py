@@ -36,6 +36,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("patient")
 
+# collecting makes a million objects that stay: looking through them again and again takes half of its time
+gc.disable()
+
 KEY = CANARY_KEY
 BASE_URL = "http://127.0.0.1:9/v1"
 
@@ -87,7 +90,10 @@ def gap_profile(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under another profile than the usual, only what uses a sandbox of that profile is run."""
+    """A slow test may take ten minutes. Another profile than the usual runs only what uses its sandbox."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(600))
     if config.getoption("--gap-profile") == "observed":
         return
     meant = [item for item in items if "gap_profile" in getattr(item, "fixturenames", ())]
@@ -99,6 +105,7 @@ def pytest_collection_finish() -> None:
     """Leave the tests themselves out of every `gc.collect()`: a quarter of a second each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 import traceback
@@ -12,7 +11,6 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import attrs
-from rich.console import Console
 from rich.traceback import Traceback
 
 from payments_async._http.types import HTTPRequest, HTTPResponse
@@ -60,9 +58,12 @@ def told_by(error: BaseException) -> str:
         trace = without_tests(link.__traceback__)
         plain = traceback.TracebackException(type(link), link, trace, capture_locals=True)
         shown += plain.format(chain=False)
-        console = Console(file=(page := io.StringIO()), width=200)
-        console.print(Traceback.from_exception(type(link), link, trace, show_locals=True, extra_lines=0))
-        shown.append(page.getvalue())
+        # as rich prints it, but for the lines of source, whose colours take nine tenths of the time
+        for stack in Traceback.extract(type(link), link, trace, show_locals=True).stacks:
+            shown.append(stack.exc_value)
+            shown += [
+                f"{name} {node}" for frame in stack.frames for name, node in (frame.locals or {}).items()
+            ]
     return "\n".join(shown)
 
 
