@@ -1,15 +1,13 @@
 """Writes docs/errors.json from the error classes: code, class, HTTP status, effects on money, remedy.
 
-python -m tools.errors            write it
-python -m tools.errors --check    only compare, and exit 1 if it is stale
+`python -m tools.errors` writes it; a test says when it is stale.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -51,16 +49,5 @@ def text() -> str:
     return json.dumps({"errors": entries}, indent=2, ensure_ascii=False) + "\n"
 
 
-def main(arguments: Sequence[str], file: Path = FILE) -> int:
-    """Write the file, or with --check only compare it; the exit code."""
-    if "--check" not in arguments:
-        file.write_text(text(), encoding="utf-8")
-        return 0
-    is_fresh = file.exists() and file.read_text(encoding="utf-8") == text()
-    if not is_fresh:
-        print("docs/errors.json is stale")
-    return 0 if is_fresh else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    FILE.write_text(text(), encoding="utf-8")

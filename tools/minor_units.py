@@ -1,14 +1,12 @@
 """Writes payments_async/_guard/minor_units.py from the package iso4217.
 
-python -m tools.minor_units            write it
-python -m tools.minor_units --check    only compare, and exit 1 if it is stale
+`python -m tools.minor_units` writes it; a test says when it is stale.
 
 The package has ISO 4217's list of current currencies, and not the one of historic currencies.
 """
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,16 +61,5 @@ def _wrapped(codes: Sequence[str]) -> str:
     return textwrap.fill(" ".join(codes), 110, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
-def main(arguments: Sequence[str], file: Path = FILE) -> int:
-    """Write the module, or with --check only compare it; the exit code."""
-    if "--check" not in arguments:
-        file.write_text(text(), encoding="utf-8")
-        return 0
-    is_fresh = file.exists() and file.read_text(encoding="utf-8") == text()
-    if not is_fresh:
-        print("payments_async/_guard/minor_units.py is stale")
-    return 0 if is_fresh else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    FILE.write_text(text(), encoding="utf-8")

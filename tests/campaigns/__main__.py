@@ -44,7 +44,6 @@ CAMPAIGNS = (
     ("first_send", "1000000", "6"),
     ("asking", "1000"),
     ("screens",),
-    ("live_pages", "12000"),
     ("machines", "100000", "4"),
     ("machines", "100000", "4", "--kill-every", "10"),
     ("machines", "100000", "4", "--kill-every", "2", "--restarts", "2"),
