@@ -10,6 +10,7 @@ import pytest
 from tools.site import llms, search
 from tools.site.links import broken
 from tools.site.pages import ROOT, assets, navigation, page_of, sources, spaced, with_tabs
+from tools.site.reference import Reference, subject_of
 
 
 @pytest.mark.parametrize("file", sources())
@@ -44,6 +45,15 @@ def test_links_to_code_become_text_or_absolute() -> None:
 def test_the_navigation_has_every_page_once() -> None:
     shown = [page for pages in navigation(["reference/x.md"]).values() for page in pages]
     assert sorted(shown) == sorted([*sources().values(), "reference/x.md"])
+
+
+def test_every_public_name_has_a_page_of_the_reference() -> None:
+    reference = Reference()
+    for module, names in reference.modules.items():
+        for name in names:
+            assert name.startswith("__") or subject_of(reference.canonical(module, name))
+    with pytest.raises(LookupError, match=r"x\.unheard: no subject"):
+        subject_of("x.unheard")
 
 
 def test_lists_and_tables_are_set_off_for_the_parser() -> None:

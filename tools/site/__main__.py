@@ -1,4 +1,7 @@
-"""Builds the site: pages, Zensical, llms.txt; then checks every link. Exits with 1 if anything is wrong."""
+"""Builds the site: pages, Zensical, llms.txt; then checks every link. Exits with 1 if anything is wrong.
+
+`--no-browser` leaves axe out.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +74,8 @@ def hidden_arguments(site: Path) -> Iterator[str]:
             yield f"reference: {page.parent.name} shows **arguments"
 
 
-def main(folder: Path) -> int:
-    """Build and check."""
+def main(folder: Path, *, browser: bool) -> int:
+    """Build and check; in a browser too, unless it is not wanted."""
     reference = Reference()
     shown, texts = stage(folder, os.environ.get("PROJECT_URL", "").rstrip("/"), reference)
     built = subprocess.run(
@@ -92,8 +95,10 @@ def main(folder: Path) -> int:
         *hidden_arguments(site),
     ]
     looked = "axe finds nothing"
-    if browser := accessibility.chromium():
-        wrong += accessibility.violations(site, browser)
+    if not browser:
+        looked = "axe was not asked"
+    elif chromium := accessibility.chromium():
+        wrong += accessibility.violations(site, chromium)
     elif os.environ.get("CI") == "true":
         wrong.append("axe was not run: there is no chromium")
     else:
@@ -103,4 +108,5 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(*sys.argv[1:2] or ["build/docs"])))
+    given = [word for word in sys.argv[1:] if word != "--no-browser"]
+    sys.exit(main(Path(*given or ["build/docs"]), browser="--no-browser" not in sys.argv))

@@ -51,6 +51,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "bulk-steps": ("Bulk: steps", ["bulk.steps", "bulk._leasing"]),
     "bulk-engines": ("Bulk: engines", ["bulk.engines"]),
     "guard": ("Guards", ["guard"]),
+    "fastapi": ("FastAPI", ["fastapi", "_pydantic"]),
     "events": ("Events", ["events", "_emitter"]),
     "otel": ("OpenTelemetry", ["otel"]),
     "sandbox": ("The sandbox", ["sandbox"]),
@@ -76,10 +77,13 @@ def public_names() -> dict[str, list[str]]:
 
 
 def subject_of(path: str) -> str:
-    """The page that describes what is defined at a path."""
+    """The page that describes what is defined at a path; `LookupError` when no subject has it."""
     inside = path.partition(".")[2]
-    matches = {prefix: page for page, (_, prefixes) in SUBJECTS.items() for prefix in prefixes}
-    return matches[max((each for each in matches if inside.startswith(each)), key=len)]
+    pages = {prefix: page for page, (_, prefixes) in SUBJECTS.items() for prefix in prefixes}
+    matches = [prefix for prefix in pages if inside.startswith(prefix)]
+    if not matches:
+        raise LookupError(f"{path}: no subject of tools/site/reference.py describes it")
+    return pages[max(matches, key=len)]
 
 
 class Reference:
