@@ -118,14 +118,40 @@ def test_a_new_window_is_derived_from_a_longer_one_and_else_not_trusted() -> Non
     assert room(state, week, "1", HOUR * 3 + LEASE + SETTLING + DAY * 7, "week")
 
 
+WEEK = DAY * 7
+
+
+@pytest.mark.parametrize(
+    ("counted", "trusted", "at", "known_from"),
+    [
+        ((DAY,), (), 10, LEASE + SETTLING + HOUR),  # what a lost state may have paid until then is unknown
+        ((DAY,), (), 2_000, 2_000 + HOUR),
+        ((DAY,), (), LEASE + SETTLING + DAY - 60, LEASE + SETTLING + DAY),
+        ((DAY,), (DAY,), 10, 0),
+        ((WEEK, DAY), (DAY,), 10, 0),  # of two longer ones, the shorter
+        ((), (), 10, 10 + LEASE + SETTLING + HOUR),
+    ],
+)
+def test_from_when_on_a_new_window_of_an_hour_is_known(
+    counted: Any, trusted: Any, at: float, known_from: float
+) -> None:
+    state = Budgets(BEGAN)
+    for seconds in counted:
+        state.window("GHS", seconds, BEGAN)
+    state.begin(limits(("GHS", seconds, 100) for seconds in trusted), BEGAN)
+    assert state.used("GHS", HOUR, BEGAN + at) == (0, 0, BEGAN + known_from)
+
+
 # --- The row of a store ---
 
 
-def change(row: Any, kind: str = "exchange", at: float = 0.0, **values: Any) -> tuple[Any, Any]:
+def change(
+    row: Any, kind: str = "exchange", at: float = 0.0, waited: float = 0.0, **values: Any
+) -> tuple[Any, Any]:
     """What the rule makes of a row, and its answer."""
     asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "wall": None}
     asked |= {"outcomes": [], "groups": []}
-    state, answer = BUDGETS.change(BUDGETS.read(row), kind, {**asked, **values}, BEGAN + at, 0.0)
+    state, answer = BUDGETS.change(BUDGETS.read(row), kind, {**asked, **values}, BEGAN + at, waited)
     return BUDGETS.write(state), answer
 
 
@@ -194,6 +220,30 @@ def test_a_process_that_comes_first_after_a_stores_clock_was_set_forgets_nothing
     row, granted, _ = grants(row, "41", jumped + 4, wall=BEGAN + 4)
     assert not granted
     assert grants(row, "41", jumped + 4 + HOUR * 1.01, wall=BEGAN + 4 + HOUR * 1.01)[1] is True
+
+
+@pytest.mark.parametrize(
+    ("at", "waited", "moved"), [(12.0, 5.0, 0.0), (17.0, 5.0, 5.0), (112.0, 5.0, 100.0), (-88.0, 5.0, -100.0)]
+)
+def test_all_times_move_by_what_the_stores_clock_was_set(at: float, waited: float, moved: float) -> None:
+    """Seven seconds after its last exchange a process asks, and the store takes five of them to answer it."""
+    row, answer = change(None, "begin")
+    for _ in range(2):  # another one that saw the same learns that it has been done
+        row, _ = change(row, at=at, waited=waited, last=[*answer["last"], 7.0])
+        ((_, _, known_from, _),) = row["windows"]
+        assert (known_from, row["born"]) == (BEGAN + moved, BEGAN + bool(moved))
+
+
+def test_the_difference_of_two_clocks_leaves_out_the_time_that_an_answer_took() -> None:
+    row, _ = change(None, "begin", at=10, wall=BEGAN + 3, waited=2.0)
+    assert row["ahead"] == 5.0
+
+
+def test_a_clock_that_goes_back_a_little_is_taken_to_stand_still() -> None:
+    row, _ = change(None, "begin")
+    row, _ = change(row, at=10)
+    _, answer = change(row, at=9)
+    assert answer["last"][2] == BEGAN + 10
 
 
 def test_who_only_looks_changes_nothing() -> None:

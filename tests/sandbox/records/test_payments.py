@@ -236,7 +236,9 @@ def test_a_methods_health_is_how_its_recent_attempts_ended(
     path = "/utils/status/payment/method/mtn_bj/{}"
     assert api.get(path.format("BJ")).data["status"] == status
     assert api.get(path.format("NG")).data["status"] == "available"
-    api.sandbox.advance(15 * 60)
+    api.sandbox.advance(15 * 60 - 1)
+    assert api.get(path.format("BJ")).data["status"] == status
+    api.sandbox.advance(1)
     assert api.get(path.format("BJ")).data["status"] == "available"
 
 

@@ -81,6 +81,16 @@ def test_a_refund_in_flight_reserves_its_amount_until_it_ends(api: Api) -> None:
         api.sandbox.settle(refund_id)
 
 
+def test_a_refund_that_fails_changes_the_payment_in_nothing(api: Api) -> None:
+    session_id = api.checkout(amount=10, webhook_url="https://merchant.test/h").data["checkout"]["id"]
+    payment_id = api.sandbox.pay(session_id).id
+    before, told = availability(api, payment_id), len(api.sandbox.deliveries)
+    api.sandbox.settle(api.sandbox.refund(payment_id, Decimal(4), pending=True), "fail:GATEWAY_UNAVAILABLE")
+    assert availability(api, payment_id) == before
+    assert api.listed_intent()["status"] == "completed"
+    assert len(api.sandbox.deliveries) == told
+
+
 @pytest.mark.fact("refunds.guaranteed-balance", "refunds.unavailable")
 def test_what_is_refundable_can_be_refunded_to_the_last_unit(api: Api) -> None:
     payment_id = paid(api)
