@@ -24,6 +24,7 @@ from payments_async._cli.payouts import worker_processes
 from payments_async._cli.payouts.worker_processes import WorkerProcess, WorkerProcesses
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk._ledger.postgresql import database as driver
+from tests.support.databases import OpenDatabases
 from tests.support.fleet import posts, shorten
 from tests.support.payout_command import Here, assert_paid_once, environment_of, payouts_file, started, until
 from tests.support.servers import PASSWORD, CutProxy, PostgresServer
@@ -85,6 +86,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -> None:
     payouts_file(here.folder, 1200)  # three chunks: a worker holds two
     here.sandbox.on("payouts.create").respond("slow:0.2s", times=1200)
@@ -153,11 +155,15 @@ def test_a_worker_that_loses_its_database_writes_what_it_learned_and_exits_with_
 ) -> None:
     monkeypatch.delenv("PAYMENTS_RATE_SHARE")  # its rate is the database's, which is lost as well
     shorten(monkeypatch.setattr)
-    monkeypatch.setattr(driver, "PATIENCE", 0.2)
-    monkeypatch.setattr(driver, "ANSWER", 1.0)
+    opened = OpenDatabases(monkeypatch)
     assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
     here.sandbox.on("payouts.create").respond("slow:0.5s", times=None)
-    with CutProxy(postgres.address) as proxy, once_posted(here, proxy.cut, rows=2):
+
+    def lost_for_good() -> None:
+        proxy.cut()
+        opened.lose_patience()
+
+    with CutProxy(postgres.address) as proxy, once_posted(here, lost_for_good, rows=2):
         address = postgres.url(database.rpartition("/")[2], port=proxy.port)
         lost = here("worker", "--ledger", address, "--concurrency", "2", "--drain", "1s", "--json")
     assert lost.code == Exit.RESUMABLE, lost
@@ -178,12 +184,13 @@ from payments_async.bulk._ledger.postgresql import database
 from payments_async._cli import main
 from tests.support.fleet import shorten
 shorten(setattr)
-database.PATIENCE, database.ANSWER = 2.0, 1.0
+database.PATIENCE, database.ANSWER = 2.0, 10.0
 sys.exit(main(sys.argv[1:]))
 """
 """A command that soon gives a lost database up."""
 
 
+@pytest.mark.slow
 def test_workers_of_a_run_that_loses_its_database_write_what_they_learned_and_the_run_names_the_files(
     here: Here, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +198,7 @@ def test_workers_of_a_run_that_loses_its_database_write_what_they_learned_and_th
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     opening: Any = driver.Database.open
     monkeypatch.setattr(
-        opening.__func__, "__kwdefaults__", {"insecure_database": False, "patience": 0.2, "answer": 1.0}
+        opening.__func__, "__kwdefaults__", {"insecure_database": False, "patience": 0.2, "answer": 10.0}
     )
     assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
     here.sandbox.on("payouts.create").respond("slow:0.5s", times=None)
@@ -232,6 +239,7 @@ async def test_how_a_worker_has_ended_is_said(act: str, end: str) -> None:
     assert worker.end == f"process {worker._process.pid} {end}"
 
 
+@pytest.mark.slow
 def test_a_run_whose_workers_were_all_killed_or_drained_says_so(here: Here) -> None:
     payouts_file(here.folder, 1200)
     here.sandbox.on("payouts.create").respond("slow:0.2s", times=1200)

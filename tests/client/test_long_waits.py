@@ -62,74 +62,74 @@ async def sent_twice(client: AsyncPayments) -> None:
 
 
 Wait = Callable[[AsyncPayments], Awaitable[object]]
-WAITS: dict[str, tuple[Any, dict[str, Any], bool, Wait, str]] = {
+WAITS: dict[str, tuple[Callable[[], Any], dict[str, Any], bool, Wait, str]] = {
     "rate limit": (
-        ScriptedTransport(payout_answer()),
+        lambda: ScriptedTransport(payout_answer()),
         {"limits": RateLimits(writes=1), "limit_store": None},
         False,
         second_in_a_minute,
         "payouts.create waits for the rate limit",
     ),
     "429": (
-        ScriptedTransport(refusal(429, {"Retry-After": "59"}), payout_answer()),
+        lambda: ScriptedTransport(refusal(429, {"Retry-After": "59"}), payout_answer()),
         {"limit_store": None},
         False,
         lambda client: client.payouts.create(**PAYOUT),
         "payouts.create waits for the rate limit",
     ),
     "limit store": (
-        ScriptedTransport(payout_answer()),
+        lambda: ScriptedTransport(payout_answer()),
         {},
         True,
         lambda client: client.payouts.create(**PAYOUT),
         "payouts.create waits for the limit store: .*cannot be reached|the limit store cannot be used",
     ),
     "limit store, in bulk": (
-        ScriptedTransport(payout_answer()),
+        lambda: ScriptedTransport(payout_answer()),
         {},
         True,
         in_bulk,
         "payouts.create waits for the limit store: .*cannot be reached",
     ),
     "same request": (
-        Hanging(),
+        Hanging,
         {"limit_store": None, "timeout": 200.0},
         False,
         sent_twice,
         "payouts.create waits for the same request",
     ),
     "payout": (
-        ScriptedTransport(LIST),
+        lambda: ScriptedTransport(LIST),
         {"limit_store": None},
         False,
         lambda client: client.payouts.wait("po_1", deadline=300.0),
         "the payout po_1 is not final yet",
     ),
     "checkout": (
-        ScriptedTransport(CHECKOUT, NONE),
+        lambda: ScriptedTransport(CHECKOUT, NONE),
         {"limit_store": None},
         False,
         lambda client: client.checkouts.wait("cs_1", deadline=300.0),
         "the checkout cs_1 is not final yet",
     ),
     "attempt": (
-        Open(),
+        Open,
         {"limit_store": None},
         False,
         lambda client: client.payment_intents.wait_attempt("pi_1", "at_1", deadline=300.0),
         "the attempt pi_1 is not final yet",
     ),
 }
-"""{what is waited for: the service, options, whether the limit store is away, the call, the log's words}."""
+"""{waited for: makes the service, options, whether the limit store is away, the call, the log's words}."""
 
 
 @pytest.mark.parametrize("what", WAITS)
 def test_a_wait_is_in_the_log_every_30_seconds(what: str, caplog: pytest.LogCaptureFixture) -> None:
-    transport, options, is_away, wait, told = WAITS[what]
+    make, options, is_away, wait, told = WAITS[what]
     times = [0.0]
 
     async def main() -> None:
-        async with Fleet(transport, **options) as world:
+        async with Fleet(make(), **options) as world:
 
             class Times(logging.Handler):
                 def emit(self, record: logging.LogRecord) -> None:

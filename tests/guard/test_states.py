@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError, Guard, GuardRefused, LimitStoreUnavailable
+from payments_async._guard import key_guard as judging
 from payments_async._guard.rules import Write
 from payments_async._rate_limit.store_client import open_store
 from payments_async.params.operations import PAYOUTS_CREATE
@@ -139,6 +140,7 @@ client.close()
 """
 
 
+@pytest.mark.slow
 def test_eight_forked_workers_do_not_exceed_what_they_share(sandbox: Sandbox, tmp_path: Path) -> None:
     script = FORKED.format(state=str(tmp_path / "guard.sqlite"))
     assert run_with_service(sandbox, script) == "7\n"  # of 16, each of 50, and one before the forks
@@ -201,7 +203,9 @@ async def test_a_state_that_cannot_be_used_refuses_at_once_and_says_why(
             await client.payouts.create(**payout(1, 1))
 
 
-async def test_a_state_that_is_away_refuses_and_comes_back(sandbox: Sandbox, valkey: ValkeyServer) -> None:
+async def test_a_state_that_is_away_refuses_and_comes_back(
+    sandbox: Sandbox, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with CutProxy(valkey.address) as proxy:
         guard = Guard(most={"XOF": 100}, sums=SUMS, name="away")
         options: Any = {
@@ -213,8 +217,10 @@ async def test_a_state_that_is_away_refuses_and_comes_back(sandbox: Sandbox, val
             await begin(client, options)
             await client.payouts.create(**payout(1, 1))
             proxy.cut()
-            with pytest.raises(LimitStoreUnavailable, match="guard's sums cannot be read") as caught:
-                await client.payouts.create(**payout(1, 2))
+            with monkeypatch.context() as impatient:
+                impatient.setattr(judging, "PATIENCE", 0.05)
+                with pytest.raises(LimitStoreUnavailable, match="guard's sums cannot be read") as caught:
+                    await client.payouts.create(**payout(1, 2))
             assert (caught.value.effect, caught.value.attempts) == ("none", ())
             proxy.heal()
             while True:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import attrs
 import psycopg
+import pytest
 
 from payments_async._runtime import SYSTEM, Runtime
 from payments_async.bulk._ledger.postgresql import database, granting, session
@@ -46,6 +47,25 @@ async def connected(url: str, runtime: Runtime = SYSTEM, **options: Any) -> Asyn
         yield database
     finally:
         await database.close()
+
+
+class OpenDatabases:
+    """Databases that are opened from now on. They are patient until nothing is to succeed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        opened = self._opened = list[Any]()
+        begin = Database.__init__
+
+        def noted(database: Database, *args: Any, **options: Any) -> None:
+            begin(database, *args, **options)
+            opened.append(database)
+
+        monkeypatch.setattr(Database, "__init__", noted)
+
+    def lose_patience(self) -> None:
+        """Give a lost database up within a second, in a transaction that is under way too."""
+        for each in self._opened:
+            each.patience, each._answer = 0.2, 1.0
 
 
 @contextlib.asynccontextmanager

@@ -91,7 +91,7 @@ class Fleet:
 
     async def worker(self, **options: Any) -> PayoutWorker:
         """A worker that ends when nothing is left to do."""
-        settings = {"until_idle": True, "concurrency": 16, "patience": 5.0, **options}
+        settings = {"until_idle": True, "concurrency": 16, "patience": 60.0, **options}
         url, client = settings.pop("url", self.url), settings.pop("client", None) or await self.client()
         return PayoutWorker(url, client, **settings)
 
@@ -107,7 +107,7 @@ class Fleet:
 
     async def steps(self, **options: Any) -> Steps:
         """Steps of a scheduler's process."""
-        settings = {"concurrency": 16, "patience": 5.0, **options}
+        settings = {"concurrency": 16, "patience": 60.0, **options}
         client = settings.pop("client", None) or await self.client()
         return await self._stack.enter_async_context(Steps(self.url, client, **settings))
 

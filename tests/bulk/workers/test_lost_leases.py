@@ -13,12 +13,11 @@ import pytest
 from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
-from payments_async.bulk._ledger.postgresql import database as driver
 from payments_async.bulk._ledger.postgresql import session
 from payments_async.bulk._protocol import machines
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
-from tests.support.databases import expire_leases
+from tests.support.databases import OpenDatabases, expire_leases
 from tests.support.fleet import Fleet, books, posts
 from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
@@ -54,11 +53,11 @@ def behind(fleet: Fleet, postgres: PostgresServer, proxy: CutProxy) -> str:
     return postgres.url(fleet.url.rpartition("/")[2], port=proxy.port)
 
 
+@pytest.mark.slow
 async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_learned(
     fleet: Fleet, postgres: PostgresServer, proxy: CutProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "PATIENCE", 0.2)
-    monkeypatch.setattr(driver, "ANSWER", 1.0)
+    opened = OpenDatabases(monkeypatch)
     # a transaction that is cut off keeps its locks for so long
     monkeypatch.setattr(session, "_SET", session._SET.replace("30s", "5s"))
     batch = await fleet.planned(40)
@@ -74,6 +73,7 @@ async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_le
     task = fleet.started(cut_off)
     await until(lambda: posts(fleet.sandbox) >= 6)
     proxy.cut()
+    opened.lose_patience()
     at = SYSTEM.monotonic()
     other = asyncio.ensure_future(fleet.run())
     report = await task
