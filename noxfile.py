@@ -16,7 +16,9 @@ nox.needs_version = ">=2024.4"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
-nox.options.sessions = ["lint", "typing", "mirror", "tests"]
+CHANGE = ["lint", "typing", "mirror", "tests"]
+NIGHT = ["examples", "engines", "airflow", "lowest", "standins", "editors", "docs", "openapi", "audit"]
+nox.options.sessions = CHANGE
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != RUNNING]
@@ -25,6 +27,11 @@ CI = os.environ.get("CI") == "true"
 DJANGO = os.path.join("examples", "frameworks", "django_shop")
 DBOS = os.path.join("examples", "engines", "dbos")  # its types come with it: `nox -s airflow` runs it
 FORK = "aioresponses-ng==0.8.2"
+INTERPRETER = [  # rooms whose subject is the interpreter: sockets, threads, types, how things are shown
+    *("tests/sync", "tests/http", "tests/loopback", "tests/codec", "tests/request", "tests/webhooks"),
+    *("tests/testing", "tests/models", "tests/test_runtime.py", "tests/test_attrs.py"),
+    "tests/test_public_names.py",
+]
 LINTERS = ["@stoplight/spectral-cli@6.16.3", "@redocly/cli@2.77.0"]  # of OpenAPI; they run on node
 
 
@@ -39,9 +46,12 @@ def select_all_of_pyenv() -> None:
 select_all_of_pyenv()
 
 
-def sync(session: nox.Session, *groups: str) -> None:
-    """Install dependency groups and the built package, pinned, into the session's environment."""
-    chosen = [f"--group={group}" for group in groups]
+def sync(session: nox.Session, *groups: str, compiled: bool = True) -> None:
+    """Install dependency groups and the built package, pinned, into the session's environment.
+
+    All of it is compiled: tests start hundreds of processes, and none need compile anything.
+    """
+    chosen = [*(f"--group={group}" for group in groups), *["--compile-bytecode"] * compiled]
     session.run_install(
         "uv",
         "sync",
@@ -49,7 +59,6 @@ def sync(session: nox.Session, *groups: str) -> None:
         "--no-default-groups",
         "--no-editable",
         "--reinstall-package=payments-sdk",
-        "--compile-bytecode",  # tests start hundreds of processes, and none need compile anything
         f"--python={session.virtualenv.location}",
         *chosen,
         env={"UV_PROJECT_ENVIRONMENT": session.virtualenv.location},
@@ -65,11 +74,14 @@ def skipped(session: nox.Session, why: str) -> NoReturn:
 
 @nox.session(python=RUNNING)
 def lint(session: nox.Session) -> None:
-    """Format, lint, and who imports whom."""
-    sync(session, "lint")
+    """Format, lint, who imports whom, circles and doubled names; in CI the documentation site too."""
+    sync(session, "lint", *["docs"] * CI)
     session.run("ruff", "format", "--check", *CODE)
     session.run("ruff", "check", *CODE)
     session.run("lint-imports", "--no-logo", "--no-cache", env={"PYTHONPATH": "."})
+    session.run("python", "-m", "tests.house", "--check")
+    if CI:
+        session.run("python", "-m", "tools.site", "--no-browser")
 
 
 @nox.session(python=RUNNING)
@@ -107,40 +119,34 @@ def mirror(session: nox.Session) -> None:
 
 
 def run_tests(session: nox.Session, *options: str) -> None:
-    """The whole suite, against the installed package; prints the ten slowest tests.
+    """Tests against the installed package; prints the ten slowest.
 
-    Three processes for two cores, as many tests wait for a server or a process.
+    Four processes for two cores, as many tests wait for a server or a process.
     Bytecode is kept: making it of the tests, with pytest's assertions, takes each process 16 s.
     """
-    arguments = ("--numprocesses=3", "--dist=worksteal", "--durations=10", *options, *session.posargs)
+    arguments = ("--numprocesses=4", "--dist=worksteal", "--durations=10", *options, *session.posargs)
     session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": None})
-
-
-def run_all_tests(session: nox.Session) -> None:
-    """The suite, and the client's tests again under the hostile gap profile; or those that are named."""
-    sync(session, "tests")
-    if session.posargs:
-        run_tests(session)
-        return
-    run_tests(session, "--facts")
-    run_tests(session, "--gap-profile=hostile", "tests/client")
 
 
 @nox.session(python=RUNNING)
 def tests(session: nox.Session) -> None:
-    """All tests, the client's again under the hostile gap profile, and the budgets of `tests/house.py`."""
-    run_all_tests(session)
-    if not session.posargs:
-        session.run("python", "-m", "tests.house", "--check")
+    """Every test that is not slow, or those that are named.
 
-
-@nox.session(python=RUNNING)
-def coverage(session: nox.Session) -> None:
-    """Every line and branch that we measure is reached by a test; tests marked `no_cover` are left out."""
+    Where CI=true: every line and branch that we measure is reached by them; then what is slow, or heavy
+    under a tracer; the client's tests under the hostile gap profile; and each fact is proven by one of these.
+    """
     sync(session, "tests")
+    if session.posargs or not CI:
+        run_tests(session, *["-mnot slow"] * (not session.posargs))
+        return
+    proofs = os.path.join(session.virtualenv.location, "proofs.json")
+    if os.path.exists(proofs):
+        os.remove(proofs)
     session.run("coverage", "erase")
-    run_tests(session, "-m", "not no_cover", "--cov", "--cov-report=")
+    run_tests(session, "-mnot slow and not no_cover", "--cov", "--cov-report=", f"--proofs={proofs}")
     session.run("coverage", "report", "--fail-under=100")
+    run_tests(session, "-mslow or no_cover", f"--proofs={proofs}", "--facts")
+    run_tests(session, "--gap-profile=hostile", "tests/client")
 
 
 @nox.session(python=RUNNING)
@@ -152,8 +158,9 @@ def examples(session: nox.Session) -> None:
 
 @nox.session(python=OTHERS, tags=["others"])
 def tests_on(session: nox.Session) -> None:
-    """What `tests` does, on another Python: `nox -s tests_on-3.13`. Skipped where there is none."""
-    run_all_tests(session)
+    """The interpreter's rooms on another Python: `nox -s tests_on-3.13`. Skipped where there is none."""
+    sync(session, "tests", compiled=False)
+    run_tests(session, *(INTERPRETER if not session.posargs else ()))
 
 
 @nox.session(python="3.11")
@@ -266,13 +273,6 @@ def airflow(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
-def tracers(session: nox.Session) -> None:
-    """OpenTelemetry, Sentry and New Relic each see an awaited and a blocking call."""
-    sync(session, "tests")
-    session.run("pytest", "--verbose", "tests/client/test_tracing.py", *session.posargs)
-
-
-@nox.session(python=RUNNING)
 def standins(session: nox.Session) -> None:
     """What stands in for a service in tests, or records it, works as with plain aiohttp.
 
@@ -311,10 +311,10 @@ def openapi(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
-def agents(session: nox.Session) -> None:
-    """A scripted agent finds and explains twelve mistakes through `payments mcp`, and shows how."""
+def house(session: nox.Session) -> None:
+    """Figures of the code's size and shape, and the way of four calls through its files; judges nothing."""
     sync(session, "tests")
-    session.run("pytest", "--verbose", "--capture=no", "tests/cli/test_mcp_agent.py", *session.posargs)
+    session.run("python", "-m", "tests.house")
 
 
 @nox.session(python=RUNNING)
@@ -333,3 +333,10 @@ def release(session: nox.Session) -> None:
     session.run("twine", "check", "--strict", *glob.glob("dist/*"))
     session.run("python", "-m", "tools.release.artifacts", "dist", again)
     session.run("python", "-m", "tools.release.installing", "dist", *session.posargs)
+
+
+@nox.session(python=False)
+def everything(session: nox.Session) -> None:
+    """What a change runs, and what a night runs."""
+    for name in [*CHANGE, *NIGHT]:
+        session.notify(name)

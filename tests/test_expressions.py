@@ -149,6 +149,7 @@ def is_linear(matcher: Matcher, how: str) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ALL, ids=lambda use: f"{use.place}-{use.how}")
 def test_an_expression_is_linear(use: Use) -> None:
     assert is_linear(use.matcher(), use.how), use

@@ -18,7 +18,7 @@ from tests.support.batch_pages import GivenSource, row, served, states
 from tests.support.payout_command import environment_of, payouts_file, started, until
 from tests.support.strangers import nobody_is_known
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 ROWS = 300
 

@@ -15,8 +15,8 @@ from tests.browser.tabs import Tabs
 if TYPE_CHECKING:
     from playwright.async_api import ConsoleMessage, Page, Request
 
-BROWSER = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
-"""Marks of a module's tests: heavy under a tracer, and what they run is covered without them."""
+BROWSER = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+"""Marks of a module's tests. What they run is covered without them."""
 
 SHOP = "http://shop.test/thanks?order=7"
 """A merchant's page; the browser knows where on this machine it is (`conftest`)."""

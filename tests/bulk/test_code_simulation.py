@@ -18,7 +18,7 @@ from tests.simulation.real.play import play_schedule
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 
-@pytest.mark.parametrize("first", range(0, 15, 5))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in (5, 10))])
 def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_reports_wrongly(first: int) -> None:
     campaign = run_campaign(range(first, first + 5), play_schedule)
     assert campaign.breaches == {}

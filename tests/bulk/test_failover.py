@@ -83,6 +83,7 @@ async def paid(url: str, client: Any) -> WorkerReport:
     return await work(url, client, until_idle=True, slots=1, patience=4 * PROOF_AFTER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lossy", "loss"), [(a_standby, Loss.STANDBY), (a_dump, Loss.RESTORED)], ids=["standby", "dump"]
 )
@@ -141,6 +142,7 @@ async def test_intents_outcomes_a_cancellation_and_a_retry_are_lost_and_nothing_
     assert len(books(service)) == len({*books(service)}) == 29
 
 
+@pytest.mark.slow
 async def test_a_refusal_is_final_only_once_no_lost_request_can_succeed(
     service: Sandbox, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

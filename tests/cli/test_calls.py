@@ -151,6 +151,7 @@ def test_what_is_not_there(shell: Shell, argv: list[str], code: Exit, said: str)
     shell(*argv).assert_one_message(code, said)
 
 
+@pytest.mark.slow
 def test_the_same_payout_that_failed_is_not_paid_again(shell: Shell) -> None:
     shell.sandbox.on("payouts.create", reference="R-1").outcome("fail:CUSTOMER_DECLINED")
     payout = shell.create("--json").lines[0]["payout"]

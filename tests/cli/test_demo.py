@@ -117,6 +117,7 @@ def test_a_payout_without_a_known_outcome_exits_3(
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
 
 
+@pytest.mark.slow
 def test_the_whole_demonstration_as_the_readme_calls_it_is_as_the_guide_shows_it() -> None:
     commands, *_ = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
     called = [shlex.split(line.split("#")[0].split("uv run ")[1]) for line in commands.splitlines()]

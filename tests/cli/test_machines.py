@@ -312,6 +312,7 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
     assert len(here.sandbox.books.payouts()) == 2
 
 
+@pytest.mark.slow
 def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +364,7 @@ def test_a_settled_batch_is_forgotten_once_that_was_confirmed(
     assert_paid_once(here.sandbox, ROWS)
 
 
+@pytest.mark.slow
 def test_a_batch_that_becomes_settled_while_a_person_confirms_is_kept(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

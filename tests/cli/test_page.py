@@ -86,6 +86,7 @@ def text_of(browser: urllib.request.OpenerDirector, address: str) -> str:
         return str(answer.read().decode())
 
 
+@pytest.mark.slow
 def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_one(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

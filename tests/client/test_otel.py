@@ -301,6 +301,7 @@ def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> N
     assert backend.heard[-2:] == [late, cancelled]
     assert backend.ended() == []
     backend.telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=9))
+    OpenTelemetry()(late)  # to nobody
 
 
 async def test_a_refusal_of_the_guard_is_an_event_of_the_call_s_span(

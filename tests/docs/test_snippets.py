@@ -66,7 +66,13 @@ def test_the_tests_of_the_snippet_pass(
     pytester.runpytest_inprocess(*plugins).assert_outcomes(passed=count)
 
 
-@pytest.mark.parametrize("snippet", [s for s in RUN if not takes_fixtures(s)], ids=str)
+def every_change(snippet: Snippet) -> Any:
+    """A parameter; of the first pages for every run, of the others a slow one."""
+    is_first = snippet.file in ("README.md", "docs/getting-started.md", "docs/tutorial.md")
+    return pytest.param(snippet, id=str(snippet), marks=() if is_first else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("snippet", [every_change(s) for s in RUN if not takes_fixtures(s)])
 def test_the_snippet_does_what_it_says(
     snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

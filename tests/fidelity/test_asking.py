@@ -15,6 +15,7 @@ EXAMPLES = 4
 """For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""
 
 
+@pytest.mark.slow
 def test_the_sandbox_answers_every_request_as_the_document_says() -> None:
     ended = ask(EXAMPLES, 0)
     assert ended.returncode == 0, ended.stdout + ended.stderr

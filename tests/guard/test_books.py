@@ -12,6 +12,7 @@ from tests.campaigns.guard_judge import Hold, needless, overfull
 SUMS = [("GHS", "100", 10)]
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_keep_to_their_sums_by_the_books() -> None:
     found = run("sqlite", 120, processes=2, tasks=6, sums=0.1, every=0.4)
     assert found.problems == []

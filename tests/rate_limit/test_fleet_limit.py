@@ -18,7 +18,11 @@ pytestmark = pytest.mark.no_cover
 
 
 @pytest.mark.parametrize(
-    ("processes", "delay", "round_trips"), [(4, 0.0006, 50.0), (16, 0.0006, 140.0), (16, 0.02, 180.0)]
+    ("processes", "delay", "round_trips"),
+    [
+        (4, 0.0006, 50.0),
+        *(pytest.param(16, *line, marks=pytest.mark.slow) for line in ((0.0006, 140.0), (0.02, 180.0))),
+    ],
 )
 def test_a_busy_fleet_uses_the_limit_up_with_few_round_trips(
     processes: int, delay: float, round_trips: float
@@ -32,7 +36,7 @@ def test_a_busy_fleet_uses_the_limit_up_with_few_round_trips(
 
 
 @pytest.mark.parametrize(("limit", "used"), [(60, 0.75), (100, 0.75), (6_000, 0.97)])
-@pytest.mark.parametrize("processes", [4, 16])
+@pytest.mark.parametrize("processes", [4, pytest.param(16, marks=pytest.mark.slow)])
 def test_no_limit_stalls(limit: int, used: float, processes: int) -> None:
     fleet = Fleet(1, limit=limit, processes=processes)
     fleet.run(130.0)
@@ -61,7 +65,9 @@ def test_no_fault_overfills_a_minute_or_stalls_the_fleet(faults: Faults) -> None
     assert fleet.used >= 0.8
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
+)
 def test_schedules_of_faults(seed: int) -> None:
     assert scheduled(seed).fullest <= 1.0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.campaigns.shared_limit import OnPostgres, OnValkey, Run, StoreServer, run
 from tests.support.servers import PostgresServer, ValkeyServer
 
@@ -12,6 +14,7 @@ def share(store: StoreServer) -> Run:
     return run(store, 3.0, limit=6_000, processes=2, tasks=48, warm_up=1.0)
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_limit(postgres: PostgresServer, valkey: ValkeyServer) -> None:
     with ThreadPoolExecutor() as both:
         runs = list(both.map(share, (OnPostgres(postgres), OnValkey(valkey))))

@@ -29,6 +29,7 @@ def test_a_payout_under_an_older_lease_after_one_under_a_newer_is_found(
     assert len(too_late(writes, ORDER)) == found
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover  # other processes
 async def test_stopped_and_cut_off_workers_send_nothing_under_a_lease_that_another_has(
     postgres: PostgresServer, tmp_path: Path

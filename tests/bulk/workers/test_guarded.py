@@ -47,6 +47,7 @@ async def test_a_worker_waits_for_room_and_goes_on(fleet: Fleet) -> None:
     assert posts(fleet.sandbox) == len(books(fleet.sandbox)) == 9
 
 
+@pytest.mark.slow
 async def test_a_run_waits_for_room_and_goes_on(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_activity, "EVERY", 0.1)
     client, seen = await fleet.client(guard=guard_of("30", 5)), list[Any]()

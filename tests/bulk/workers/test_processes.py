@@ -50,6 +50,7 @@ async def test_the_chunk_of_a_killed_worker_is_taken_up_when_its_lease_has_ended
     assert (await batch.reconcile()).is_clean
 
 
+@pytest.mark.slow
 async def test_a_worker_that_was_stopped_beyond_its_lease_sends_nothing_more_under_it(
     fleet: Fleet, process: Callable[[], WorkerProcess]
 ) -> None:

@@ -105,6 +105,7 @@ ANOTHER = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "words", "method"),
     [(None, "(tls: the server's certificate", "GET"), (302, "(HTTP 302)", "POST")],
@@ -521,6 +522,7 @@ async def test_a_cancelled_worker_leaves_rows_to_others(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 30
 
 
+@pytest.mark.slow
 async def test_a_chunk_that_is_cancelled_without_its_database_ends_as_cancelled(
     fleet: Fleet, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
