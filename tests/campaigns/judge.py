@@ -84,12 +84,12 @@ def id_in(case: Spoilt, tree: Any) -> str | None:
 
 
 def is_another(case: Spoilt, tree: Any) -> bool:
-    """Whether the answer to a read is about another record than was asked for."""
+    """Whether the answer to a read is about another record than was asked for. An empty id says nothing."""
     asked, places = READ_IDS.get(case.operation.name, (None, ()))
     found = tree.get("data") if isinstance(tree, dict) else None
     for name in places:
         found = found.get(name) if isinstance(found, dict) else None
-    return asked is not None and found is not None and found != asked
+    return asked is not None and found not in (None, "", asked)
 
 
 def _success_breach(case: Spoilt, value: Any) -> str:
