@@ -118,14 +118,14 @@ def mirror(session: nox.Session) -> None:
     session.run("python", "-m", "tools.mirror", *check)
 
 
-def run_tests(session: nox.Session, *options: str) -> None:
+def run_tests(session: nox.Session, *options: str, processes: int = 4) -> None:
     """Tests against the installed package; prints the ten slowest.
 
-    Four processes for two cores, as many tests wait for a server or a process.
+    More processes than cores, as many tests wait for a server or a process.
     Bytecode is kept: making it of the tests, with pytest's assertions, takes each process 16 s.
     """
-    arguments = ("--numprocesses=4", "--dist=worksteal", "--durations=10", *options, *session.posargs)
-    session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": None})
+    how = (f"--numprocesses={processes}", "--dist=worksteal", "--durations=10")
+    session.run("pytest", *how, *options, *session.posargs, env={"PYTHONDONTWRITEBYTECODE": None})
 
 
 @nox.session(python=RUNNING)
@@ -145,7 +145,7 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "erase")
     run_tests(session, "-mnot slow and not no_cover", "--cov", "--cov-report=", f"--proofs={proofs}")
     session.run("coverage", "report", "--fail-under=100")
-    run_tests(session, "-mslow or no_cover", f"--proofs={proofs}", "--facts")
+    run_tests(session, "-mslow or no_cover", f"--proofs={proofs}", "--facts", processes=6)
     run_tests(session, "--gap-profile=hostile", "tests/client")
 
 
