@@ -19,7 +19,7 @@ async def test_a_run_pays_the_batch_and_certifies_it(fleet: Fleet) -> None:
     assert (await batch.reconcile()).is_clean
     assert (await batch.run()).exit_code == 0
     assert len(books(fleet.sandbox)) == 120
-    assert seen[-1].counts["created"] > 0
+    assert {figures.rows for figures in seen} == {120}  # how far it is seen to be depends on the machine
 
 
 async def test_several_processes_may_run_one_batch(fleet: Fleet) -> None:
