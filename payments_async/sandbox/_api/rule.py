@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import attrs
 
@@ -162,7 +163,12 @@ def check_operation(name: str) -> None:
         raise UnknownWord(f"no operation {name!r} ({near(name, NAMES)})")
 
 
+_NUMBER: Final = re.compile(r"\d+\.\d+", re.ASCII)
+
+
 def _equal(actual: object, expected: object) -> bool:
+    if isinstance(expected, str) and isinstance(actual, (int, Decimal)) and _NUMBER.fullmatch(expected):
+        expected = Decimal(expected)  # a batch sends 10.50 as 10.5
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
     if actual is not None and isinstance(expected, str) and "*" in expected:

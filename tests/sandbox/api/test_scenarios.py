@@ -292,6 +292,7 @@ def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None
         ({"amount": Decimal("10.50")}, True),
         ({"amount": 10}, False),
         ({"amount": "10.5"}, True),
+        ({"amount": "10.50"}, True),  # the request has 10.5
         ({"metadata__order": 7}, True),
         ({"metadata__order__deep": 7}, False),
         ({"instrument__country": "BJ", "currency": "XOF"}, True),
