@@ -25,7 +25,6 @@ OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != 
 CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", *glob.glob("*.py")]
 CI = os.environ.get("CI") == "true"
 DJANGO = os.path.join("examples", "frameworks", "django_shop")
-DBOS = os.path.join("examples", "engines", "dbos")  # its types come with it: `nox -s airflow` runs it
 FORK = "aioresponses-ng==0.8.2"
 INTERPRETER = [  # rooms whose subject is the interpreter: sockets, threads, types, how things are shown
     *("tests/sync", "tests/http", "tests/loopback", "tests/codec", "tests/request", "tests/webhooks"),
@@ -89,12 +88,7 @@ def typing(session: nox.Session) -> None:
     """Strict types inside, complete types outside."""
     sync(session, "typing")
     session.run("mypy")
-    others = (DJANGO, DBOS)
-    programs = [
-        file
-        for file in glob.glob("examples/**/*.py", recursive=True)
-        if not any(folder in file for folder in others)
-    ]
+    programs = [file for file in glob.glob("examples/**/*.py", recursive=True) if DJANGO not in file]
     session.run("mypy", "--strict", "tests/typing", "hatch_build.py", *programs)
     with session.chdir(DJANGO):  # where its mypy.ini is
         session.run("mypy", ".", env={"DJANGO_SECRET_KEY": "for mypy"})
@@ -255,21 +249,21 @@ def campaign(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def engines(session: nox.Session) -> None:
-    """The engines' modules on real servers: `-- -m brief` as CI does, `-- -m large -rP` with 20,000 rows."""
+    """The examples for Temporal and Celery, on their real servers, with workers killed and stopped."""
     sync(session, "engines")
-    # they mostly wait; a later -m replaces this one
-    pytest = ["pytest", "--verbose", "--numprocesses=3", "--durations=0", "-m", "not large"]
+    # they mostly wait
+    pytest = ["pytest", "--verbose", "--numprocesses=3", "--durations=0"]
     session.run(*pytest, "tests/engines", *session.posargs)
 
 
 @nox.session(python=RUNNING)
 def airflow(session: nox.Session) -> None:
-    """Airflow's module, and the example on DBOS, in an environment of what tests/engines/airflow.txt pins."""
+    """The example for Airflow, in an environment of what tests/engines/airflow.txt pins."""
     # without the pins of pyproject
     session.install("--no-config", "--requirement", "tests/engines/airflow.txt")
     session.install("--no-config", "--no-deps", ".")
-    pytest = ["pytest", "--verbose", "--durations=0", "-m", "not large"]
-    session.run(*pytest, "tests/engines/test_airflow.py", "tests/engines/test_dbos.py", *session.posargs)
+    pytest = ["pytest", "--verbose", "--durations=0"]
+    session.run(*pytest, "tests/engines/test_airflow.py", *session.posargs)
 
 
 @nox.session(python=RUNNING)

@@ -11,9 +11,9 @@ import asyncio
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from benchmarks.worker import SERVER_CORE, hold
 
@@ -36,10 +36,10 @@ class Requests(asyncio.Protocol):
             whole = end + 4 + _body_length(head)
             if len(self._pending) < whole:
                 return
-            self._pending = self._pending[whole:]
-            self.asked(head)
+            body, self._pending = self._pending[end + 4 : whole], self._pending[whole:]
+            self.asked(head, body)
 
-    def asked(self, head: bytes) -> None:
+    def asked(self, head: bytes, body: bytes) -> None:
         """A request is whole."""
         raise NotImplementedError
 
@@ -58,7 +58,7 @@ class _Answering(Requests):
     def connection_lost(self, exc: Exception | None) -> None:
         _Answering.connected -= 1
 
-    def asked(self, head: bytes) -> None:
+    def asked(self, head: bytes, body: bytes) -> None:
         self.transport.write(self._answer)
 
 
@@ -85,12 +85,17 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
 
     parent = os.getppid()
     hold(core)
+    run(main())
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where it is installed."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main())
+        asyncio.run(main)
     else:
-        uvloop.run(main())
+        uvloop.run(main)
 
 
 def framed(body: bytes, status: str = "200 OK", headers: tuple[str, ...] = ()) -> bytes:

@@ -1,141 +1,170 @@
-"""What does a row cost, and does memory stay flat? `python -m benchmarks.bulk_million [ROWS ...]`
+"""Are memory, and the time of a `take`, flat up to a million rows? `python -m benchmarks.bulk_million [ROWS]`
 
-A file is imported, paid without rate limits at a stub, certified against the stub's list and exported, each
-phase in a process of its own.
+A file is loaded, paid without rate limits and reconciled, each step in a process of its own. Then ledgers of
+10,000 and of so many rows, filled by SQL, are taken from in turn: all new, and nine tenths done under old
+statistics and without a vacuum.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
 import json
-import shutil
+import os
+import statistics
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from decimal import Decimal
+import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bulk_rows
-from benchmarks.bulk_pay import LOOPS, PHASES
-from benchmarks.bulk_service import Service, serving, started, unwind_on_sigterm
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-ROWS = (10_000, 100_000, 1_000_000)
-_BYTES_A_ROW = 3_000
-"""Of disk, more or less: the file, the ledger and its log, the stub's bodies, an export."""
-_GROWTH = 16
-"""MiB that a phase may take beyond what it takes at the smallest size: memory is flat."""
-MIB = 1 << 20
+from benchmarks.answer_server import run
+from benchmarks.bodies import UNPACED
+from benchmarks.bulk import Ledger as Kind
+from benchmarks.bulk import ledgers
+from benchmarks.bulk_service import open_service, write_input
+from payments_async import AsyncPayments
+from payments_async._runtime import SYSTEM
+from payments_async.bulk import PayoutBatch
+from payments_async.bulk._ledger.database import DatabaseAddress
+from payments_async.bulk._ledger.ledger import Ledger
+from payments_async.bulk._ledger.tables import batches, now, rows
+from payments_async.bulk._protocol.row_state import RowState, Turn
+from payments_async.bulk._protocol.stop_rules import Account
+
+STEPS = ("load", "run", "reconcile")
+FEW, TAKEN, TIMES = 10_000, 50, 15
+ACCOUNT = Account("sandbox", "http://127.0.0.1:9/v1", "key")
 
 
-def measure(rows: int, wished: argparse.Namespace) -> dict[str, Any]:
-    """One size; everything in a temporary folder. Raises SystemExit when the disk is too small for it."""
-    with tempfile.TemporaryDirectory(prefix="bulk-million-", dir=wished.folder) as folder:
-        if shutil.disk_usage(folder).free < 2 * rows * _BYTES_A_ROW:
-            raise SystemExit(
-                f"{rows:,} rows take {rows * _BYTES_A_ROW / 1e9:.1f} GB of disk: name a --folder"
+def memory(name: str) -> float:
+    """MiB of this process: VmRSS now, or VmHWM at most."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
+async def do(step: str, file: str, address: str) -> None:
+    """One step; prints what it took, and the memory over that of an idle client with the ledger open."""
+    async with (
+        AsyncPayments(limits=UNPACED) as client,
+        PayoutBatch.open(address, client, batch_id="million") as batch,
+    ):
+        await client.payouts.list(page_size=1)
+        gc.collect()
+        idle, cpu = memory("VmRSS"), time.process_time()
+        if step == "load":
+            await batch.load(file)
+        elif step == "run":
+            assert (await batch.run()).exit_code == 0
+        else:
+            assert (await batch.reconcile()).is_clean
+        cost, peak = time.process_time() - cpu, memory("VmHWM")
+        print(json.dumps({"cpu": cost, "peak": peak, "over": peak - idle}))
+
+
+def steps(name: str, kind: Kind, count: int, folder: Path) -> None:
+    """Pay so many rows, step by step."""
+    file = folder / "payouts.csv"
+    write_input(file, count)
+    with open_service() as service:
+        address, environ = kind(folder), {**os.environ, **service.variables}
+        for step in STEPS:
+            command = [sys.executable, "-m", "benchmarks.bulk_million", "--do", step, str(file), address]
+            found = json.loads(
+                subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environ).stdout
             )
-        file = Path(folder, "payouts.csv")
-        bulk_rows.write(file, rows)
-        with serving("bulk_stub", str(Path(folder, "bodies"))) as stub:
-            phases = _paid(rows, file, stub, wished)
-            return {
-                "rows": rows,
-                "phases": phases,
-                "ledger_bytes": _size(Path(folder), "payouts.ledger*"),
-                "exact": "run" not in phases or _exact(rows, phases, stub.account()),
-            }
+            cpu, memories = found["cpu"] / count * 1e6, f"{found['peak']:.0f} MiB | {found['over']:.0f} MiB"
+            print(f"| {name} | {count:,} | {step} | {cpu:.0f} µs | {memories} |", flush=True)
+        service.account(count)
 
 
-def _paid(rows: int, file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, Any]:
-    """The phases in turn, each in a process of its own, so that none has another's memory."""
-    phases: dict[str, Any] = {}
-    for name in wished.phases:
-        phases[name] = _phase(name, file, stub, wished)
-        if not wished.json:
-            print(row(rows, phases[name]), flush=True)
-    return phases
+async def filled(address: str, count: int) -> Ledger:
+    """A ledger of so many new rows, made by the database itself."""
+    ledger = await Ledger.open(DatabaseAddress(address), SYSTEM, "million", create=True)
+    numbers = sa.select(sa.literal(1).label("number")).cte("numbers", recursive=True)
+    numbers = numbers.union_all(sa.select(numbers.c.number + 1).where(numbers.c.number < count))
+    name = sa.cast(numbers.c.number, sa.String)
+    texts = {"batch_id": "million", "environment": "sandbox", "currency": "GHS", "method": "mtn"}
+    made: dict[str, Any] = {
+        **{column: sa.literal(text) for column, text in texts.items()},
+        "scale": sa.literal(2),
+        "body": sa.literal(b"x" * 420, sa.LargeBinary),
+        **dict.fromkeys(("number", "units"), numbers.c.number),
+        **dict.fromkeys(("row_key", "stem"), name),
+    }
+
+    async def work(connection: AsyncConnection) -> None:
+        facts = {"environment": "sandbox", "base_url": ACCOUNT.base_url, "account": ACCOUNT.key}
+        await connection.execute(batches.insert().values(batch_id="million", created_at=now(), **facts))
+        await connection.execute(rows.insert().from_select([*made], sa.select(*made.values())))
+        await connection.exec_driver_sql("ANALYZE")
+
+    await ledger.database.write(work)
+    return ledger
 
 
-def _phase(name: str, file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, Any]:
-    """What one phase tells; `over_idle` is the memory it took over an idle client's, bytes."""
-    options = ["--lifted", "--concurrency", str(wished.concurrency), "--loop", wished.loop]
-    command = [sys.executable, "-m", "benchmarks.bulk_pay", str(file), str(file.with_suffix(".ledger"))]
-    with started([*command, *options, "--phases", name], stub.variables) as process:
-        out, _ = process.communicate()
-    if process.returncode:
-        raise SystemExit(f"the paying process ended with {process.returncode} in {name}")
-    told = {line["phase"]: line for line in map(json.loads, out.splitlines())}
-    return {**told[name], "over_idle": told[name]["peak"] - told["idle"]["peak"]}
+async def nearly_done(ledger: Ledger, count: int) -> None:
+    """Nine tenths of the rows are taken and then created, by the database itself."""
+    first = rows.c.number <= count * 9 // 10
+    for values in (
+        {"state": RowState.IN_FLIGHT.value, "due": now() + 60.0},
+        {"state": RowState.CREATED.value, "turn": int(Turn.NOTHING), "payout_id": "po_1"},
+    ):
+
+        async def work(connection: AsyncConnection, values: Any = values) -> None:
+            await connection.execute(sa.update(rows).where(first).values(**values))
+
+        await ledger.database.write(work)
 
 
-def _size(folder: Path, pattern: str) -> int:
-    return sum(path.stat().st_size for path in folder.glob(pattern))
+async def taken(few: Ledger, many: Ledger) -> tuple[float, float]:
+    """Milliseconds of a take from each, in turn: medians; the first does not count."""
+    found: list[list[float]] = [[], []]
+    for _ in range(TIMES + 1):
+        for ledger, times in zip((few, many), found, strict=True):
+            began = time.perf_counter()
+            take = await ledger.take(TAKEN, ACCOUNT, needs_confirmation=False)
+            times.append((time.perf_counter() - began) * 1e3)
+            assert len(take.rows) == TAKEN
+    return statistics.median(found[0][1:]), statistics.median(found[1][1:])
 
 
-def _exact(rows: int, phases: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
-    """Whether each row was created exactly once, and stub, input and certificate agree to the cent."""
-    expected = bulk_rows.totals(rows)
-    booked = {currency: Decimal(amount) for currency, amount in account["sums"].items()}
-    once = account["payouts"] == rows and not account["duplicates"] and phases["run"]["exit_code"] == 0
-    if "certify" not in phases:
-        return bool(once and booked == expected)
-    certificate = phases["certify"]["certificate"]
-    created = {currency: Decimal(sums["created"]) for currency, sums in certificate["sums"].items()}
-    return bool(once and certificate["clean"] and booked == created == expected)
-
-
-def row(rows: int, phase: Mapping[str, Any]) -> str:
-    """One phase as a row of a Markdown table."""
-    cpu, wall = phase["user"] + phase["system"], phase["wall"]
-    return (
-        f"| {rows:,} | {phase['phase']} | {wall:.1f} s | {rows / wall:,.0f} | {cpu / rows * 1e6:.0f} µs "
-        f"| {phase['over_idle'] / MIB:.0f} MiB | {phase['waited'] / wall:.0%} | {phase['load']:.1f} |"
-    )
-
-
-def missed(f: Mapping[str, Any], smallest: Mapping[str, Any]) -> list[str]:
-    """The targets that one size misses."""
-    wrong = [] if f["exact"] else ["each row paid exactly once, exact to the cent"]
-    for name, phase in f["phases"].items():
-        grown = (phase["over_idle"] - smallest["phases"][name]["over_idle"]) / MIB
-        wrong += [f"{name} takes {grown:.0f} MiB more than for {smallest['rows']:,}"] * (grown > _GROWTH)
-    return [f"{f['rows']:,} rows: {each}" for each in wrong]
-
-
-HEADER = (
-    "| rows | phase | wall | rows a second | CPU a row | peak over idle | no core free | load |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |"
-)
+async def takes(name: str, kind: Kind, count: int, folder: Path) -> None:
+    """Take from ledgers of few and of many rows."""
+    ledgers = [await filled(kind(folder), number) for number in (FEW, count)]
+    for state in ("all new", "nine tenths done"):
+        if state != "all new":
+            await nearly_done(ledgers[0], FEW)
+            await nearly_done(ledgers[1], count)
+        few, many = await taken(*ledgers)
+        print(f"| {name} | {state} | {few:.1f} ms | {many:.1f} ms | {many / few:.2f} |", flush=True)
+    for ledger in ledgers:
+        await ledger.close()
 
 
 def main() -> None:
-    """Every size, smallest first."""
+    """Both tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bulk_million", description=__doc__)
-    parser.add_argument(
-        "rows", nargs="*", type=int, default=ROWS, help="sizes; 10⁴, 10⁵ and 10⁶ unless given"
-    )
-    parser.add_argument("--phases", nargs="+", choices=PHASES, default=PHASES)
-    parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument(
-        "--loop", choices=LOOPS, default=LOOPS[0], help="uvloop where installed, as the command"
-    )
-    parser.add_argument("--folder", help="where the temporary folder is made")
-    parser.add_argument("--json", action="store_true", help="the figures as JSON lines instead of a table")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
-    wished = parser.parse_args()
-    unwind_on_sigterm()
-    if not wished.json:
-        print(HEADER, flush=True)
-    sizes: list[dict[str, Any]] = []
-    misses: list[str] = []
-    for rows in sorted(wished.rows):
-        sizes.append(measure(rows, wished))
-        misses += missed(sizes[-1], sizes[0])
-        if wished.json:
-            print(json.dumps(sizes[-1]), flush=True)
-    print("missed: " + "; ".join(misses) if misses else "no target missed", file=sys.stderr)
-    sys.exit(1 if wished.check and misses else 0)
+    parser.add_argument("rows", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("--only", choices=("steps", "takes"))
+    parser.add_argument("--do", nargs=3, metavar=("STEP", "FILE", "LEDGER"), help="one step, in this process")
+    given = parser.parse_args()
+    if given.do:
+        run(do(*given.do))
+        return
+    with ledgers() as kinds, tempfile.TemporaryDirectory(prefix="bulk-million-") as folder:
+        for name, kind in kinds.items():
+            if given.only != "takes":
+                print("| ledger | rows | step | CPU of a row | most memory | over an idle client |")
+                steps(name, kind, given.rows, Path(folder))
+            if given.only != "steps":
+                print(f"| ledger | rows are | take at {FEW:,} | at {given.rows:,} | ratio |")
+                asyncio.run(takes(name, kind, given.rows, Path(folder)))
 
 
 if __name__ == "__main__":

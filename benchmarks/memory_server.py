@@ -25,7 +25,7 @@ class _Holding(Requests):
     watching: list[tuple[int, asyncio.Transport]]
     """Who wants to know when so many wait."""
 
-    def asked(self, head: bytes) -> None:
+    def asked(self, head: bytes, body: bytes) -> None:
         line = head.partition(b"\r\n")[0]
         if line.startswith(b"POST /v1/payouts"):
             self.waiting.append(self.transport)

@@ -68,8 +68,8 @@ HIGHLIGHTS = (
     ),
     (
         "bulk",
-        "the engine, CPU a row",
-        "CPU of a row in bulk, without the network; every commit synced to disk",
+        "without a ledger, a file",
+        "CPU of a row of a batch, every commit synced (a loop with plain aiohttp and no ledger = 1)",
     ),
 )
 """What README.md shows: the first figure of a suite whose text has these words, and what to call it."""

@@ -62,6 +62,3 @@ KEY_TRUSTED_FOR: Final = 23 * 3600.0
 
 # Seconds after which an abandoned request can no longer be carried out.
 ABANDONED_AFTER: Final = 15 * 60.0
-
-# Until this long after a payout was made, a list that does not show it proves nothing. Seconds.
-LIST_SETTLES: Final = 15 * 60.0

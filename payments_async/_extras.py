@@ -9,20 +9,17 @@ from typing import Final
 EXTRAS: Final = {
     "cli": ("cyclopts", "rich"),
     "sandbox": ("babel", "jinja2", "segno"),
-    "bulk": ("aiosqlite",),
-    "machines": ("psycopg",),
+    "bulk": ("sqlalchemy", "greenlet", "aiosqlite"),
+    "postgresql": ("psycopg",),
     "parquet": ("pyarrow",),
     "excel": ("openpyxl",),
-    "celery": ("celery",),
-    "temporal": ("temporalio",),
-    "procrastinate": ("procrastinate",),
     "redis": ("redis",),
     "otel": ("opentelemetry",),
     "speed": ("uvloop",),
     "mcp": ("mcp",),
 }
-"""The libraries of each extra, by the names that one imports; of `machines` and `mcp`,
-those that they add to other extras."""
+"""The libraries of each extra, by the names that one imports; of `postgresql` and `mcp`, those that they add
+to other extras."""
 
 
 def missing_libraries(extras: Iterable[str]) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,10 +10,6 @@ from typing import BinaryIO, Final, Self
 
 from ._runtime import SYSTEM
 
-PAGE_SUFFIX: Final = ".page.json"
-"""The end of the name of the file, beside a ledger, that says where the page of its run is."""
-_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME: Final = 60
 MOUNTS: Final = "/proc/self/mountinfo"
 """Where Linux lists the file systems that are mounted."""
 _ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
@@ -64,12 +58,6 @@ def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True)
     """Replace a file's content by this text. `durable`: wait until it is on the disk. Raises OSError."""
     with AtomicFile(path, durable=durable) as whole:
         whole.file.write(text.encode())
-
-
-def file_name(batch_id: str) -> str:
-    """Make a batch's name the name of a file; one with other signs than letters and digits gets a hash."""
-    plain = _ODD.sub("-", batch_id).strip(".-")[:_LONGEST_NAME] or "batch"
-    return plain if plain == batch_id else f"{plain}-{hashlib.sha256(batch_id.encode()).hexdigest()[:8]}"
 
 
 def network_file_system(path: str) -> str | None:

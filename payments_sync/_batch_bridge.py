@@ -1,4 +1,4 @@
-"""Runs the work of a blocking batch on the loop that the batch was opened on, and that of a blocking worker.
+"""Runs the work of a blocking batch on the loop that the batch was opened on.
 
 A batch has a lease of its own, so that its ledger can be closed in order even after its client was. An
 interrupted run ends as after `stop`. Closing a batch waits for what other threads do with it.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from payments_async.bulk import BatchReport
 from payments_async.bulk._protocol.outcomes import CREATED
-from payments_async.bulk.batch import AnyBatch as AsyncBatch
+from payments_async.bulk.batch import PayoutBatch as AsyncBatch
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError
 
@@ -23,9 +23,6 @@ from ._row_feed import FedCall
 
 if TYPE_CHECKING:
     from payments_async.bulk._loading.load import Input
-    from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
-    from payments_async.bulk.steps import Steps as AsyncSteps
-    from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
     from ._blocking_call import CallQueue
 
@@ -39,20 +36,18 @@ _AGAIN: Final = (
     "To resume, run the same program again with the same ledger, input and batch id: no row is paid twice."
 )
 _FORKED: Final = (
-    "the process was forked while this batch was open, and its ledger and the lock on it are the parent's: "
-    "open the batch in one process only, after the fork"
+    "the process was forked while this batch was open, and its connections are the parent's: "
+    "open the batch after the fork"
 )
 
 
 class BatchBridge(Bridge):
-    """Runs the calls of a batch, a database or steps on the loop, from any thread, while it is open."""
+    """Runs the calls of a batch on the loop, from any thread, while it is open."""
 
     __slots__ = ("_batch", "_client", "_pinned")
 
-    def __init__(
-        self, twin: AsyncBatch | AsyncBatchDatabase | AsyncSteps, client: Bridge | None = None
-    ) -> None:
-        self._batch = _OpenBatch(twin, twin.stop if isinstance(twin, AsyncBatch) else bool)
+    def __init__(self, twin: AsyncBatch, client: Bridge | None = None) -> None:
+        self._batch = _OpenBatch(twin)
         super().__init__(self._batch.close)
         self._client = client
         self._pinned: CallQueue | None = None
@@ -127,25 +122,6 @@ class BatchBridge(Bridge):
         return self._pinned or super()._queue()  # one that is not open refuses by itself what it cannot do
 
 
-class WorkerBridge:
-    """Runs one worker on its client's loop, from any thread."""
-
-    __slots__ = ("_client", "_twin")
-
-    def __init__(self, twin: AsyncPayoutWorker, client: Bridge) -> None:
-        self._twin, self._client = twin, client
-
-    def call_and_drain(self, func: Callable[[], Coroutine[Any, Any, T]], /) -> T:
-        """As `BatchBridge.call_and_drain`."""
-        self._client._refuse_own_loop()
-        call = _StoppableCall(func, (), {}, self._twin.stop, self._twin._settings.drain)
-        return self._client._run(self._client._queue(), call)
-
-    def call_soon(self, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run a plain function on the loop, from any thread, without waiting for it."""
-        _call_soon(self._client._queue(), func, *args, **kwargs)
-
-
 def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
     if _get_running_loop() is queue.loop:
         func(*args, **kwargs)
@@ -156,10 +132,8 @@ def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kw
 class _OpenBatch:
     """A batch and its tasks, on the loop. It does not refer to the bridge, which can so be collected."""
 
-    def __init__(
-        self, twin: AsyncBatch | AsyncBatchDatabase | AsyncSteps, stop: Callable[[str], object]
-    ) -> None:
-        self._twin, self._stop = twin, stop
+    def __init__(self, twin: AsyncBatch) -> None:
+        self._twin = twin
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False
 
@@ -184,7 +158,7 @@ class _OpenBatch:
 
     def stop(self, reason: str) -> None:
         """Stop a run in order."""
-        self._stop(reason)
+        self._twin.stop(reason)
 
     async def close(self) -> None:
         """Wait for what is under way, or cancel it when this is cancelled; then close the ledger."""
@@ -264,16 +238,14 @@ class _StoppableCall(BlockingCall[T]):
 
 
 def _run_note(ended: bool, error: BaseException | None, report: object) -> str:
-    if ended and error is None:
+    if ended and error is None and isinstance(report, BatchReport):
         return f"The run was stopped in order: {_figures(report)}. Its report is in .result."
     if isinstance(error, Exception):
         return f"The run had failed ({error if isinstance(error, PaymentsError) else type(error).__name__})."
     return _CUT
 
 
-def _figures(report: object) -> str:
-    """Figures of a batch, or of a worker's run."""
-    if not isinstance(report, BatchReport):
-        return f"{getattr(report, 'rows', 0):,} rows decided"
+def _figures(report: BatchReport) -> str:
+    """Figures of a batch."""
     counts = {word: rows for word, rows in report.counts.items() if word not in ("asked", *CREATED)}
     return ", ".join(f"{rows:,} {word.replace('_', ' ')}" for word, rows in counts.items() if rows)

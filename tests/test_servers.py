@@ -15,7 +15,6 @@ import pytest
 from redis.asyncio import Redis
 
 from tests.support import servers
-from tests.support.failover import restored, server_pair
 from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
 
 
@@ -59,20 +58,6 @@ def test_a_server_that_is_cut_off_amid_a_pipeline_gives_its_locks_back(
             line.consume_input()
         proxy.cut()
         assert postgres.query(database, "SELECT * FROM here FOR UPDATE") == [(1,)]
-
-
-def test_a_standby_that_was_parted_lacks_what_came_later_and_a_dump_lacks_nothing() -> None:
-    with server_pair() as pair:
-        database = pair.primary.make_database()
-        pair.primary.query(database, "CREATE TABLE here AS SELECT 1 AS number")
-        pair.part()
-        pair.primary.query(database, "INSERT INTO here VALUES (2)")
-        copy = restored(pair.primary, database)
-        assert pair.primary.query(copy, "SELECT count(*) FROM here") == [(2,)]
-        pair.fail_over()
-        with psycopg.connect(pair.url(database), autocommit=True) as connection:
-            assert connection.info.port == pair.standby.port
-            assert connection.execute("SELECT count(*) FROM here").fetchall() == [(1,)]
 
 
 _SERVING = """

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from payments_async import bulk
-from payments_async.bulk import ledger_errors, steps
 from payments_async.errors import STATUS_ERRORS, PaymentsError
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "errors.json"
-_LOADED: Final = (bulk.OutcomesUnrecorded, ledger_errors)
-"""What defines classes, and is imported when it is first used."""
+_LOADED: Final = bulk.BulkError
+"""Its module defines classes, and is imported when it is first used."""
 _BETWEEN_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -30,16 +29,14 @@ def classes(family: type[PaymentsError] = PaymentsError) -> Iterator[type[Paymen
 
 
 def entry(cls: type[PaymentsError]) -> dict[str, object]:
-    """A class in the form of the file. Some errors of a ledger have another remedy in a database."""
-    homes = [package.__name__ for package in (bulk, steps) if cls.__name__ in package.__all__]
-    home = homes[0] if homes else cls.__module__
+    """A class in the form of the file."""
+    home = bulk.__name__ if cls.__name__ in bulk.__all__ else cls.__module__
     return {
         "code": _BETWEEN_WORDS.sub("_", cls.__name__).lower(),
         "class": f"{home}.{cls.__name__}",
         "status": next((code for code, known in STATUS_ERRORS.items() if issubclass(cls, known)), None),
         "effects": list(cls.effects),
         "remedy": cls.remedy,
-        **({"database_remedy": other} if (other := getattr(cls, "database_remedy", "")) else {}),
     }
 
 

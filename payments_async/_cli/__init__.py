@@ -7,7 +7,7 @@
     _output        lines, progress and tables for people; JSON lines for programs
     _text          wraps text for people; messages on stderr
     calls          one checkout, one payout, one request from the shell
-    demo           a payment and a thousand payouts, compared with the books; workers that are killed
+    demo           a payment and a thousand payouts, compared with the books
     doctor         checks of the set-up, as a report for a ticket
     guard          a guard on money: its sums, and what it would refuse
     mcp            the simulated service for coding agents, over the Model Context Protocol

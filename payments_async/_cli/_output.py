@@ -74,6 +74,9 @@ class Show(Protocol):
         next one where it has no room beside the name.
         """
 
+    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
+        """Show a line as that of a step, for people only."""
+
     def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
         """Show a long step. Call the function that it yields each time one of `total` is done."""
 
@@ -109,6 +112,10 @@ class Terminal:
             words = f"\n  {words}"
         style = "bold red" if good is False else ""
         self._console.print(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
+
+    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
+        """As a step."""
+        self.step(name, text, good=good, wrap=wrap)
 
     def paragraph(self, text: str) -> None:
         """Indented; what follows the first line a little more."""
@@ -176,6 +183,9 @@ class JsonLines:
     ) -> None:
         """The step's facts."""
         self._print({"step": name.lower(), "ok": good is not False, **facts})
+
+    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
+        """Nothing: it was a fact of a step."""
 
     def paragraph(self, text: str) -> None:
         """Nothing: it was a fact of a step."""

@@ -22,14 +22,14 @@ _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
 _STORED: Final = {
     "api": frozenset({"api"}),
     "checkouts": frozenset({"create"}),
-    "payouts": frozenset({"create", "find", "list", "wait", "run", "worker", "reconcile", "retry-failed"}),
+    "payouts": frozenset({"create", "find", "list", "wait", "run", "reconcile", "retry-failed"}),
     "guard": frozenset({"begin", "show"}),
 }
 """Commands that use the limit store that the environment names: those of `payouts` make a client."""
 
 _STORES: Final[Mapping[str, str]] = {
-    "postgresql": "machines",
-    "postgres": "machines",
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
     "redis": "redis",
     "rediss": "redis",
 }
@@ -44,11 +44,11 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
     needed = dict.fromkeys(_OF_COMMAND.get(names[0], ("cli",)))
     values = [word.rpartition("=")[2] for word in own]
     if names[0] == "payouts":
-        if "--open" in own or names[1:2] == ["watch"]:
+        if "--page" in own:
             needed["sandbox"] = None
         addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
         if any(_scheme(address).startswith("postgres") for address in addresses):
-            needed["machines"] = None
+            needed["postgresql"] = None
         if any(value.endswith(".xlsx") for value in own):
             needed["excel"] = None
     if names[0] in _STORED:
@@ -76,7 +76,7 @@ def help_without_libraries() -> str:
         "them for all commands but mcp:\n\n"
         f"  {install_command(['all'])}\n\n"
         f"Or for one of them:\n\n{commands}\n\n"
-        "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet,\n"
+        "A ledger in PostgreSQL also needs the extra postgresql, a Parquet file parquet,\n"
         "a workbook excel, a limit store in Redis redis. The clients, payments_async and payments_sync,\n"
         "need none of this."
     )

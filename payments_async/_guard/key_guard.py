@@ -12,7 +12,7 @@ import itertools
 import threading
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from math import inf
@@ -28,7 +28,6 @@ from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, after_fork_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
-from ..params.operations import PAYOUTS_CREATE
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
@@ -249,36 +248,6 @@ class KeyGuard:
         if shortage is not None:
             self._refuse("payouts.create", rules.no_room(shortage, admission.amount.amount), shortage)
 
-    async def reserve_all(self, rows: Sequence[tuple[str, bytes]]) -> Granted:
-        """Judge payouts of (idempotency key, body) in order, and reserve their amounts, for a bulk run.
-
-        Nobody is asked. Returns how many may be sent, and why the sums have no room for the next. Raises
-        GuardRefused if a rule forbids the first, and LimitStoreUnavailable.
-        """
-        admissions: list[Admission] = []
-        for key, body in rows:
-            payment = self.judged(body)
-            if isinstance(payment, GuardRefusal):
-                if not admissions:
-                    self._refuse(PAYOUTS_CREATE.name, payment)
-                break
-            amount = self._amount(self._name(key, PAYOUTS, body), payment.currency, payment.amount)
-            admissions.append(Admission(self, amount, self._runtime.monotonic()))
-        needed = [each for each in admissions if each.amount.currency in self.limits]
-        count, shortage = await self._reserve(needed, None)
-        granted = len(admissions) if shortage is None else admissions.index(needed[count])
-        if self._remembers:
-            for admission in admissions[:granted]:
-                self._remember(admission)
-        return granted, shortage
-
-    def give_back(self, rows: Iterable[tuple[str, bytes]]) -> None:
-        """Give back what was reserved for writes of (idempotency key, body) that are not sent."""
-        for key, body in rows:
-            admission = self._known.get(self._name(key, PAYOUTS, body))
-            if admission is not None and admission.is_unused:
-                self.settle(admission, "unpaid")
-
     def settle(self, admission: Admission, outcome: Outcome) -> None:
         """Note the outcome of a write."""
         amount, now = admission.amount, self._runtime.monotonic()
@@ -352,8 +321,6 @@ class KeyGuard:
         return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
 
     async def _reserve(self, admissions: Sequence[Admission], left: float | None) -> Granted:
-        if not admissions:
-            return 0, None
         amounts, asked = [each.amount for each in admissions], self._runtime.monotonic()
         if self.client is None:
             granted = self._reserve_here(amounts, asked)

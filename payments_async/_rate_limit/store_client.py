@@ -311,7 +311,7 @@ def _postgresql(url: str, insecure_database: bool) -> LimitStore:
     try:
         from .store_postgresql import PostgresLimitStore
     except ImportError as error:
-        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "machines")) from error
+        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "postgresql")) from error
     return PostgresLimitStore(url, insecure_database=insecure_database)
 
 

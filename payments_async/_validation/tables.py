@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -133,17 +133,22 @@ def doubts(request: params.Params) -> list[str]:
 
 def _countries(request: params.Params, prefix: str) -> Iterator[tuple[str, Any]]:
     """List a request's country codes by dotted field name, in mappings where the interface names them."""
-    for name, rule in RULES[type(request)].items():
+    for name, rule in _WITH_COUNTRIES[type(request)]:
         value = getattr(request, name)
         if rule is country:
             yield prefix + name, value
-        elif isinstance(rule, Nested) and type(value) is rule.cls:
+        elif type(value) is rule.cls:
             yield from _countries(value, f"{prefix}{name}.")
-        elif isinstance(rule, Nested) and isinstance(value, Mapping) and rule.cls in _CODES:
+        elif rule.cls in _CODES and isinstance(value, Mapping):
             yield f"{prefix}{name}.{_CODES[rule.cls]}", value.get(_CODES[rule.cls])
 
 
 _CODES: Mapping[type, str] = {params.CustomerInput: "country", params.CheckoutRestriction: "country_code"}
+_WITH_COUNTRIES: Mapping[type, Sequence[tuple[str, Any]]] = {
+    cls: [(name, rule) for name, rule in rules.items() if rule is country or isinstance(rule, Nested)]
+    for cls, rules in RULES.items()
+}
+"""The fields that are a country code, or may hold one: few of a request's."""
 
 
 def _foreign(request: object) -> str:

@@ -1,16 +1,13 @@
 """Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
-`PayoutBatch` (`batch`), and for many machines `SharedBatch`, are the public classes; `docs/bulk.md` is the
-guide, and `docs/architecture.md` shows the trip of one row through the rooms. The protocol (`protocol/`) is
-pure, and everything that acts asks it what to do.
+`PayoutBatch` (`batch`) and `Outbox` (`outbox`) are the public classes; `docs/bulk.md` is the guide, and
+`docs/architecture.md` shows the trip of one row through the rooms. The protocol (`_protocol`) is pure, and
+everything that acts asks it what to do.
 
-Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
-duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
-sending the row again, from any ledger, with any key and clock, cannot pay it twice. The ledger, the
-idempotency key and the waiting times make it fast and its results correct.
-
-What the service says last of a payout counts, also after a final status: a bank may return money days later.
-Such a turn is reported, and so is a payout whose status and timestamps contradict each other.
+The reference is the only guard: a payout's `reference` is unique within the project, and a duplicate returns
+409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference is made of the batch's name and the
+row's key, so that sending it again, from any ledger, with any clock, cannot pay it twice. The ledger is
+evidence, and never a lock on money. What the service's list says counts last.
 """
 
 from __future__ import annotations
@@ -20,87 +17,71 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
-    from ._engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
-    from ._export.archive import ArchiveReport as ArchiveReport
     from ._export.causes import Cause as Cause
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
-    from ._ledger.archive.reading import check_archive as check_archive
-    from ._ledger.opening import is_database as is_database
-    from ._ledger.operators import ClosedBatch as ClosedBatch
-    from ._ledger.operators import DatabaseReport as DatabaseReport
-    from ._ledger.operators import ForgottenBatch as ForgottenBatch
-    from ._ledger.operators import ListedWorker as ListedWorker
-    from ._listing import ListedBatch as ListedBatch
+    from ._ledger.figures import Series as Series
+    from ._ledger.tables import metadata as metadata
     from ._options import LoadOptions as LoadOptions
     from ._options import ReadingOptions as ReadingOptions
-    from ._protocol.attempts import RowAttempt as RowAttempt
-    from ._protocol.attempts import RowAttempts as RowAttempts
-    from ._protocol.machines import BatchState as BatchState
-    from ._protocol.machines import OperatorCommand as OperatorCommand
-    from ._protocol.machines import Standbys as Standbys
+    from ._outbox import OutboxRow as OutboxRow
+    from ._protocol.audit import Audit as Audit
     from ._protocol.outcomes import Outcome as Outcome
+    from ._protocol.records import Batch as Batch
     from ._protocol.records import Binding as Binding
-    from ._protocol.records import CheckReport as CheckReport
-    from ._protocol.records import Header as Header
     from ._protocol.records import InputDifference as InputDifference
     from ._protocol.records import StatusChange as StatusChange
     from ._protocol.row_state import RowState as RowState
-    from ._protocol.run_figures import AnswerTimes as AnswerTimes
-    from ._protocol.run_figures import RunSeries as RunSeries
-    from ._protocol.run_figures import RunTime as RunTime
-    from ._protocol.run_figures import SeriesBucket as SeriesBucket
-    from ._protocol.run_figures import SpeedFigures as SpeedFigures
-    from ._reconcile.audit import Audit as Audit
-    from ._reconcile.certificate import Certificate as Certificate
-    from ._reconcile.recover import RecoveryReport as RecoveryReport
-    from ._reconcile.retry_failed import LeftRow as LeftRow
-    from ._reconcile.retry_failed import RetryReport as RetryReport
-    from ._report import BatchFigures as BatchFigures
-    from ._report import BatchReport as BatchReport
-    from ._report import ImportReport as ImportReport
-    from ._report import Snapshot as Snapshot
-    from .batch import AnyBatch as AnyBatch
+    from ._run.retry import LeftRow as LeftRow
+    from ._run.retry import RetryReport as RetryReport
     from .batch import PayoutBatch as PayoutBatch
-    from .database import BatchDatabase as BatchDatabase
     from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
+    from .errors import InputPaidElsewhere as InputPaidElsewhere
+    from .errors import LedgerError as LedgerError
+    from .errors import LedgerMismatch as LedgerMismatch
+    from .errors import LedgerMissing as LedgerMissing
+    from .errors import LedgerOfAnotherInput as LedgerOfAnotherInput
+    from .errors import LedgerUnavailable as LedgerUnavailable
+    from .errors import OutboxConflict as OutboxConflict
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
-    from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
-    from .ledger_errors import LedgerError as LedgerError
-    from .ledger_errors import LedgerForgotten as LedgerForgotten
-    from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
-    from .shared_batch import SharedBatch as SharedBatch
+    from .outbox import Outbox as Outbox
+    from .report import BatchFigures as BatchFigures
+    from .report import BatchReport as BatchReport
+    from .report import Certificate as Certificate
+    from .report import ImportReport as ImportReport
 
 _HOMES = {
     "_activity": ("Activity",),
-    "_options": ("LoadOptions", "ReadingOptions"),
-    "_reconcile.audit": ("Audit",),
-    "_reconcile.certificate": ("Certificate",),
-    "_export.export": ("ExportReport",),
-    "_export.archive": ("ArchiveReport",),
     "_export.causes": ("Cause",),
+    "_export.export": ("ExportReport",),
     "_export.row_view": ("RowView",),
+    "_ledger.figures": ("Series",),
+    "_ledger.tables": ("metadata",),
+    "_options": ("LoadOptions", "ReadingOptions"),
+    "_outbox": ("OutboxRow",),
+    "_protocol.audit": ("Audit",),
     "_protocol.outcomes": ("Outcome",),
-    "_report": ("BatchFigures", "BatchReport", "ImportReport", "Snapshot"),
-    "_engine.recorder": ("OutcomesUnrecorded",),
-    "_protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
-    "_protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
-    "_reconcile.recover": ("RecoveryReport",),
-    "_reconcile.retry_failed": ("LeftRow", "RetryReport"),
+    "_protocol.records": ("Batch", "Binding", "InputDifference", "StatusChange"),
     "_protocol.row_state": ("RowState",),
-    "_protocol.attempts": ("RowAttempt", "RowAttempts"),
-    "_protocol.run_figures": ("AnswerTimes", "RunSeries", "RunTime", "SeriesBucket", "SpeedFigures"),
-    "batch": ("AnyBatch", "PayoutBatch"),
-    "shared_batch": ("SharedBatch",),
-    "database": ("BatchDatabase",),
-    "_listing": ("ListedBatch",),
-    "_ledger.archive.reading": ("check_archive",),
-    "_ledger.opening": ("is_database",),
-    "_ledger.operators": ("ClosedBatch", "DatabaseReport", "ForgottenBatch", "ListedWorker"),
-    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
-    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerForgotten", "LedgerOfAnotherInput"),
+    "_run.retry": ("LeftRow", "RetryReport"),
+    "batch": ("PayoutBatch",),
+    "errors": (
+        "BatchIdRequired",
+        "BulkError",
+        "InputPaidElsewhere",
+        "LedgerError",
+        "LedgerMismatch",
+        "LedgerMissing",
+        "LedgerOfAnotherInput",
+        "LedgerUnavailable",
+        "OutboxConflict",
+        "SourceErrors",
+        "SourceUnreadable",
+    ),
+    "outbox": ("Outbox",),
+    "report": ("BatchFigures", "BatchReport", "Certificate", "ImportReport"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -110,7 +91,14 @@ __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    try:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    except ModuleNotFoundError as missing:
+        from .._extras import EXTRAS, needs
+
+        if str(missing.name).partition(".")[0] not in EXTRAS["bulk"]:
+            raise
+        raise ImportError(needs("a ledger needs", "bulk")) from missing
     globals()[name] = value
     return value
 

@@ -1,19 +1,13 @@
-"""The files of a ledger, which no output may replace, and how files begin."""
+"""The files of a ledger, which no output may replace."""
 
 from __future__ import annotations
 
 import os
 from typing import Final
 
-from .._files import PAGE_SUFFIX
 from .errors import BulkError
 
-PARQUET_START: Final = b"PAR1"
-"""The first bytes of a Parquet file, such as an archive."""
-SQLITE_START: Final = b"SQLite format 3\0"
-"""The first bytes of a ledger in a file."""
-STATUS_SUFFIX: Final = ".status.json"
-_LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, PAGE_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
+_LEDGER_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 
 
 def refuse_ledger_files(target: str | os.PathLike[str], ledger: str) -> None:

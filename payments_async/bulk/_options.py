@@ -10,15 +10,16 @@ from unicodedata import normalize
 
 from .._validation.rules import name_problem
 from ..params import Money, decimal_if_readable
-from ._protocol.stop_rules import StopRules
 from .errors import BulkError
 
 _LONGEST: Final = 191
 """Characters of a batch's name at most, as for a row's."""
 
 
-def stop_rules(max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None) -> StopRules:
-    """Make the rules that end a run early. Raises BulkError for an invalid option."""
+def limits(
+    max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None
+) -> tuple[Decimal | None, int | None, float | None]:
+    """Check the limits of a batch. Raises BulkError for an invalid one."""
     if max_rows is not None and not _is_whole(max_rows, 0):
         raise BulkError("max_rows must be a whole number, 0 or more")
     if max_failure_rate is not None and not _is_number(max_failure_rate, 0, 1):
@@ -26,7 +27,7 @@ def stop_rules(max_amount: Money | None, max_rows: int | None, max_failure_rate:
     most = decimal_if_readable(max_amount)
     if most is not None and (not isinstance(most, Decimal) or not most.is_finite() or most < 0):
         raise BulkError("max_amount must be exact, and 0 or more: a Decimal, a whole number or decimal text")
-    return StopRules(most, max_rows, max_failure_rate)
+    return most, max_rows, max_failure_rate
 
 
 def require_count(name: str, value: object) -> None:

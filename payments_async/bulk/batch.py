@@ -1,75 +1,137 @@
-"""A batch of payouts: load an input, run it, and run it again after any interruption.
+"""A batch of payouts: load an input, and run it in any number of processes, again after any interruption.
 
-    async with PayoutBatch.open("june.ledger", client) as batch:
+    async with PayoutBatch.open("june.ledger", client, batch_id="june") as batch:
         await batch.load("june.csv")
         report = await batch.run()
 
-Each row is paid at most once, even if the program is killed; none is lost, and every row in doubt is shown.
+Each row is paid at most once, whatever dies and whenever; none is lost, and every row in doubt is shown.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Self, Unpack
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
+import attrs
+
+from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..params import Money
 from ..resources._signatures import implemented_by
 from . import _options
-from ._engine.service import Service
+from ._activity import Activity, repeated
+from ._ledger import figures, loading, views
+from ._ledger.database import DatabaseAddress
+from ._ledger.ledger import Ledger
 from ._options import LoadOptions, ReadingOptions
-from ._report import BatchFigures, BatchReport
-from ._runner import BatchRunner
-from ._session import BatchSession
+from ._protocol import exit_codes
+from ._protocol.exit_codes import Exit
+from ._protocol.records import Batch
+from ._protocol.responses import unread_code
+from ._run.account import admit
+from ._run.certificate import certify
+from ._run.retry import RetryReport, retry_failed, retry_rejected
+from ._run.run import Ended, Run, RunSettings
+from ._run.service import Service
+from ._run.stopping import Stopping
+from .errors import BulkError, LedgerMissing
+from .report import BatchFigures, BatchReport, Certificate, ImportReport, batch_figures_of, report_of
 
 if TYPE_CHECKING:
-    from ._export.archive import ArchiveReport
     from ._export.causes import Cause
     from ._export.export import ExportReport
     from ._export.row_view import RowView
-    from ._ledger.ledger import Ledger
+    from ._ledger.figures import Series
     from ._loading.load import Input
-    from ._protocol.records import CheckReport, Header
-    from ._protocol.run_figures import RunSeries, RunTime
-    from ._reconcile.certificate import Certificate
-    from ._reconcile.retry_failed import RetryReport
-    from ._report import ImportReport, Snapshot
+
+_YOUNG: Final = 60.0
+"""Seconds for which a certificate is not made again: the processes of one run end with one."""
+_NO_CLIENT: Final = "open the batch with a client: PayoutBatch.open(ledger, client)"
 
 
-class AnyBatch:
-    """What a batch in a file (`PayoutBatch`) and one in a database (`SharedBatch`) have in common."""
+class PayoutBatch:
+    """One batch in a ledger: `async with PayoutBatch.open(ledger, client, batch_id="june") as batch`."""
 
-    def __init__(self, session: BatchSession, runner: BatchRunner) -> None:
-        """Use `PayoutBatch.open` or `SharedBatch.open`."""
-        self._session, self._work = session, runner
+    def __init__(
+        self, address: DatabaseAddress, service: Service | None, batch_id: str | None, *, create: bool
+    ) -> None:
+        """Use `PayoutBatch.open`."""
+        self._address, self._service_now, self._name = address, service, batch_id
+        self._create = create and service is not None
+        self._ledger_now: Ledger | None = None
+        self._stopping: Stopping | None = None
+
+    @classmethod
+    def open(
+        cls,
+        ledger: str | os.PathLike[str],
+        client: AsyncPayments | None = None,
+        *,
+        batch_id: str | None = None,
+        create: bool = True,
+        insecure_database: bool = False,
+    ) -> Self:
+        """A batch whose ledger is opened by `async with`. Any number of processes may do so at once.
+
+        Args:
+            ledger: a file on a local disk, made (mode 0600) when it is not there, or the address of a
+                database, `postgresql://user@host:port/name`.
+            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without a
+                client the batch can only be read: methods that need the service raise BulkError.
+            batch_id: the batch's name. It may be left out for a file with one batch, and for a new one that
+                is named by its input.
+            create: whether a missing file, or missing tables, are made; never without a client.
+            insecure_database: use a database on another host without a checked certificate.
+
+        Raises ImportError, with what to install, without the extra.
+        """
+        _options.require_batch_id(batch_id)
+        address = DatabaseAddress(os.fspath(ledger), insecure_database)
+        service = None if client is None else Service(client)
+        return cls(address, service, _options.composed(batch_id), create=create)
 
     async def __aenter__(self) -> Self:
-        await self._session.open()
+        self._ledger_now = await Ledger.open(self._address, self._runtime, self._name, create=self._create)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        ledger, self._ledger_now = self._ledger, None
+        await ledger.close()
+
+    @property
+    def _runtime(self) -> Runtime:
+        return SYSTEM if self._service_now is None else self._service_now.runtime
 
     @property
     def _ledger(self) -> Ledger:
-        return self._session.ledger
+        if self._ledger_now is None:
+            raise BulkError("the batch is not open: work with it inside its `with` block (`async with`)")
+        return self._ledger_now
 
     @property
     def _service(self) -> Service:
-        return self._session.service
+        if self._service_now is None:
+            raise BulkError(_NO_CLIENT)
+        return self._service_now
+
+    @property
+    def batch_id(self) -> str:
+        """The batch's name; "" before it has one."""
+        return self._ledger.batch_id
+
+    # Loading
 
     async def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
         from ._loading.load import load, settings_of, source_of
 
-        settings = settings_of(options, self._session.batch_id)
-        guard = self._session.guard
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
-        await self._session.learn_time()
-        report = await load(self._ledger, self._service.place, rows, settings)
-        if report.is_new:
-            await self._work.note_guard()
-        self._session.write_status(running=self._work.under_way)
+        settings = settings_of(options, self._ledger.batch_id or self._name)
+        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=self._service.guard)
+        report = await load(self._ledger, self._service.account, rows, settings)
+        await self._record_guard()
         return report
 
     @implemented_by(_load)
@@ -105,20 +167,30 @@ class AnyBatch:
             SourceUnreadable: the input cannot be read.
             BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
-            InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
-            LedgerError: see `bulk.ledger_errors`.
+            InputPaidElsewhere: this ledger, or one beside it, has the input as another batch.
+            LedgerMismatch: the batch is of another environment or address.
+            LedgerError: the ledger cannot be used.
         """
 
     async def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
         from ._loading.load import preview, refuse_rejects, settings_of, source_of
 
-        settings = settings_of(options, self._session.batch_id)
-        guard = self._session.guard
+        settings = settings_of(options, self._name)
+        service = self._service_now
+        guard, account = (None, None) if service is None else (service.guard, service.account)
         rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
-        session = self._session
-        refuse_rejects(settings.rejects, session.path, rows)
-        async with session.reading() as ledger:
-            return await preview(session.file, ledger, session.place, rows, settings)
+        refuse_rejects(settings.rejects, self._address.text, rows)
+        path = self._address.text if self._address.is_file else None
+        if self._ledger_now is not None:
+            return await preview(path, self._ledger_now, account, rows, settings)
+        try:
+            ledger = await Ledger.open(self._address, self._runtime, self._name, create=False)
+        except LedgerMissing:
+            return await preview(path, None, account, rows, settings)
+        try:
+            return await preview(path, ledger, account, rows, settings)
+        finally:
+            await ledger.close()
 
     @implemented_by(_preview)
     async def preview(
@@ -146,272 +218,344 @@ class AnyBatch:
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
 
+    # Running
+
     async def run(
         self,
         on_progress: Callable[[BatchFigures], object] | None = None,
         *,
-        max_amount: Money | None = None,
-        max_rows: int | None = None,
-        max_failure_rate: float | None = None,
         concurrency: int = 192,
         patience: float = 3600.0,
         drain: float = 30.0,
+        for_seconds: float | None = None,
         wait_final: float | None = None,
+        follow: bool = False,
     ) -> BatchReport:
-        """Pay: first rows that an earlier run left unfinished, then new ones, then resolve those in doubt.
+        """Pay what is open, together with every other process that runs the batch, and certify it.
 
-        Cancelled or killed, it can be run again at any time; nothing is paid twice (Endpoints,
-        POST /payouts).
+        Stopped, cancelled or killed, it can be run again at any time and anywhere; nothing is paid twice
+        (Endpoints, POST /payouts).
 
         Args:
-            on_progress: called after each commit, and at least every five seconds with what is being done
+            on_progress: called when outcomes were recorded, and every few seconds with what is being done
                 (`BatchFigures.activity`), on the event loop's thread; it cannot break the run.
-            max_amount: take no row that would bring a currency over this, in major units.
-            max_rows: take no more rows than this, those of earlier runs included.
-            max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
             concurrency: rows sent at a time. It bounds the speed: for R payouts a second (Limits) and
                 answers that take S seconds, R x S are under way: 192 are enough for 1,000 a second at 0.19 s.
                 Keep it below the client's `max_connections` (256), so that other calls find one too.
             patience: seconds, once every other row is decided, in which rows in doubt are posted again and
-                searched for.
-            drain: seconds in which rows being sent may finish after `stop`, or Ctrl-C in a blocking program.
-            wait_final: `follow` the payouts afterwards for so many seconds; None to leave that for later.
+                looked for in the list.
+            drain: seconds in which rows that have left may finish after `stop`, or Ctrl-C in a blocking
+                program. Rows that have not are given back at once.
+            for_seconds: end after so many seconds, though rows are left: the report's `next` says when to
+                come again. For a task of an engine.
+            wait_final: seconds in which created payouts are followed to their end; None to leave that.
+            follow: of an outbox, wait for rows that are still to come, until `stop`.
 
         Raises:
-            LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
-            LedgerMismatch: begun in another environment or at another address.
-            OutcomesUnrecorded: the ledger cannot record outcomes; the next run finds them again.
-            LedgerError: see `bulk.ledger_errors`.
+            LedgerMismatch: the batch is of another environment or address, or the key sees none of its
+                payouts.
+            LedgerUnavailable: the database is away; the next run finds out what was not recorded.
+            LedgerError: the ledger cannot be used.
         """
-        from ._engine.engine import Pace
-
         _options.require_count("concurrency", concurrency)
-        rules = _options.stop_rules(max_amount, max_rows, max_failure_rate)
-        _options.require_seconds("patience", patience, allows_none=True)
-        _options.require_seconds("drain", drain, allows_none=True)
-        if wait_final is not None:
-            _options.require_seconds("wait_final", wait_final)
-        pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)
-        return await self._work.run(pace, wait_final, on_progress)
+        for name, seconds in (("patience", patience), ("drain", drain)):
+            _options.require_seconds(name, seconds, allows_none=True)
+        for name, length in (("for_seconds", for_seconds), ("wait_final", wait_final)):
+            if length is not None:
+                _options.require_seconds(name, length)
+        settings = RunSettings(
+            concurrency=concurrency,
+            patience=patience,
+            drain=drain,
+            for_seconds=for_seconds,
+            wait_final=wait_final,
+            follow=follow,
+        )
+        return await self._run(settings, on_progress)
 
-    async def follow(
-        self, seconds: float, on_progress: Callable[[BatchFigures], object] | None = None
+    async def _run(
+        self, settings: RunSettings, on_progress: Callable[[BatchFigures], object] | None
     ) -> BatchReport:
-        """Copy the service's statuses of created payouts to the ledger, until all are final or time is up.
+        ledger, service = self._ledger, self._service
+        if self._stopping is not None:
+            raise BulkError("the batch is being run already: open it once more to run it twice at once")
+        self._stopping = Stopping(service.runtime)
+        try:
+            await self._begin_outbox(settings)
+            await self._record_guard()
+            run = Run(ledger, service, settings, self._stopping, on_progress)
+            ended = await run.run()
+        finally:
+            self._stopping = None
+        is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
+        report = self._report(ended.figures, ended, awaited=is_awaited)
+        report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
+        code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
+        if not report.is_complete or (is_outbox and code is not Exit.USAGE):
+            return report
+        if code is Exit.USAGE:
+            return _uncertified(report, ended.stopped or "", code)
+        return report if is_outbox else await self._certified(report, run)
 
-        However many there are, the list is scanned for all of them together, never more often than every
-        five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
-        is final in the ledger is not read again. The rows that failed are for `retry_failed`; the report's
-        `stopped` says why not all are final, if so.
+    async def _record_guard(self) -> None:
+        """Record the guard of the client's key; another one than before voids the confirmed total."""
+        await self._ledger.refresh()
+        if self._ledger.known.guard != self._service.guard_digest:
+            await self._ledger.change(guard=self._service.guard_digest, confirmed=None)
 
-        Args:
-            seconds: the longest time to follow.
-            on_progress: called after each page of the list, and at least every five seconds; it cannot
-                break the following.
+    async def _begin_outbox(self, settings: RunSettings) -> None:
+        """An outbox has its line from the first run that follows it, or whose rows an app has added."""
+        ledger, account = self._ledger, self._service.account
+        if ledger.batch is None and ledger.batch_id and (settings.follow or await views.has_rows(ledger)):
+            await loading.open_outbox(ledger, account.environment, account.base_url)
+        if settings.follow and not ledger.known.is_outbox:
+            raise BulkError(f"{ledger.label}: follow is for an outbox, and this batch is of a file")
+        if ledger.known.is_outbox and account.environment == "live" and self._service.guard is None:
+            raise BulkError(
+                "an outbox has no total to confirm: with a live key give the client a guard, which bounds "
+                "what may be paid (docs/guard.md)"
+            )
 
-        Raises:
-            LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
-            LedgerMismatch: begun in another environment or at another address.
-            LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: a replaced key could not be checked.
+    async def _certified(self, report: BatchReport, run: Run) -> BatchReport:
+        """The report with the certificate's word, made now unless one fits these figures already."""
+        from ..errors import PaymentsError
+
+        ledger = self._ledger
+        if (kept := ledger.known.certificate) is not None and _fits(ledger.known, report):
+            return report if kept["clean"] else attrs.evolve(report, exit_code=max(report.exit_code, 1))
+        try:
+            certificate = await certify(
+                ledger, self._service, environment=run.progress.environment, on_page=run.progress.tell
+            )
+        except PaymentsError as error:
+            if isinstance(error, BulkError):
+                raise
+            told = f"every row is decided, and the list cannot be read for the certificate ({error})"
+            return _uncertified(report, told, unread_code(error))
+        clean = certificate.is_clean
+        now = certificate.report
+        code = now.exit_code if clean else 1
+        if report.exit_code == 75:  # followed, and not all are final
+            code = 75
+        return attrs.evolve(
+            report, counts=now.counts, sums=now.sums, exit_code=max(code, 0), certificate=certificate
+        )
+
+    def _report(
+        self, found: figures.Figures, ended: Ended | None = None, *, awaited: bool = False
+    ) -> BatchReport:
+        return report_of(
+            self._ledger.known,
+            found.totals,
+            found.extra,
+            is_balanced=found.is_balanced,
+            stopped=None if ended is None else ended.stopped,
+            stop=None if ended is None else ended.stop,
+            awaited=awaited,
+            next_in=None if ended is None else ended.next,
+            throttled=0 if ended is None else ended.throttled,
+            others=found.others,
+            unreadable=found.unreadable,
+        )
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End the running work early: what has left finishes, the rest is given back. It can be run again.
+
+        Call this on the run's own event loop, from a signal handler for instance.
         """
-        _options.require_seconds("seconds", seconds)
-        return await self._work.follow(seconds, on_progress)
+        if self._stopping is not None:
+            self._stopping.drain(reason)
 
-    async def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
+    async def reconcile(
+        self,
+        on_progress: Callable[[BatchFigures], object] | None = None,
+        *,
+        since: datetime | None = None,
+    ) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
-        Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
-        stay as they are. Statuses are copied, rows get later payouts that a lost ledger had begun, and the
-        ledger is checked and compared with the list row by row.
+        Rows in doubt whose payout the list shows are settled: created, or in conflict. Others stay as they
+        are. Statuses are copied, rows get later payouts that a lost ledger had begun, and the ledger is
+        compared with the list row by row.
 
         Args:
-            on_progress: called after each page of the list, and at least every five seconds; it cannot
-                break the work.
+            on_progress: called after each page of the list; it cannot break the work.
+            since: read the list from this moment on, if that is earlier than the batch's oldest payout.
 
         Raises:
             LedgerMismatch: see `run`.
-            LedgerError: see `bulk.ledger_errors`.
+            LedgerError: the ledger cannot be used.
             PaymentsError: the list cannot be read whole, to its end; all facts read until then are recorded.
         """
-        return await self._work.reconcile(on_progress)
+        ledger, service = self._ledger, self._service
+        service.bind()
+        await admit(ledger, service)
+
+        def tell() -> None:
+            if on_progress is not None:
+                on_progress(
+                    attrs.evolve(
+                        batch_figures_of(found.totals, found.extra),
+                        activity=Activity(doing="reconciling", listed=service.listed),
+                    )
+                )
+
+        found = await figures.figures(ledger, self._environment)
+        with repeated(service.runtime, tell):
+            return await certify(ledger, service, since=since, environment=self._environment, on_page=tell)
 
     async def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False
     ) -> RetryReport:
         """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
-        The whole list is read now, and a row is made new only when that reading says that its payout, and
-        each earlier one, has finally failed. The new payout has a reference of its own: the old one's with
-        `~g1`, then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are
-        never made new again.
+        The list is read now, and a row is made new only when that reading says that its payout, and each
+        earlier one, has finally failed. The new payout has a reference of its own: the old one's with `~g1`,
+        then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
+        made new again.
 
         Args:
             rows: only these, by number; None for all that have failed. One whose payout had arrived and was
                 returned is made new only by its number.
-            rejected: the rejected rows instead, once the cause was corrected at the service:
-                same reference, same body, and an idempotency key that they never had (Limits, Idempotency).
-                For another body give `load` the corrected input, with `accept_edits`.
+            rejected: the rejected rows instead, once the cause was corrected at the service: same reference,
+                same body, and an idempotency key that they never had (Limits, Idempotency). For another body
+                give `load` the corrected input, with `accept_edits`.
             dry_run: only report which rows.
 
         Raises:
             BulkError: a row that was asked for is not there, or in another state; nothing was changed.
             LedgerMismatch: see `run`.
-            LedgerError: see `bulk.ledger_errors`.
+            LedgerError: the ledger cannot be used.
             PaymentsError: the list cannot be read to its end; no row was made new.
         """
-        return await self._work.retry_failed(rows, rejected=rejected, dry_run=dry_run)
+        ledger = self._ledger
+        if rejected:
+            report = await retry_rejected(ledger, rows, dry_run=dry_run)
+        else:
+            self._service.bind()
+            await admit(ledger, self._service)
+            report = await retry_failed(ledger, self._service, rows, dry_run=dry_run)
+        if report.rows and not dry_run:
+            await ledger.change(certificate=None)  # it is not of the payouts that are made now
+        return report
 
-    def stop(self, reason: str = "stopped") -> None:
-        """End the running work early. A run finishes its rows and takes no new ones; it can be run again.
+    # An operator's decisions, which each process learns within five seconds
 
-        Call this on the run's own event loop, from a signal handler for instance.
-        """
-        self._work.stop(reason)
+    async def pause(self, reason: str = "paused") -> None:
+        """Send nothing more, in no process, until `resume`. The list is still read. Raises LedgerError."""
+        self._ledger.known  # noqa: B018 - it is there
+        await self._ledger.change(paused=reason[:500])
 
-    async def export(
+    async def resume(self) -> None:
+        """Send again. Raises LedgerError."""
+        self._ledger.known  # noqa: B018 - it is there
+        await self._ledger.change(paused=None)
+
+    async def cancel_rest(self) -> int:
+        """Cancel each row whose every send is proven to have made nothing; how many. Raises LedgerError."""
+        self._ledger.known  # noqa: B018 - it is there
+        return await loading.cancel_rest(self._ledger, self._environment)
+
+    async def limit(
         self,
-        path: str | os.PathLike[str],
         *,
-        states: Collection[str] | None = None,
-        accounts: bool = False,
-        overwrite: bool = False,
-        certificate: str | os.PathLike[str] | None = None,
-    ) -> ExportReport:
-        """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
+        max_rows: int | None = None,
+        max_amount: Money | None = None,
+        max_failure_rate: float | None = None,
+    ) -> None:
+        """Set how much of the batch may be taken, in all processes. What is left out is no limit any more.
 
         Args:
-            path: ends in .csv, .json, .jsonl, .parquet or .xlsx. Amounts are exact text; what a spreadsheet
-                would take for a formula has an apostrophe in front. A workbook has sheets of its own for the
-                money by outcome, of all rows, and for the certificate; its texts are never formulas, and its
-                amounts of at most 15 digits are numbers.
-            states: only rows of these outcomes, words of `Outcome` or `created`; None for all.
-            accounts: with the instruments' and customers' data, which are masked otherwise.
-            overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
-            certificate: the file that the commands `reconcile` and `run` write, for a workbook. None for the
-                one that the last `reconcile` left in the database; a ledger in a file keeps none.
+            max_rows: no more rows than these, the first ones of the input.
+            max_amount: no row from the one on that would bring a currency over this, in major units.
+            max_failure_rate: 0 to 1; a process that sees a greater share rejected pauses the batch.
 
-        Raises:
-            BulkError: another suffix, an existing file, a path that is the ledger's or input's own, or a
-                certificate that cannot be read, or is of another batch.
-            ImportError: the extra of Parquet, or of Excel, is not installed.
-            OSError: the file cannot be written.
+        Raises BulkError for an invalid limit, and LedgerError.
         """
-        from ._export.export import export
+        most, rows, rate = _options.limits(max_amount, max_rows, max_failure_rate)
+        last = await loading.last_row(self._ledger, rows, most)
+        limits = {"--max-rows": rows, "--max-amount": most}
+        reason = " and ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
+        await self._ledger.change(last_row=last, limit_reason=reason or None, max_failure_rate=rate)
 
-        return await export(
-            self._ledger, path, states, accounts=accounts, overwrite=overwrite, certificate=certificate
-        )
-
-    async def archive(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        accounts: bool = False,
-        certificate: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> ArchiveReport:
-        """Write all that the ledger knows of a closed batch to a Parquet file, which `check_archive` checks.
-
-        It was checked like that before it appears (mode 0600).
+    async def confirm(self, totals: Mapping[str, Money], by: str = "") -> None:
+        """Say yes to the total of what was loaded, which a live key asks for before it pays.
 
         Args:
-            path: ends in .parquet. It has one row for each payout; amounts are exact text.
-            accounts: with the bodies that were sent, which have the account data, and with all plain hashes.
-                Otherwise keyed hashes stand for them, whose key is in the ledger alone.
-            certificate: the file that the commands `reconcile` and `run` write, to be put into it; of the
-                batch as it is now. None for the one that the last `reconcile` left in the database, if it
-                is; a ledger in a file keeps none.
-            overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
+            totals: {currency: sum}, as `status().payable` has it.
+            by: who says so, for the record.
 
-        Raises:
-            LedgerRefused: the batch is not closed, or was changed meanwhile.
-            LedgerDamaged: the ledger is not as it was written.
-            BulkError: another suffix, an existing file, the ledger's or input's own, or a certificate
-                that cannot be read, or is of another batch or of an earlier state of it.
-            ImportError: Parquet's extra is not installed.
-            OSError: the file cannot be written.
+        Raises BulkError where the totals are others, and LedgerError.
         """
-        from ._export.archive import archive
-
-        return await archive(
-            self._ledger, path, accounts=accounts, certificate=certificate, overwrite=overwrite
-        )
+        report = await self.status()
+        given = {code: Decimal(str(amount)) for code, amount in totals.items()}
+        if given != report.payable:
+            raise BulkError("the totals are not those of the batch; nothing was confirmed")
+        facts = {"by": by[:100], "totals": {code: str(amount) for code, amount in given.items()}}
+        await self._ledger.change(confirmed=json.dumps(facts))
 
     async def discard(self) -> None:
-        """Discard what was loaded: the ledger is removed when the batch is left. Only before the first `run`.
+        """Delete a batch of which no row was ever sent, so that its rows can be loaded anew.
 
-        For a batch that is cancelled before anything was sent: the same rows, edited or under another
-        name, can then be loaded as new. A ledger that holds no batch when it is left needs no such call.
-
-        Raises:
-            LedgerRefused: a row was sent, or cancelled: the ledger is the record of that.
+        Raises BulkError for any other, and LedgerError.
         """
-        await self._ledger.discard()
+        if not await loading.discard(self._ledger):
+            raise BulkError("a row of the batch was sent: the ledger is the record of that")
 
-    async def check(self) -> CheckReport:
-        """Check all of the ledger: its structure, its chain, every row and sum.
+    async def forget(self, before: datetime, *, dry_run: bool = False) -> int:
+        """Delete the rows of a settled batch that were all decided before a moment; of an outbox, each such.
 
-        A few seconds for 100,000 rows; the service is not asked. What is wrong is in `.findings`.
+        The batch's line stays, with its input's hash, sums and certificate: its name and its input are
+        refused from then on. Returns how many rows.
+
+        Args:
+            before: aware.
+            dry_run: only count them.
+
+        Raises BulkError for a batch whose latest certificate is not of all payouts' ends, and LedgerError.
         """
-        return await self._ledger.check()
+        known = self._ledger.known
+        if not known.is_outbox and not (known.certificate or {}).get("settled"):
+            raise BulkError("the batch has no certificate that says that it is settled: run it again")
+        return await loading.forget(self._ledger, before.timestamp(), dry_run=dry_run)
 
-    def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit, with the present activity of this process.
+    # Looking
 
-        Raises LedgerMissing before anything was loaded.
-        What other processes have changed in a database since is not in it: see `refresh`.
-        """
-        return self._work.report()
+    async def batches(self) -> tuple[Batch, ...]:
+        """Read the facts of all batches of this ledger, the newest first. Raises LedgerError."""
+        return tuple(await self._ledger.all_batches())
 
-    async def refresh(self) -> BatchReport:
-        """Read the figures anew, as other processes may have changed them, and make the batch's report.
+    @property
+    def _environment(self) -> str:
+        """Of an outbox, whose rows count: that of the client's key, else of the key that ran it first."""
+        known, service = self._ledger.known, self._service_now
+        if not known.is_outbox:
+            return ""
+        return known.binding.environment if service is None else service.account.environment
 
-        Raises LedgerMissing before anything was loaded.
-        """
-        return await self._work.refreshed()
+    async def status(self) -> BatchReport:
+        """Read the batch's figures, of all processes, and make its report. Raises LedgerError."""
+        await self._ledger.refresh()
+        self._ledger.known  # noqa: B018 - it is there
+        return self._report(await figures.figures(self._ledger, self._environment))
 
-    async def snapshot(self) -> Snapshot:
-        """Read what a reader shows of the batch, as of one moment: figures, answers, speed, workers.
+    async def facts(self) -> Batch:
+        """Read what is known of the batch as a whole. Raises LedgerMissing before anything was loaded."""
+        await self._ledger.refresh()
+        return self._ledger.known
 
-        Of a batch in a database it is what all processes have recorded until now. The rows that need a
-        person take longer to read: see `causes`.
+    async def holders(self) -> list[str]:
+        """The processes that have rows in hand now, as `host:process:…`. Raises LedgerError."""
+        return await self._ledger.holders()
 
-        Raises LedgerMissing before anything was loaded.
-        """
-        return await self._work.snapshot()
-
-    def header(self) -> Header:
-        """Show the batch, account and input that the ledger is bound to, and what was imported.
-
-        Raises LedgerMissing before anything was loaded.
-        """
-        return self._ledger.header
-
-    def now(self) -> float:
-        """Read the clock of the batch's times, in seconds since 1970: the client's, or the database's."""
-        return self._ledger.now()
-
-    async def series(self) -> RunSeries:
-        """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
-
-        During a run it has all up to this moment; of a batch in a database, what all workers have recorded.
-        It is bounded: after an hour of seconds its buckets become wider.
-        """
-        return await self._ledger.series()
-
-    async def run_times(self) -> tuple[RunTime, ...]:
-        """Read when each run was at work that sent a row, the last one at the end.
-
-        Reads all entries of the ledger. Of a batch in a database it is not known, and empty.
-        """
-        return await self._ledger.run_times()
+    async def series(self) -> Series:
+        """Read when rows were decided, in spans of time. Reads all rows. Raises LedgerError."""
+        return await figures.series(self._ledger)
 
     async def row(self, name: str | int) -> RowView | None:
-        """Read one row: attempts, times, and each status of its payouts, account data masked.
+        """Read one row: state, payout, times, and each status of its payouts, account data masked.
 
-        None when there is none. Statuses are read from the ledger's entries: those of a file with a million
-        rows take a second.
+        None when there is none.
 
         Args:
             name: the row's key, a reference that it has or had, or its number in the input; an int is the
@@ -424,8 +568,7 @@ class AnyBatch:
     async def causes(self, most: int = 50) -> tuple[Cause, ...]:
         """Group the rows that need a person by cause: in doubt, in conflict, returned, failed or rejected.
 
-        And those whose payouts contradict themselves, which are not final. Reads all these rows, a page at a
-        time: 100,000 of them take some 1.5 seconds.
+        And those whose payouts contradict themselves, which are not final.
 
         Args:
             most: show so many rows in all, each cause its first; `.count` and `.sums` have all.
@@ -437,30 +580,48 @@ class AnyBatch:
 
         return await causes(self._ledger, most)
 
-
-class PayoutBatch(AnyBatch):
-    """One batch in a file, which records every row: `async with PayoutBatch.open(path, client)`."""
-
-    @classmethod
-    def open(
-        cls,
+    async def export(
+        self,
         path: str | os.PathLike[str],
-        client: AsyncPayments | None = None,
         *,
-        create: bool = True,
-        batch_id: str | None = None,
-    ) -> Self:
-        """A batch whose ledger, a file, is opened and locked by `async with`.
+        states: Collection[str] | None = None,
+        accounts: bool = False,
+        overwrite: bool = False,
+    ) -> ExportReport:
+        """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
 
         Args:
-            path: the ledger, a file on a local disk, made (mode 0600) when it is not there.
-            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without a
-                client the batch can only be read: methods that need the service raise BulkError.
-            create: whether a missing ledger is made; never without a client.
-            batch_id: the batch's name. A file with another batch is refused; `load` gives it to a new one.
+            path: ends in .csv, .json, .jsonl, .parquet or .xlsx. Amounts are exact text; what a spreadsheet
+                would take for a formula has an apostrophe in front. A workbook has sheets of its own for the
+                money by outcome, of all rows, and for the latest certificate; its texts are never formulas,
+                and its amounts of at most 15 digits are numbers.
+            states: only rows of these outcomes, words of `Outcome` or `created`; None for all.
+            accounts: with the instruments' and customers' data, which are masked otherwise.
+            overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
 
-        Raises ImportError, with what to install, without the extra. The address of a database, which is for
-        `SharedBatch.open`, is refused by `async with`.
+        Raises:
+            BulkError: another suffix, an existing file, or a path that is the ledger's or input's own.
+            ImportError: the extra of Parquet, or of Excel, is not installed.
+            OSError: the file cannot be written.
         """
-        session = BatchSession(path, client, create=create, batch_id=batch_id)
-        return cls(session, BatchRunner(session))
+        from ._export.export import export
+
+        return await export(self._ledger, path, states, accounts=accounts, overwrite=overwrite)
+
+
+def _uncertified(report: BatchReport, stopped: str, code: Exit) -> BatchReport:
+    """A complete batch of which the list could not be asked: never 0; rows that were not paid count more."""
+    if code is not Exit.USAGE and report.exit_code:
+        code = Exit(report.exit_code)
+    when = {Exit.RESUMABLE: "now", Exit.USAGE: "after_change"}.get(code)
+    told = report.stopped or stopped
+    return attrs.evolve(
+        report, exit_code=int(code), stopped=told, resumable=when, next=60.0 if when else None
+    )
+
+
+def _fits(known: Batch, report: BatchReport) -> bool:
+    """Whether the latest certificate is of these figures, and young: another process has just made it."""
+    facts, now = known.certificate or {}, report.facts()
+    is_same = facts["rows"] == now["rows"] and facts["sums"] == now["sums"]
+    return bool(is_same and 0.0 <= known.now - facts["at"] < _YOUNG)

@@ -5,20 +5,30 @@ PaymentsError
    ├─ SourceUnreadable             the input cannot be read, or not any further; .source .line .reason
    ├─ SourceErrors                 rows of the input are at fault; .faults .total .rows .source
    ├─ BatchIdRequired              a live key, and neither the batch nor all of its rows have a name; .source
-   └─ LedgerError                  the ledger cannot be used as asked: a tree of its own (`ledger_errors`)
+   ├─ OutboxConflict               the reference stands already, for other content; .reference
+   └─ LedgerError                  the ledger cannot be used as asked; .ledger .problem
+      ├─ LedgerMissing                 there is none, or it has no such batch
+      ├─ LedgerUnavailable             the database is away, busy or full: run it again
+      ├─ LedgerMismatch                it is another account's, environment's or address's; .recorded .given
+      ├─ LedgerOfAnotherInput          the input was edited since, or is another; .differences .total
+      └─ InputPaidElsewhere            the same input is another batch, in this or another ledger; .batch_id
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
 from ..errors import Effect, PaymentsError
 from ..models._masking import clean
 
+if TYPE_CHECKING:
+    from ._protocol.records import InputDifference
+
 _TOLD = 20
+_BRIEF: Final = 12
 _UNNAMED: Final = (
     "has neither a batch id nor a reference in each row, which a live key needs; nothing was sent. The rows' "
     "references would be made of the whole input: once its ledger is lost, the input with one row edited is "
@@ -126,11 +136,130 @@ class BatchIdRequired(BulkError):
         super().__init__(f"{self.problem}. Give load a batch_id, or every row a reference of its own")
 
 
+class OutboxConflict(BulkError):
+    """The outbox has this reference already, for another payout. Nothing was added."""
+
+    remedy = "give the other payout a reference of its own, such as that of its order"
+
+    def __init__(self, reference: str, fields: Sequence[str]) -> None:
+        super().__init__(
+            f"the outbox has a payout with this reference already, which differs in {', '.join(fields)}; "
+            "nothing was added"
+        )
+        self.reference = reference
+        """The reference. It may be personal: no message shows it."""
+        self.fields: tuple[str, ...] = tuple(fields)
+        """The names of the fields that differ."""
+
+
+class LedgerError(BulkError):
+    """The ledger cannot be used as asked. Says which, what is wrong and what to do."""
+
+    remedy: str = "do what the message says; what was sent before is in the ledger"
+
+    def __init__(self, ledger: str, problem: str, *, remedy: str = "") -> None:
+        self.remedy = remedy or type(self).remedy
+        super().__init__(f"{ledger}: {problem}; {self.remedy}")
+        self.ledger = ledger
+        """The file, or the database without its password."""
+        self.problem = problem
+        """What is wrong, without account data."""
+
+
+class LedgerMissing(LedgerError):
+    """There is no ledger here, or it holds no such batch."""
+
+    remedy = "`payments payouts batches` lists those there are, and the first `run` makes one"
+
+
+class LedgerUnavailable(LedgerError):
+    """The database cannot be reached, is busy or full, for a minute by now. Earlier records are kept."""
+
+    remedy = "see to the database, or its disk, and run again: every row is as it was recorded last"
+
+
+class LedgerMismatch(LedgerError):
+    """The ledger belongs to another account: `.recorded` there, `.given` here. Nothing was sent."""
+
+    remedy = "use what the batch was begun with; only rows that no batch has paid get a batch of their own"
+
+    def __init__(self, ledger: str, subject: str, *, recorded: str, given: str, remedy: str = "") -> None:
+        problem = f"its {subject} is {recorded}, and this run's is {given}"
+        super().__init__(ledger, problem, remedy=remedy)
+        self.subject = subject
+        """What differs: `environment`, `base URL`, `key fingerprint`, `batch id`."""
+        self.recorded = recorded
+        self.given = given
+
+
+class LedgerOfAnotherInput(LedgerError):
+    """The input was edited since it was loaded: `.differences`, `.total`. Nothing was changed.
+
+    The message shows the places and differing fields of rows, never a value.
+    """
+
+    remedy = (
+        "give the input as it was, accept the edits (accept_edits=True), which may change rows whose every "
+        "send is proven to have made nothing, or give what is new a batch of its own"
+    )
+
+    def __init__(
+        self,
+        ledger: str,
+        *,
+        recorded: str,
+        given: str,
+        differences: Sequence[InputDifference] = (),
+        total: int = 0,
+        only_form: bool = False,
+    ) -> None:
+        rest = [f"and {total - len(differences)} more"] if total > len(differences) else []
+        hashes = f"its input is {recorded[:_BRIEF]}…, and this run's is {given[:_BRIEF]}…"
+        super().__init__(ledger, "; ".join([hashes, *map(str, differences), *rest]))
+        self.differences: tuple[InputDifference, ...] = tuple(differences)
+        """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
+        self.total = total
+        """The number of all differing rows."""
+        self.only_form = only_form
+        """True if by its size and ends the file is the same, and has another mapping or sheet."""
+
+
+class InputPaidElsewhere(LedgerError):
+    """The same input is another batch: `.batch_id`, in this ledger or one beside it. Nothing was imported.
+
+    Its rows have other references there, so the service would take them for other payouts.
+    """
+
+    remedy = (
+        "go on with that batch by its batch id, or, to pay the same rows a second time on purpose, "
+        "pay_again=True"
+    )
+
+    def __init__(self, ledger: str, *, batch_id: str, other: str | None = None) -> None:
+        where = "it" if other is None else f"{other}, beside it,"
+        super().__init__(
+            ledger,
+            f"{where} has the same input as batch {batch_id}; under another batch id the references differ, "
+            "and rows could be paid again",
+        )
+        self.batch_id = batch_id
+        """The other batch."""
+        self.other = other
+        """The name of the other ledger's file, in the same folder; None for a batch of the same ledger."""
+
+
 def access_problem(error: PaymentsError) -> str | None:
     """Say why the service refuses all requests of a run, and what corrects that; None for another error."""
     from ._protocol.responses import refuses_access, why
 
     return why(error) if refuses_access(error) else None
+
+
+def may_pass(error: PaymentsError) -> bool:
+    """True of an error of the service or the connection that may be over when the same is asked again."""
+    from ._protocol import responses
+
+    return responses.may_pass(error)
 
 
 def _counted(number: int, noun: str) -> str:

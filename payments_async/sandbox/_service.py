@@ -20,7 +20,7 @@ from ._records.world import World
 from ._webhooks import Webhook, WebhookTry
 from ._webhooks.address_guard import NotSent
 from ._webhooks.controls import WebhookControls
-from ._webhooks.outbox import Outbox
+from ._webhooks.outbox import WebhookOutbox
 from ._webhooks.receiver_answers import ReceiverAnswer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SandboxService(WebhookControls):
         self.clock: Clock = clock
         self._core = core
         self._lock = threading.RLock()
-        self._outbox = Outbox(self._lock)
+        self._outbox = WebhookOutbox(self._lock)
         self._journal = Journal()
         self._saver: StateSaver | None = None
         self._changed = False

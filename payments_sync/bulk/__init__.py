@@ -20,71 +20,53 @@ import payments_async.bulk
 
 if TYPE_CHECKING:
     from payments_async.bulk import Activity as Activity
-    from payments_async.bulk import AnswerTimes as AnswerTimes
-    from payments_async.bulk import ArchiveReport as ArchiveReport
     from payments_async.bulk import Audit as Audit
+    from payments_async.bulk import Batch as Batch
     from payments_async.bulk import BatchFigures as BatchFigures
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
-    from payments_async.bulk import BatchState as BatchState
     from payments_async.bulk import Binding as Binding
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
-    from payments_async.bulk import CheckReport as CheckReport
-    from payments_async.bulk import ClosedBatch as ClosedBatch
-    from payments_async.bulk import DatabaseReport as DatabaseReport
     from payments_async.bulk import ExportReport as ExportReport
-    from payments_async.bulk import ForgottenBatch as ForgottenBatch
-    from payments_async.bulk import Header as Header
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
     from payments_async.bulk import InputPaidElsewhere as InputPaidElsewhere
     from payments_async.bulk import LedgerError as LedgerError
-    from payments_async.bulk import LedgerForgotten as LedgerForgotten
+    from payments_async.bulk import LedgerMismatch as LedgerMismatch
+    from payments_async.bulk import LedgerMissing as LedgerMissing
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
+    from payments_async.bulk import LedgerUnavailable as LedgerUnavailable
     from payments_async.bulk import LeftRow as LeftRow
-    from payments_async.bulk import ListedBatch as ListedBatch
-    from payments_async.bulk import ListedWorker as ListedWorker
     from payments_async.bulk import LoadOptions as LoadOptions
-    from payments_async.bulk import OperatorCommand as OperatorCommand
+    from payments_async.bulk import OutboxConflict as OutboxConflict
+    from payments_async.bulk import OutboxRow as OutboxRow
     from payments_async.bulk import Outcome as Outcome
-    from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
     from payments_async.bulk import ReadingOptions as ReadingOptions
-    from payments_async.bulk import RecoveryReport as RecoveryReport
     from payments_async.bulk import RetryReport as RetryReport
-    from payments_async.bulk import RowAttempt as RowAttempt
-    from payments_async.bulk import RowAttempts as RowAttempts
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowView as RowView
-    from payments_async.bulk import RunSeries as RunSeries
-    from payments_async.bulk import RunTime as RunTime
-    from payments_async.bulk import SeriesBucket as SeriesBucket
-    from payments_async.bulk import Snapshot as Snapshot
+    from payments_async.bulk import Series as Series
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
-    from payments_async.bulk import SpeedFigures as SpeedFigures
-    from payments_async.bulk import Standbys as Standbys
     from payments_async.bulk import StatusChange as StatusChange
-    from payments_async.bulk import check_archive as check_archive
-    from payments_async.bulk import is_database as is_database
+    from payments_async.bulk import metadata as metadata
 
-    from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
-    from .database import BatchDatabase as BatchDatabase
-    from .shared_batch import SharedBatch as SharedBatch
+    from .outbox import Outbox as Outbox
 
 _OURS = {
-    "AnyBatch": ".batch",
     "PayoutBatch": ".batch",
-    "BatchDatabase": ".database",
-    "SharedBatch": ".shared_batch",
+    "Outbox": ".outbox",
 }
 
 __all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OURS:
+        getattr(payments_async.bulk, name)  # says what is not installed
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_OURS.get(name, "payments_async.bulk"), __name__), name)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import name_of, steady_ledgers
+from tests.support.batches import steady_ledgers
 
 if TYPE_CHECKING:
     from tests.support.desks import Desk, Pay
@@ -48,7 +48,7 @@ async def client(desk: Desk, service: Sandbox) -> AsyncIterator[Any]:
 @pytest_asyncio.fixture
 async def batch(desk: Desk, client: Any, place: Path | str) -> AsyncIterator[Any]:
     """An open batch at `place`."""
-    async with desk.open(place, client, batch_id=name_of(place)) as batch:
+    async with desk.open(place, client) as batch:
         yield batch
 
 

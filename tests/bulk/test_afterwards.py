@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from payments_async import Instrument
-from payments_async.bulk import check_archive
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
@@ -18,12 +16,12 @@ async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, 
     report = await batch.run(wait_final=60.0)
     assert (report.exit_code, report.counts["failed"]) == (1, 1)
     would = await batch.retry_failed(rows=[2], dry_run=True)
-    assert (would.rows, batch.status().counts["not_started"]) == ((2,), 0)
+    assert (would.rows, (await batch.status()).counts["not_started"]) == ((2,), 0)
     assert (await batch.retry_failed()).rows == (2,)
-    assert batch.status().exit_code == 75
+    assert (await batch.status()).exit_code == 75
     await batch.run()
     pages: list[int] = []
-    report = await batch.follow(60.0, lambda progress: pages.append(progress.rows))
+    report = await batch.run(lambda progress: pages.append(progress.rows), wait_final=60.0)
     assert (report.exit_code, report.counts["arrived"]) == (0, 3)
     assert pages
     assert (await batch.reconcile()).is_clean
@@ -46,12 +44,3 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
     assert (shown.number, shown.reference) == (2, paid.reference), "a row is found by its first reference"
     assert b"+22990112299" in paid.body
     assert [entry.status for entry in service.books.payouts()].count("completed") == 2
-
-
-async def test_a_complete_batch_is_archived_through_both_surfaces(batch: Any, tmp_path: Path) -> None:
-    await batch.load(items(3))
-    await batch.run()
-    archived = await batch.archive(tmp_path / "june.parquet")
-    checked = await batch.check()
-    assert (archived.rows, archived.head) == (3, checked.head)
-    assert check_archive(tmp_path / "june.parquet") == checked

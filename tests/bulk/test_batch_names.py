@@ -11,8 +11,10 @@ import pytest
 from payments_async.bulk.errors import BulkError, SourceUnreadable
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, items
+from tests.support.canary import told_by
 from tests.support.desks import Desk
 from tests.support.places import EITHER
+from tests.support.servers import PASSWORD
 
 
 @pytest.mark.parametrize(
@@ -57,10 +59,15 @@ async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> N
 
 
 @pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
-async def test_a_batch_has_the_name_it_is_given(batch: Any, name: str) -> None:
+async def test_a_batch_has_the_name_it_is_given(desk: Desk, client: Any, tmp_path: Path, name: str) -> None:
+    async with desk.open(tmp_path / "l", client, batch_id=None) as batch:
+        await _named(batch, name)
+
+
+async def _named(batch: Any, name: str) -> None:
     assert (await batch.preview(items(1), batch_id=name)).batch_id == name
     assert (await batch.load(items(1), batch_id=name)).batch_id == name
-    assert (await batch.load(items(1))).batch_id == name
+    assert (await batch.load(items(1))).batch_id == batch.batch_id == name
 
 
 async def test_a_name_in_another_unicode_form_is_the_same_name(
@@ -68,11 +75,17 @@ async def test_a_name_in_another_unicode_form_is_the_same_name(
 ) -> None:
     composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
     for ledger, name in (("first", composed), ("after the first was lost", decomposed)):
-        async with desk.open(tmp_path / ledger, client) as batch:
+        async with desk.open(tmp_path / ledger, client, batch_id=name) as batch:
             assert (await batch.load(items(2), batch_id=name, pay_again=True)).batch_id == composed
             assert (await batch.load(items(2), batch_id=decomposed)).is_new is False
             assert (await batch.run()).exit_code == 0
     assert len(service.books.payouts()) == 2
+
+
+async def test_a_batch_that_was_opened_by_its_name_is_loaded_under_no_other(batch: Any) -> None:
+    for reads in (batch.load, batch.preview):
+        with pytest.raises(BulkError, match="was opened as batch, and its input is given as june"):
+            await reads(items(1), batch_id="june")
 
 
 @pytest.mark.parametrize(
@@ -83,3 +96,28 @@ async def test_an_unknown_option_is_refused_with_the_nearest_name(batch: Any, op
     for reads in (batch.load, batch.preview):
         with pytest.raises(TypeError, match=told):
             await reads(items(1), **{option: True})
+
+
+@pytest.mark.parametrize("name", ["", 7])
+async def test_what_cannot_name_a_batch_does_not_open_one(
+    desk: Desk, client: Any, tmp_path: Path, name: Any
+) -> None:
+    with pytest.raises(BulkError, match="batch_id must be text"):
+        desk.open(tmp_path / "l", client, batch_id=name)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (f"mysql://ada:{PASSWORD}@db.test/payments", "not mysql://"),
+        (f"host=db.test password={PASSWORD}", "postgresql://user@host:port/database, not name=value"),
+    ],
+)
+async def test_an_address_of_another_kind_is_refused_without_its_password(
+    desk: Desk, client: Any, address: str, told: str
+) -> None:
+    with pytest.raises(BulkError, match=told) as caught:
+        async with desk.open(address, client):
+            pass
+    assert PASSWORD not in told_by(caught.value)

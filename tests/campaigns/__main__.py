@@ -12,10 +12,6 @@ import sys
 CALM = ("--quiet", "--processes", "4", "--tasks", "8")
 STORES = ("sqlite", "postgresql", "valkey")
 CAMPAIGNS = (
-    *(("simulation", "100000"), ("simulation", "--ablate")),
-    *(("simulation", "code", "2000"), ("simulation", "code", "--ablate")),
-    *(("simulation", "machines", "100000"), ("simulation", "machines", "--ablate")),
-    *(("simulation", "fleet", "20000"), ("simulation", "fleet", "--ablate")),
     ("hostile", "100000"),
     ("outcomes", "100000"),
     ("pacing", "60"),
@@ -35,21 +31,11 @@ CAMPAIGNS = (
     ("waits", "10000"),
     ("sandbox_promises", "1000000"),
     ("walks", "300", "40"),
-    ("kills", "20000", "50"),
-    ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
-    ("kills", "2000", "30", "--losing"),
-    ("failover", "300", "12"),
-    ("large_batch", "10000000"),
-    ("two_ledgers", "2000", "10"),
-    ("first_send", "1000000", "6"),
+    ("walks", "200", "6", "--ablate", "all"),
+    ("kills", "20000"),
+    ("outbox", "50"),
     ("asking", "1000"),
     ("screens",),
-    ("machines", "100000", "4"),
-    ("machines", "100000", "4", "--kill-every", "10"),
-    ("machines", "100000", "4", "--kill-every", "2", "--restarts", "2"),
-    ("leases", "6000", "4"),
-    ("leases", "3000", "4", "--ablate", "last_check"),
-    ("leases", "3000", "4", "--ablate", "last_check", "expiry", "fencing"),
 )
 
 

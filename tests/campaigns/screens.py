@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from payments_async.bulk._page.page import served
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.browser.conftest import ARGUMENTS, find_chromium
 from tests.browser.test_checkout_states import OVERFLOW, STATES
@@ -23,7 +24,7 @@ from tests.browser.visitor import FOUND
 from tests.campaigns.page_weights import kind_of, lived, pages
 from tests.sandbox.checkout.test_pages import Payer
 from tests.sandbox.raw_requests import Api
-from tests.support.batch_pages import GivenSource, in_doubt, row, served, states, turned
+from tests.support.batch_pages import GivenFeed, in_doubt, row, states, turned
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -60,12 +61,9 @@ async def _batch(stack: AsyncExitStack) -> Mapping[str, str]:
     """Each state of a batch's page, and rows of it."""
     places = {}
     for name, state in states().items():
-        server = await stack.enter_async_context(
-            served(GivenSource(state, {"41": row(41), "17": in_doubt(17), "61": turned(61)}))
-        )
-        places[f"batch {name}"] = server.access.new_address()
-    for number in (41, 17, 61):
-        places[f"batch row {number}"] = server.access.new_address().replace("/?", f"/rows/{number}?")
+        page = await stack.enter_async_context(served(GivenFeed(state, [row(41), in_doubt(17), turned(61)])))
+        places[f"batch {name}"] = root = f"{page.address}{page._access.rules.root}/"
+    places |= {f"batch row {number}": f"{root}rows/{number}" for number in (41, 17, 61)}
     return places
 
 

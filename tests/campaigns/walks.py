@@ -1,11 +1,9 @@
-"""Random walks of a batch, judged by the service's books: `python -m tests.campaigns.walks 300 [40]`.
+"""Random walks of batches, judged by the service's books: `python -m tests.campaigns.walks 300 40`.
 
-So many walks over a ledger in a file, and the second number over PostgreSQL. At each step an operator's
-command, a kill, a fault of the service, a turn of a payout's status, or a second reader; the list may come
-late, twice, in another order, without a payout or with a false word. After each step an honest reading of the
-list, in small pages. The judge compares certificate, status, snapshot and export with the service's own
-books, to the last digit, and each creation with what lived at that moment. `--ablate RULE` leaves a rule out:
-the walks must then go wrong. Prints how often each event was met. Exits 1 when a walk went wrong.
+So many walks of so many steps, all processes of each in one loop, over a real socket. Each begins with a
+scene that chance seldom comes to. `--ablate RULE` leaves a rule of the engine out, `--ablate all` each in
+turn: it must go wrong. Prints how often each event was met. Exits 1 when a walk went wrong, or an ablation
+did not.
 """
 
 from __future__ import annotations
@@ -13,160 +11,205 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import logging
+import math
 import random
 import sys
 import tempfile
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from payments_async.bulk._engine import earlier_payouts, reading
-from payments_async.bulk._engine.earlier_payouts import EarlierPayouts, SendPermission
-from payments_async.bulk._protocol import listed_payouts
-from payments_async.bulk._protocol.matching import Match
-from payments_async.bulk._protocol.row_state import RowState
-from tests.support.batches import steady_ledgers
-from tests.support.fleet import UNHURRIED
-from tests.support.servers import postgres_server
+import attrs
+import sqlalchemy as sa
+
+from payments_async.bulk._ledger import figures, ledger, pages
+from payments_async.bulk._ledger.ledger import Ledger
+from payments_async.bulk._ledger.readings import ReadingStore
+from payments_async.bulk._ledger.tables import rows
+from payments_async.bulk._protocol import answers
+from payments_async.bulk._protocol.row_state import RowState, Turn
+from payments_async.bulk._run import listing, retry, sending
+from payments_async.bulk._run.service import Service
+from tests.support.walks.scenes import SCENES
 from tests.support.walks.steps import STEPS
 from tests.support.walks.walk import Breach, Walk
 
 Seen = Counter[tuple[str, str]]
+_MEMORY: Final = Path("/dev/shm")
 
-# Rules that are left out
-
-
-def _nothing(*_: Any, **__: Any) -> Any:
-    return ()
+# What stands in the place of a rule, made of the rule
 
 
-async def _send(*_: Any, **__: Any) -> SendPermission:
-    return SendPermission.SEND
-
-
-def _first_word_counts(real: Callable[..., Any]) -> Callable[..., Any]:
-    def ruled(row: Any, ruling: Any, *rest: Any) -> Any:
-        return None if row.is_final and ruling.known == row.known else real(row, ruling, *rest)
-
-    return ruled
-
-
-def _without_status(real: Callable[..., Any]) -> Callable[..., Any]:
-    def ruled(row: Any, ruling: Any, *rest: Any) -> Any:
-        return (
-            None if row.state is RowState.CREATED and ruling.known == row.known else real(row, ruling, *rest)
+def _own_reference(real: Any) -> Any:
+    def prepared(service: Any, *of: Any) -> Any:
+        found = real(service, *of)
+        own = f"{found.reference}-{id(service)}"
+        return attrs.evolve(
+            found, reference=own, body=json.dumps({**json.loads(found.body), "reference": own}).encode()
         )
 
-    return ruled
+    return prepared
 
 
-def _without_conflicts(real: Callable[..., Any]) -> Callable[..., Any]:
-    def extra(row: Any, ruling: Any, payouts: Any) -> Any:
-        return () if ruling.known.state is RowState.CONFLICT else real(row, ruling, payouts)
+def _decides(kind: answers.Kind, state: RowState) -> Callable[[Any], Any]:
+    def made(real: Any) -> Any:
+        def word_of(*of: Any) -> Any:
+            word = real(*of)
+            return attrs.evolve(word, state=state, turn=Turn.NOTHING) if word.kind is kind else word
 
-    return extra
+        return word_of
 
-
-def _any_content(real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *sides: Match.EQUAL if real(*sides) is Match.OTHER_BODY else real(*sides)
-
-
-@contextlib.contextmanager
-def _without_older_generations() -> Iterator[None]:
-    """Nothing asks for earlier payouts either, before a later one is sent."""
-    with (
-        patch.object(reading, "later_references", _nothing),
-        patch.object(earlier_payouts, "lacks_earlier", _nothing),
-    ):
-        yield
+    return made
 
 
-ABLATIONS: Final[Mapping[str, Callable[[], Any]]] = {
-    "status is compared": lambda: patch.object(
-        listed_payouts, "_outcome", _without_status(listed_payouts._outcome)
-    ),
-    "older generations are looked at": _without_older_generations,
-    "the latest word counts": lambda: patch.object(
-        listed_payouts, "_outcome", _first_word_counts(listed_payouts._outcome)
-    ),
-    "conflicts are counted": lambda: patch.object(
-        listed_payouts, "_extra", _without_conflicts(listed_payouts._extra)
-    ),
-    "content is compared": lambda: patch.object(
-        listed_payouts, "match_of", _any_content(listed_payouts.match_of)
-    ),
-    "an earlier payout is looked for before a later one is sent": lambda: patch.multiple(
-        EarlierPayouts, permission=_send, seconds_left=900.0
-    ),
+def _same_account(real: Any) -> Any:
+    return property(lambda service: attrs.evolve(real.fget(service), key="any"))
+
+
+def _asked_before(real: Any) -> Any:
+    def send(*of: Any) -> Any:
+        may_send = of[-1]()
+        return real(*of[:-1], lambda: may_send)
+
+    return send
+
+
+def _own_number(real: Any) -> Any:
+    def next_generation(row: Any, shown: Any) -> int | str:
+        found = real(row, shown)
+        return found if isinstance(found, str) else row.generation + 1
+
+    return next_generation
+
+
+def _row_alone(real: Any) -> Any:
+    return sa.update(rows).where(rows.c.id == sa.bindparam("_id")).values(real._values)
+
+
+def _unseen_too(real: Any) -> Any:
+    async def end(store: Any, *, whole: bool) -> None:
+        await real(store, whole=whole)
+        waits = (
+            rows.c.generation > 0,
+            rows.c.state == RowState.NEW.value,
+            rows.c.seen != store.reading.number,
+        )
+        allowed = sa.update(rows).where(*waits).values(cleared_at=store.reading.began)
+        await store._ledger.database.write(lambda connection: connection.execute(allowed))
+
+    return end
+
+
+async def _only_own(_: Any) -> bool:
+    return True
+
+
+Replaced = Sequence[tuple[Any, str, Callable[[Any], Any]]]
+ABLATIONS: Final[Mapping[str, Replaced]] = {
+    "one reference for all processes": [(Service, "_prepared", _own_reference)],
+    "409 is no payment": [(sending, "word_of", _decides(answers.Kind.EXISTS, RowState.CREATED))],
+    "a time-out is no failure": [(sending, "word_of", _decides(answers.Kind.SILENT, RowState.REJECTED))],
+    "the account is pinned": [(Service, "account", _same_account)],
+    "the age in take": [(ledger, "YOUNG", lambda _: math.inf)],
+    "the age before the POST": [(sending, "InHand", lambda real: lambda row, _, at: real(row, 1e12, at))],
+    "the age behind the limiter": [(Service, "send", _asked_before)],
+    "a retry counts what the list shows": [(retry, "next_generation", _own_number)],
+    "a record names its send": [(ledger, "_RECORD_WORD", _row_alone)],
+    "a reading begins at the oldest payout": [
+        (listing, "listed_since", lambda _: lambda of, *_: of.known.created_at - 86_400.0)
+    ],
+    "the first certificate reads all": [(figures, "only_own", lambda _: _only_own)],
+    "whole numbers are divided": [
+        (figures, "halves", lambda _: lambda units: (units / 10**9, units % 10**9))
+    ],
+    "422 ends no doubt": [
+        (answers, "_refused", lambda real: lambda row, *of: real(attrs.evolve(row, doubted=False), *of))
+    ],
+    "an outbox row has an environment": [
+        (Ledger, "_due", lambda real: lambda it, _: real(it, rows.c.environment))
+    ],
+    "a reading shows each earlier payout": [
+        (pages, "may_be_sent", lambda _: lambda _, shown: not any(each.is_alive for each in shown)),
+        (ReadingStore, "end", _unseen_too),
+    ],
 }
-"""{rule: leaves it out}."""
+"""{rule: where each part of it stands, under what name, and what stands there instead}."""
 
 
 @contextlib.contextmanager
-def without(rule: str | None) -> Iterator[None]:
-    """Leave a rule out, if one is named."""
-    with ABLATIONS[rule]() if rule else contextlib.nullcontext():
+def without(rule: str | None, seen: Seen) -> Iterator[None]:
+    """Leave a rule out, if one is named; what stands in its place is counted as it is called."""
+
+    def counted(work: Any, name: str) -> Any:
+        def counting(*args: Any, **options: Any) -> Any:
+            seen["calls", name] += 1
+            return work(*args, **options)
+
+        return counting if callable(work) else work
+
+    with contextlib.ExitStack() as patches:
+        for owner, name, made in ABLATIONS[rule] if rule else ():
+            patches.enter_context(patch.object(owner, name, counted(made(vars(owner)[name]), name)))
         yield
 
 
-async def walked(place: Path | str, seed: int, seen: Seen) -> str | None:
+def walked(seed: int, steps: int, seen: Seen) -> str | None:
     """Play one walk. Gives what went wrong."""
-    with steady_ledgers(), contextlib.ExitStack() as settings:
-        for owner, name, value in UNHURRIED:
-            settings.enter_context(patch.object(owner, name, value))
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        walk = Walk(Path(folder), random.Random(seed), seen)
+        scene, others = SCENES[seed % len(SCENES)], walk.chance.choices(STEPS, k=steps - 1)
         try:
-            await Walk(place, random.Random(seed), seen).play(STEPS)
+            asyncio.run(walk.play([scene, *others]))
         except Breach as breach:
-            return str(breach)
+            return f"seed {seed}, {walk.step}: {breach}"
     return None
 
 
-def printed(seen: Seen) -> Iterator[str]:
-    """The counts of each group of events, for a closing note."""
+def _campaign(seeds: Sequence[int], steps: int) -> int:
+    """How many walks went wrong."""
+    seen = Seen()
+    found = [wrong for seed in seeds if (wrong := walked(seed, steps, seen)) and not print(wrong, flush=True)]
     for group in sorted({group for group, _ in seen}):
         counts = Counter({event: count for (of, event), count in seen.items() if of == group})
         text = " · ".join(f"{count:,} {event}" for event, count in counts.most_common() if count)
-        yield textwrap.fill(f"{group}: {text}", 110, subsequent_indent="    ")
+        print(textwrap.fill(f"{group}: {text}", 110, subsequent_indent="    "))
+    return len(found)
+
+
+def _ablation(rule: str, seeds: Sequence[int], steps: int) -> int:
+    """Whether no walk went wrong."""
+    seen = Seen()
+    with without(rule, seen):
+        found = next((wrong for seed in seeds if (wrong := walked(seed, steps, seen))), None)
+    calls = {name: count for (of, name), count in seen.items() if of == "calls"}
+    calls |= {name: seen["transactions", f"Ledger.{name}"] for name in ("take", "record")}
+    print(f"{'red' if found else 'GREEN'} without: {rule}\n  {found}\n  {calls}", flush=True)
+    return not found
 
 
 def main() -> int:
     """Walk, and print what happened; the exit code."""
     parser = argparse.ArgumentParser("python -m tests.campaigns.walks", description=__doc__)
     parser.add_argument("walks", type=int, nargs="?", default=300)
-    parser.add_argument("on_postgresql", type=int, nargs="?", default=0)
+    parser.add_argument("steps", type=int, nargs="?", default=40)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--ablate", choices=[*ABLATIONS])
+    parser.add_argument("--ablate", choices=["all", *ABLATIONS])
     asked = parser.parse_args()
     logging.disable(logging.WARNING)
-    began, seen, breaches = time.perf_counter(), Seen(), list[str]()
-
-    def walk(place: Path | str, name: str, seed: int) -> bool:
-        if found := asyncio.run(walked(place, seed, seen)):
-            breaches.append(f"{name}, seed {seed}: {found}")
-            print(breaches[-1], flush=True)
-        return bool(found and asked.ablate)
-
-    with tempfile.TemporaryDirectory() as folder, without(asked.ablate):
-        for seed in range(asked.seed, asked.seed + asked.walks):
-            if walk(Path(folder) / str(seed), "file", seed):
-                break
-    if asked.on_postgresql:
-        with postgres_server() as server, without(asked.ablate):
-            for seed in range(asked.seed, asked.seed + asked.on_postgresql):
-                with server.database() as name:
-                    if walk(server.url(name), "PostgreSQL", seed):
-                        break
-    print("\n".join(printed(seen)))
-    print(
-        f"{asked.walks:,} + {asked.on_postgresql:,} walks, {time.perf_counter() - began:.0f} s, "
-        f"{len(breaches)} breaches"
-    )
-    return int(bool(breaches))
+    seeds, began = range(asked.seed, asked.seed + asked.walks), time.perf_counter()
+    if asked.ablate is None:
+        wrong = _campaign(seeds, asked.steps)
+    else:
+        rules = [*ABLATIONS] if asked.ablate == "all" else [asked.ablate]
+        wrong = sum(_ablation(rule, seeds, asked.steps) for rule in rules)
+    print(f"{len(seeds):,} walks of {asked.steps} steps, {time.perf_counter() - began:,.0f} s, {wrong} wrong")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -1,30 +1,21 @@
-"""A batch's guard on the command line: shown before another is recorded, by the next run or by `resume`."""
+"""A batch under a guard: shown by each run; another one is recorded, and a live total is asked for again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from payments_async import Guard, client
-from payments_async._cli._exit_codes import Exit
-from payments_async._cli.payouts import machines
-from payments_async._cli.payouts.confirm import Confirmation
+from payments_async._cli.payouts import run
 from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async.bulk.workers import _worker
-from tests.support.payout_command import Here, assert_paid_once, payouts_file
-
-NAMED = ("--batch-id", "june")
+from tests.support.payout_command import Exit, Here, assert_paid_once, payouts_file
 
 
 @pytest.fixture
-def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """With a file of payouts, and a rate that this process has for itself."""
+def here(here: Here) -> Here:
+    """With a file of payouts."""
     payouts_file(here.folder, 4)
-    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")
-    monkeypatch.setattr(_worker, "POLL", 0.05)
-    monkeypatch.setattr(_worker, "AGAIN", 0.05)
     return here
 
 
@@ -49,55 +40,30 @@ def test_a_file_with_forbidden_rows_is_refused(here: Here, monkeypatch: pytest.M
     assert here.sandbox.requests == []
 
 
-def test_a_run_under_other_rules_shows_them_and_records_them(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = ("run", "june.csv", "--max-rows")
-    first = guard_of(monkeypatch, 5)
-    assert not [each for each in here(*run, "1").lines if each.get("step") == "guard"]
-    second = guard_of(monkeypatch, 6)
-    shown = here(*run, "2").step("guard")
-    assert (shown["digest"], shown["before"]) == (second, first)
-    assert shown["rules"] == [{"most": {"GHS": "6", "XOF": "6"}}]
-    guard_of(monkeypatch, None)
-    shown = here(*run, "3").step("guard")
-    assert (shown["digest"], shown["before"], shown["rules"]) == (None, second, [])
+def test_a_run_shows_its_guard_and_records_it(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [each for each in here("run", "june.csv", "--max-rows", "1").lines if each["step"] == "guard"]
+    guard = guard_of(monkeypatch, 6)
+    shown = here("run", "june.csv", "--max-rows", "2").step("guard")
+    assert (shown["digest"], shown["rules"]) == (guard, [{"most": {"GHS": "6", "XOF": "6"}}])
     guard_of(monkeypatch, 4)
-    stopped = here("run", "june.csv")
+    stopped = here("run", "--ledger", "june.csv.ledger", "--max-rows", "4")
     assert (stopped.code, stopped.step("finished")["resumable"]) == (Exit.RESUMABLE, "after_change")
-    assert "Change that row or the guard and run the same command again" in stopped.err
+    assert "XOF 4.07 is above the most of one payout, 4. Change that first." in stopped.err
     guard_of(monkeypatch, 6)
     done = here("run", "june.csv")
-    assert done.code == Exit.DONE
-    assert f'"guard": "{second}"' in Path(done.step("finished")["certificate"]).read_text()
+    assert (done.code, done.step("certified")["guard"]) == (Exit.DONE, guard)
     assert_paid_once(here.sandbox, 4)
 
 
-def test_resume_records_the_guard_that_workers_have(
-    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+def test_a_live_total_is_asked_for_again_under_another_guard(
+    here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PAYMENTS_LEDGER", database)
-    first = guard_of(monkeypatch, 5)
-    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
-    second = guard_of(monkeypatch, 6)
-    assert here("worker", "--until-idle").step("ended")["left_open"] == ["june"]
-    assert first != second
-    assert here.sandbox.books.payouts() == []
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE payments.batches SET environment = 'live'")
-        resume = ("resume", *NAMED, "--guard")
-        refused = here(*resume)
-        assert refused.code == Exit.USAGE
-        assert "`payments payouts resume --guard --yes --batch-id june`" in refused.err
-        monkeypatch.setattr(machines, "terminal", lambda: lambda text: "june\n")
-        connection.execute("UPDATE payments.batches SET environment = 'sandbox'")
-    assert '"most"' in here(*resume).out
-    assert here("worker", "--until-idle").step("ended")["rows"] == 4
+    monkeypatch.setattr(run, "is_live", lambda key: True)
+    totals = ("--confirm-total", "GHS 3.07", "--confirm-total", "XOF 7.21")
+    assert here("run", "june.csv", *totals, "--max-rows", "1").code == Exit.RESUMABLE
+    assert here("run", "june.csv", "--max-rows", "2").step("confirmed")["how"] == "earlier"
+    guard_of(monkeypatch, 6)
+    here("run", "june.csv").assert_one_message(Exit.RESUMABLE, "its total is not confirmed")
+    assert len(here.sandbox.books.payouts()) == 2
+    assert here("run", "june.csv", *totals, "--max-rows", "4").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)
-
-
-def test_a_live_batch_is_confirmed_anew_under_another_guard() -> None:
-    said = Confirmation("june", "hash", "here", {}, "one")
-    assert said.is_same_as(said.to_json())
-    assert not said.is_same_as(Confirmation("june", "hash", "here", {}, "two").to_json())
-    assert not said.is_same_as(Confirmation("june", "hash", "here", {}).to_json())

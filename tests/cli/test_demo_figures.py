@@ -12,7 +12,7 @@ from rich.console import Console
 
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
 from payments_async._cli._output import Terminal
-from payments_async._cli.demo.compare import EventCounts, Figures, SendResult, compare
+from payments_async._cli.demo.compare import ClientFigures, EventCounts, SendResult, compare
 from payments_async._cli.demo.output import show_result
 from payments_async._cli.demo.payout_file import DemoPayout
 from payments_async.sandbox import Books, PayoutEntry
@@ -46,7 +46,7 @@ def paid(amount: Amount | None) -> Checkout:
     return Checkout(payment=PaymentIntent(status="completed", amount=amount))
 
 
-def figures(books: Books, checkout: Checkout | None = None) -> Figures:
+def figures(books: Books, checkout: Checkout | None = None) -> ClientFigures:
     checkout = checkout or paid(Amount(Decimal("25.50")))
     sent = SendResult(checkout, [], 2.0, LimitSnapshot(60_000, 2, 998, 0.0))
     return compare("AsyncPayments", ROWS, {}, sent, EventCounts(), books)

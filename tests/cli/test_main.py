@@ -85,17 +85,18 @@ def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
     assert main(["payouts", "run", "--help"]) == Exit.DONE
     short = capsys.readouterr().out
     assert re.findall(r"^│ (--[a-z-]+)", short, re.MULTILINE) == [
-        *("--batch-id", "--dry-run", "--skip-invalid", "--sheet", "--map", "--map-file"),
-        *("--confirm-total", "--wait-final", "--open", "--json"),
+        *("--ledger", "--batch-id", "--dry-run", "--skip-invalid", "--confirm-total", "--wait-final"),
+        *("--page", "--sheet", "--map", "--map-file", "--json"),
     ]
     assert "salaries.toml:" not in short
-    assert "18 more, which --help-all explains: --ledger, --base-url" in short
-    assert "Rows under way at a time" not in short
+    assert "17 more, which --help-all explains: --rejects, --strict-amounts" in short
+    assert "Rows sent at a time" not in short
     assert main(["payouts", "run", "--help-all"]) == Exit.DONE
     assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
     whole = capsys.readouterr().out
     assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 28
-    assert "Rows under way at a time" in whole
+    assert "Rows sent at a time" in whole
+    assert len(whole.splitlines()) <= 2 * 50, "two screens"
     file = tmp_path / "salaries.toml"
     file.write_text(whole.partition("salaries.toml:")[2])
     assert {"Staff no.", "Remarks"} <= {*ColumnMapping.from_file(file).columns}
@@ -111,9 +112,12 @@ def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
         ("demo --payouts many", 'invalid value for --payouts: unable to convert "many" into int; `payments'),
         ("demo --payouts 0", 'invalid value "0" for --payouts; must be >= 1; `payments demo'),
         ("demo x y", "unexpected argument: x y; `payments demo"),
-        ("payouts run", "FILE is missing; `payments payouts run --help` shows how it is used"),
-        ("payouts forget db", "--closed-before is missing; `payments payouts forget --help`"),
-        ("payouts forget --closed-before=", "'' is not an age"),
+        ("payouts run", "FILE is missing, or the ledger of a batch to join (--ledger)"),
+        ("payouts run june.csv --workers 2", "unknown option: --workers; `payments payouts run --help`"),
+        ("payouts worker", 'unknown command "worker"'),
+        ("payouts archive june.ledger", 'unknown command "archive"; `payments payouts --help` shows'),
+        ("payouts forget db", "--before is missing; `payments payouts forget --help`"),
+        ("payouts forget --before=", "'' is not a date"),
     ],
 )
 def test_an_error_of_use_is_one_message_as_any_other_and_exits_2(

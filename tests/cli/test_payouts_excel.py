@@ -65,7 +65,7 @@ def test_what_is_mapped_is_shown_and_the_rejects_need_no_mapping(here: Here) -> 
     maps = ("--map-file", "salaries.toml", "--map", "Salary=amount", "--map", "Phone=instrument.phone_number")
     ran = here("run", path.name, *maps, "--skip-invalid", "--rejects", "faults.csv")
     assert "Phone is instrument.phone_number" in " ".join(ran.out.split())
-    assert [str(entry.amount) for entry in here.sandbox.books.payouts()] == ["120.50", "100"]
+    assert [entry.amount for entry in here.sandbox.books.payouts()] == [Decimal("120.50"), Decimal(100)]
     faults = here.folder / "faults.csv"
     faults.write_text(faults.read_text().replace("12x", "12"))
     assert here("run", "faults.csv", "--dry-run", "--ledger", "other.ledger").code == 0

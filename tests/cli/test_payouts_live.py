@@ -6,7 +6,6 @@ import io
 import json
 import shlex
 import signal
-import stat
 from collections.abc import Iterator
 from contextlib import nullcontext
 from decimal import Decimal
@@ -16,8 +15,8 @@ import attrs
 import pytest
 
 from payments_async._cli._exit_codes import CommandEnded, Exit
-from payments_async._cli.payouts import reconcile, run
-from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_once, terminal
+from payments_async._cli.payouts import confirm, reconcile, run
+from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_total, terminal
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import Here, OnTerminal, assert_paid_once, live_line, payouts_file, started
 
@@ -74,14 +73,10 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert "6 of 6 100 %" in seen
     assert "XOF 12.28 of 12.28" in seen
     assert "✓ Certified  the service's list shows 6 payouts as asked for" in seen
-    kept = live.folder / "june.csv.ledger.confirmed.json"
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert json.loads(kept.read_text())["totals"] == {"GHS": "9.14", "XOF": "12.28"}
-
     code, out, err = live.without()  # nothing new to confirm: no terminal is needed
     assert code == Exit.DONE
     assert err.startswith("payments: 6 payouts are created, and not final yet")
-    assert "earlier, and nothing has changed since" in out
+    assert '"how": "earlier"' in out
 
 
 def test_ctrl_c_just_before_the_answer_is_read_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +99,7 @@ def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
         assert "--batch-id salaries-june" in err
         assert json.loads(out.splitlines()[-1])["kind"] == "BatchIdRequired"
     assert live.sandbox.requests == []
-    assert not (live.folder / "june.csv.ledger").exists()
+    assert live.without("batches", "june.csv.ledger", "--json")[:2] == (Exit.DONE, "")
 
 
 @pytest.fixture
@@ -121,10 +116,10 @@ FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
 
 def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: Here) -> None:
     refused = here("run", "june.csv")
-    refused.assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
-    assert refused.err.endswith(f"To pay it: {shlex.join(FLAGS).replace(chr(34), chr(39))}\n")
+    refused.assert_one_message(Exit.RESUMABLE, "a live key pays real money", "nothing was sent")
+    assert f"Run it again with {shlex.join(FLAGS)}" in refused.err
+    assert "`payments payouts confirm june.csv.ledger`" in refused.err
     assert here.sandbox.requests == []
-    assert not {path.suffix for path in Path().iterdir()} & {".ledger", ".json"}
     assert "a live key wants" not in here("run", "june.csv", "--dry-run", "--json").out
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
@@ -150,7 +145,9 @@ def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
     options = [part for one in given for part in ("--confirm-total", one)]
     here("run", "june.csv", *options).assert_one_message(Exit.USAGE, said, "nothing was sent")
     assert here.sandbox.requests == []
-    assert not Path("june.csv.ledger.confirmed.json").exists()
+    assert (
+        here("batches", "june.csv.ledger", "--json").lines == []
+    )  # it is not in the way of the next attempt
 
 
 def test_what_is_typed_must_be_the_total_to_the_last_digit(
@@ -158,7 +155,8 @@ def test_what_is_typed_must_be_the_total_to_the_last_digit(
 ) -> None:
     for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XOF 9.14", ""]):
         answers = iter(typed)
-        monkeypatch.setattr(run, "terminal", lambda answers=answers: lambda text: next(answers, ""))
+        for module in (run, confirm):
+            monkeypatch.setattr(module, "terminal", lambda answers=answers: lambda text: next(answers, ""))
         here("run", "june.csv").assert_one_message(Exit.USAGE, "total; nothing was sent")
     assert here.sandbox.requests == []
 
@@ -177,13 +175,13 @@ def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> N
 
     totals = {"GHS": Decimal("5015.15")}
     for typed in ("5015.15", "5,015.15", "GHS 5,015.15", "GHS 5015.150"):
-        assert confirm_once(totals, 2, asking(typed)) == "typed back"
+        assert confirm_total(totals, 2, asking(typed)) == "typed back"
     said.clear()
-    assert confirm_once(totals, 2, asking("50,15.15", "5,015.16", "5,015.15")) == "typed back"
+    assert confirm_total(totals, 2, asking("50,15.15", "5,015.16", "5,015.15")) == "typed back"
     assert ["1,200.50" in text for text in said] == [False, True, True]
     for wrong in (["5.015,15"] * 3 + ["5015.15"], [""]):
         with pytest.raises(CommandEnded, match="that is not the GHS total; nothing was sent"):
-            confirm_once(totals, 2, asking(*wrong))
+            confirm_total(totals, 2, asking(*wrong))
 
 
 def test_other_rows_are_asked_about_again(here: Here) -> None:
@@ -193,24 +191,37 @@ def test_other_rows_are_asked_about_again(here: Here) -> None:
     file.write_text(
         file.read_text().replace("r4,4.07,XOF,mtn_bj,+22990112233", "r4,4.07,XOF,mtn_bj,+22990112244")
     )
-    here("run", "june.csv", "--accept-edits").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 12.28'")
-    assert Path("june.csv.ledger").exists()
+    edited = here("run", "june.csv", "--accept-edits")
+    edited.assert_one_message(Exit.RESUMABLE, "--confirm-total 'XOF 12.28'")
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
 
 
-def test_the_same_file_for_another_project_is_asked_about_again(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
-    Path("june.csv.ledger").unlink()
-    Path("june.csv.ledger.lock").unlink()
-    other = here.sandbox.new_key()
-    monkeypatch.setenv("PAYMENTS_API_KEY", other)
-    here("run", "june.csv").assert_one_message(Exit.USAGE, "a live key pays real money")
-    kept = Path("june.csv.ledger.confirmed.json").read_text()
-    assert here.sandbox.api_key not in kept
-    assert_paid_once(here.sandbox, 6)
+def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:
+    code, _, err = live.without()
+    assert (code, "confirm june.csv.ledger --batch-id june" in err) == (Exit.RESUMABLE, True)
+    assert live.sandbox.books.payouts() == []
+    with OnTerminal({}, "confirm", "june.csv.ledger", cwd=live.folder) as terminal:
+        terminal.until("Type the GHS total to pay it: ")
+        terminal.type("9.14\n")
+        terminal.until("Type the XOF total to pay it: ")
+        terminal.type("12.29\n12.28\n")
+        assert terminal.end() == Exit.DONE
+        assert "✓ Confirmed  GHS 9.14, XOF 12.28, typed back; the next `run` pays it" in terminal.seen
+    for line in (("confirm", "june.csv.ledger"), ("status", "june.csv.ledger")):
+        code, out, _ = live.without(*line)
+        assert (code, "not confirmed" in out) == (Exit.DONE, False)
+    code, out, err = live.without("run", "--ledger", "june.csv.ledger")
+    assert (code, '"how": "earlier"' in out) == (Exit.DONE, True), (out, err)
+    assert_paid_once(live.sandbox, 6)
+
+
+def test_who_has_no_login_name_may_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise OSError
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    assert confirm.person() == ""
 
 
 def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: Here) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import stat
@@ -15,14 +14,12 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._cli._exit_codes import Exit
 from payments_async._cli._output import OutputConsole
 from payments_async._cli.payouts import command_context
-from payments_async.bulk._engine import sender
-from payments_async.bulk._engine.service import Service
+from payments_async.bulk._run.service import Service
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import PHONE, Here, assert_paid_once, payouts_file, totals_of
+from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file, totals_of
 
 
 def posts(sandbox: Sandbox) -> int:
@@ -30,16 +27,10 @@ def posts(sandbox: Sandbox) -> int:
     return sum(request.method == "POST" for request in sandbox.requests)
 
 
-@pytest.mark.parametrize("command", ["run", "reconcile"])
-def test_without_the_flag_the_output_is_text_also_in_a_pipe(here: Here, command: str) -> None:
-    payouts_file(here.folder, 3)
-    done = here("run", "june.csv", as_text=True)
-    if command == "reconcile":
-        done = here("reconcile", "june.csv.ledger", as_text=True)
-    assert done.code == Exit.DONE
-    assert "{" not in done.out
-    assert "✓ Certified" in done.out
-    assert re.search(r"Created +3 ", done.out)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed is not wrapped."""
+    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
+    monkeypatch.setattr(command_context, "OutputConsole", wide)
 
 
 def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
@@ -58,44 +49,44 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     assert (end["complete"], end["balanced"], end["stopped"]) == (True, True, None)
     assert end["next"].startswith("40 payouts are created, and not final yet: each may still fail.")
     assert done.err == f"payments: {end['next']}\n"
-
-    certificate = here.folder / end["certificate"]
-    assert json.loads(certificate.read_text())["clean"]
-    assert certificate.name == "june.csv.ledger.certificate.json"
-    assert stat.S_IMODE(certificate.stat().st_mode) == 0o600
+    certified = done.step("certified")
+    assert (certified["clean"], certified["settled"], certified["list"]["seen"]) == (True, False, 40)
+    assert stat.S_IMODE(Path("june.csv.ledger").stat().st_mode) == 0o600
 
     sent = posts(here.sandbox)
-    again = here("run", "june.csv", "--json")
+    again = here("run", "june.csv")
     assert (again.code, again.step("loaded")["is_new"]) == (Exit.DONE, False)
-    settled = here("reconcile", "june.csv.ledger", "--certificate", "later.json")
-    assert (settled.code, settled.step("certified")["path"]) == (Exit.DONE, "later.json")
-    assert json.loads(Path("later.json").read_text())["clean"]
+    assert here("reconcile", "june.csv.ledger").step("certified")["clean"]
     assert posts(here.sandbox) == sent
 
     os.environ.pop("PAYMENTS_API_KEY")  # monkeypatch puts it back; what only looks needs none
-    looked = here("status", "june.csv.ledger", "--json")
-    assert (looked.code, looked.step("batch")["running"], looked.step("batch")["rows"]["created"]) == (
-        0,
-        False,
-        40,
-    )
-    checked = here("check", "june.csv.ledger", "--json")
-    assert (checked.code, checked.step("check")["findings"], checked.step("check")["rows"]) == (0, [], 40)
+    looked = here("status", "june.csv.ledger", "--json").step("batch")
+    assert (looked["running"], looked["rows"]["created"]) == (False, 40)
+    assert looked["certificate"]["list"]["seen"] == 40
+    assert here("watch", "june.csv.ledger").step("batch") == looked
+    (listed,) = here("batches", "june.csv.ledger", "--json").lines
+    assert (listed["rows"], listed["totals"], listed["state"]) == (40, totals, "certified")
 
 
 def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     payouts_file(here.folder, 6)
-    assert here("run", "june.csv").code == Exit.DONE
+    done = here("run", "june.csv", as_text=True)
+    assert (done.code, "{" in done.out) == (Exit.DONE, False)
+    assert "✓ Certified  the service's list shows 6 payouts as asked for" in done.out
+    assert "Read       the list since 20" in done.out
     printed = here("status", "june.csv.ledger").out
-    assert "✓ Batch      complete; no run is under way" in printed
+    assert "✓ Batch      complete; certified 20" in printed
+    assert "clean, not all payouts are final" in " ".join(printed.split())
+    assert "no process has rows in hand" in printed
     assert [line.split() for line in printed.splitlines() if "Created" in line] == [
         ["Created", "6", "9.14", "12.28"]
     ]
-    assert "as it was written" in here("check", "june.csv.ledger").out
+    assert "✓ Certified  " in here("run", "june.csv", as_text=True).out  # also by that of a minute ago
     assert "nothing to pay again" in here("retry-failed", "june.csv.ledger").out
-    here("run", "june.csv", "--batch-id", "short")  # refused: it is another batch
-    assert (
-        "6 rows, GHS 9.14, XOF 12.28; account data masked" in here("export", "june.csv.ledger", "out.csv").out
+    exported = here("export", "june.csv.ledger", "out.csv").out
+    assert "6 rows, GHS 9.14, XOF 12.28; account data masked" in exported
+    assert ": certified; 6 rows, GHS 9.14, XOF 12.28; of 20" in " ".join(
+        here("batches", "june.csv.ledger").out.split()
     )
 
 
@@ -104,10 +95,10 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     done = here("run", "june.csv")
     assert (done.code, done.step("finished")["rows"]["rejected"]) == (Exit.REFUSED, 1)
-    assert "export june.csv.ledger to-check.csv --state rejected" in done.err
+    assert "export june.csv.ledger rejected.csv --state rejected" in done.err
     assert "--accept-edits" in done.err
     assert PHONE not in done.out + done.err
-    assert "✗ Batch      complete, 1 rejected; no run is under way" in here("status", "june.csv.ledger").out
+    assert "✗ Batch      complete, 1 rejected; certified" in here("status", "june.csv.ledger").out
 
     assert here("export", "june.csv.ledger", "to-check.csv", "--state", "rejected").code == Exit.DONE
     (row,) = csv.DictReader(Path("to-check.csv").read_text().splitlines())
@@ -117,13 +108,12 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     again = here("export", "june.csv.ledger", "to-check.csv")
     again.assert_one_message(Exit.USAGE, "to-check.csv: exists already", "--overwrite")
     assert here("export", "june.csv.ledger", "to-check.csv", "--overwrite").code == Exit.DONE
-    printed = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
+    printed = here("export", "all.jsonl", "--ledger", "june.csv.ledger", "--accounts", "--json")
     assert printed.step("exported")["rows"] == 6
     assert Path("all.jsonl").read_text().count(PHONE) == 6
 
     file.write_text(file.read_text().replace("4.07", "4.70"))
-    refused = here("run", "june.csv")
-    refused.assert_one_message(Exit.USAGE, "row 4", "changed amount", "--accept-edits")
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "row 4", "changed amount", "--accept-edits")
     preview = here("run", "june.csv", "--dry-run", "--json")
     assert (preview.code, preview.step("checked")["differing"]) == (Exit.REFUSED, 1)
     mended = here("run", "june.csv", "--accept-edits")
@@ -137,32 +127,54 @@ def test_refused_rows_are_paid_as_they_are_once_the_service_takes_them(here: Her
     done = here("run", "june.csv")
     assert done.code == Exit.REFUSED
     assert "payments payouts retry-failed june.csv.ledger --rejected" in done.err
-    dry = here("retry-failed", "june.csv.ledger", "--rejected", "--dry-run", "--json")
-    assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([4], {"XOF": "4.07"})
-    anew = here("retry-failed", "june.csv.ledger", "--rejected")
-    assert (anew.code, "1 row, XOF 4.07" in anew.out) == (Exit.DONE, True)
+    dry = here("retry-failed", "june.csv.ledger", "--rejected", "--dry-run", "--json").step("retry")
+    assert (dry["rows"], dry["totals"], dry["dry_run"]) == ([4], {"XOF": "4.07"}, True)
+    assert "1 row, XOF 4.07" in here("retry-failed", "june.csv.ledger", "--rejected").out
     assert "no row is rejected" in here("retry-failed", "june.csv.ledger", "--rejected").out
     assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
 
 
-def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) -> None:
+def test_a_limit_ends_with_75_holds_in_every_process_and_is_raised(here: Here) -> None:
     payouts_file(here.folder, 30)
     first = here("run", "june.csv", "--max-rows", "10")
     rows = first.step("finished")["rows"]
     assert (first.code, rows["created"], rows["not_started"]) == (75, 10, 20)
-    assert "Raise that limit" in first.err
-    assert not Path("june.csv.ledger.certificate.json").exists()
+    assert (first.step("finished")["resumable"], "--max-rows" in first.err) == ("after_change", True)
     assert here("status", "june.csv.ledger", "--json").step("batch")["complete"] is False
+    assert here("run", "--ledger", "june.csv.ledger").step("finished")["rows"]["created"] == 10
     assert here("run", "june.csv", "--max-amount", "40").code == Exit.RESUMABLE
-    assert here("run", "june.csv").code == Exit.DONE
+    assert here("run", "june.csv", "--max-rows", "30").code == Exit.DONE
     assert_paid_once(here.sandbox, 30)
 
 
-def test_rows_in_doubt_end_with_3_until_the_service_answers(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sender, "TRIES", 2)  # its back-offs take real time here
+def test_too_many_failures_pause_the_batch_until_a_person_resumes_it(here: Here) -> None:
+    payouts_file(here.folder, 60)
+    here.sandbox.on("payouts.create").respond("http:422", times=30)
+    stopped = here("run", "june.csv", "--max-failure-rate", "0.5", "--concurrency", "1")
+    assert (stopped.code, stopped.step("finished")["resumable"]) == (Exit.RESUMABLE, "after_change")
+    assert "rows rejected or in conflict" in stopped.err
+    assert "`payments payouts resume june.csv.ledger` first" in stopped.err
+    assert "; paused: " in here("status", "june.csv.ledger").out
+    assert here("resume", "june.csv.ledger").code == Exit.DONE
+    assert here("run", "june.csv", "--max-rows", "60").code == Exit.REFUSED  # and the rate is none any more
+    assert here("status", "june.csv.ledger", "--json").step("batch")["complete"]
+
+
+def test_a_turn_ends_when_its_time_is_over(here: Here) -> None:
+    payouts_file(here.folder, 40)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=None)
+    turn = here("run", "june.csv", "--for", "0.5s", "--concurrency", "2")
+    end = turn.step("finished")
+    assert (turn.code, end["resumable"], end["rows"]["under_way"]) == (Exit.RESUMABLE, "now", 0)
+    assert end["seconds_until_more"] > 0
+    assert 0 < end["rows"]["created"] < 40
+    here.sandbox.clear_rules()
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 40)
+
+
+def test_rows_in_doubt_end_with_3_until_the_service_answers(here: Here) -> None:
     payouts_file(here.folder, 5)
     here.sandbox.on("payouts.create", amount="3.07").respond("http:503", times=50)
     done = here("run", "june.csv", "--patience", "0")
@@ -174,7 +186,7 @@ def test_rows_in_doubt_end_with_3_until_the_service_answers(
     assert (printed.code, "1 row in doubt" in printed.out) == (Exit.DONE, True)
     assert "· Batch      not complete" in printed.out
     here.sandbox.clear_rules()
-    assert here("run", "june.csv", "--patience", "0").code == Exit.DONE
+    assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, 5)
 
 
@@ -187,7 +199,7 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
     assert (done.code, ended["failed"], ended["not_final"]) == (1, 1, 0)
     assert "payments payouts retry-failed june.csv.ledger" in done.err
     assert "`payments payouts export june.csv.ledger failed.csv --state failed` lists them" in done.err
-    for state, rows in (("failed", 1), ("arrived", 2), ("not-final", 0), ("created", 3), ("in-doubt", 0)):
+    for state, rows in (("failed", 1), ("arrived", 2), ("not-final", 0), ("created", 3), ("in_doubt", 0)):
         exported = here("export", "june.csv.ledger", f"{state}.csv", "--state", state, "--json")
         assert (exported.code, exported.step("exported")["rows"]) == (Exit.DONE, rows)
     dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
@@ -196,6 +208,8 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
     assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XOF 2.08").code == 2
     retried = here("retry-failed", "june.csv.ledger", "--row", "2")
     assert (retried.code, "1 row, XOF 2.07" in retried.out) == (Exit.DONE, True)
+    (listed,) = here("batches", "june.csv.ledger", "--json").lines
+    assert listed["state"] == "open", "its certificate is not of the payout that is made now"
     assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
     assert sorted(entry.amount for entry in here.sandbox.books.payouts()) == [
         Decimal(text) for text in ("1.07", "2.07", "2.07", "3.07")
@@ -210,6 +224,11 @@ def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
     assert os.listdir(here.folder) == ["june.csv"]
     os.environ.pop("PAYMENTS_API_KEY")
     assert here("run", "june.csv", "--dry-run").code == Exit.DONE
+    here("run", "--ledger", "june.ledger", "--dry-run").assert_one_message(Exit.USAGE, "FILE is missing")
+    seen = " ".join(here("run", "june.csv", "--dry-run", as_text=True).out.split())
+    assert "✓ Checked 4 payouts, GHS 3.07, XOF 7.21" in seen
+    assert "✗ Warning a live key needs a batch id here" in seen
+    assert "a live key wants --confirm-total 'GHS 3.07' --confirm-total 'XOF 7.21'" in seen
 
 
 def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
@@ -222,8 +241,7 @@ def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
     checked = here("run", "june.csv", "--dry-run").step("checked")
     assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
     assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
-    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(command_context, "OutputConsole", wide)
+    wide_terminal(monkeypatch)
     dry = here("run", "june.csv", "--dry-run", as_text=True)
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())
@@ -238,48 +256,55 @@ def test_a_file_with_another_delimiter_is_paid(here: Here) -> None:
     file.write_text(file.read_text().replace(",", ";"))
     here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter)?")
     assert here("run", "june.csv", "--delimiter", "semicolon").code == Exit.USAGE
-    assert here("run", "june.csv", "--delimiter", ";").code == Exit.DONE
+    assert here("run", "june.csv", "--delimiter", ";", "--reference-prefix", "pay-").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)
+    assert all(str(entry.reference).startswith("pay-") for entry in here.sandbox.books.payouts())
 
 
-def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -> None:
-    file = payouts_file(here.folder, 3)
-    file.write_text(file.read_text().replace("2.07", "NaN"))
-    done = here("run", "june.csv", "--skip-invalid", "--rejects", "rejects.csv")
-    assert (done.code, done.step("loaded")["skipped"]) == (Exit.DONE, 1)
-    assert "NaN" in Path("rejects.csv").read_text()
-    assert len(here.sandbox.books.payouts()) == 2
-
-
-@pytest.mark.parametrize("options", [["--dry-run"], []])
-def test_people_and_programs_get_the_name_of_the_rejects_that_were_written(
-    here: Here, options: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+def test_rows_with_faults_are_left_out_on_purpose_and_written_down(
+    here: Here, dry: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = payouts_file(here.folder, 3)
-    asked, name = ["run", "june.csv", "--skip-invalid", "--rejects", "rejects.csv"], "loaded"
+    file, name = payouts_file(here.folder, 3), "checked" if dry else "loaded"
+    asked = ["run", "june.csv", "--skip-invalid", "--rejects", "rejects.csv"]
     assert here(*asked, "--dry-run").step("checked")["rejects"] is None  # no row is at fault
-    if options:
-        asked, name = [*asked, *options], "checked"
     file.write_text(file.read_text().replace("2.07", "NaN"))
-    assert here(*asked).step(name)["rejects"] == "rejects.csv"
+    done = here(*asked, *dry)
+    assert (done.code, done.step(name)["skipped"]) == (Exit.DONE, 1)
+    assert done.step(name)["rejects"] == "rejects.csv"
+    assert "NaN" in Path("rejects.csv").read_text()
+    assert len(here.sandbox.books.payouts()) == (0 if dry else 2)
     Path("june.csv.ledger").unlink(missing_ok=True)
-    Path("june.csv.ledger.lock").unlink(missing_ok=True)
-    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(command_context, "OutputConsole", wide)
-    printed = here(*asked, as_text=True).out
+    wide_terminal(monkeypatch)
+    printed = here(*asked, *dry, as_text=True).out
     assert "1 row with faults left out\n  ✓ Written    rejects.csv\n" in printed
-
-
-@pytest.mark.parametrize("options", [["--dry-run"], []])
-def test_rejects_that_cannot_be_written_are_named_before_anything_is_sent(
-    here: Here, options: list[str]
-) -> None:
-    file = payouts_file(here.folder, 3)
-    file.write_text(file.read_text().replace("2.07", "NaN"))
-    refused = here("run", "june.csv", "--skip-invalid", "--rejects", "no/where.csv", *options)
+    Path("june.csv.ledger").unlink(missing_ok=True)
+    refused = here("run", "june.csv", "--skip-invalid", "--rejects", "no/where.csv", *dry)
     refused.assert_one_message(Exit.USAGE, "no/where.csv (No such file or directory)", "nothing was sent")
     assert refused.step("refused")["exit_code"] == Exit.USAGE
-    assert here.sandbox.books.payouts() == []
+
+
+def test_payouts_that_are_not_to_the_last_digit_what_was_asked_for_are_shown_with_their_difference(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts_file(here.folder, 2)
+    page = Service.page
+
+    async def rounded(*args: Any, **facts: Any) -> Any:
+        shown = await page(*args, **facts)
+        more = Decimal("1E-22")
+        return attrs.evolve(
+            shown,
+            items=tuple(
+                attrs.evolve(each, amount=attrs.evolve(each.amount, value=each.amount.value + more))
+                for each in shown
+            ),
+        )
+
+    monkeypatch.setattr(Service, "page", rounded)
+    done = here("run", "june.csv", as_text=True)
+    assert done.code == Exit.REFUSED
+    assert "payouts differ by XOF 0.0000000000000000000002 in all" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("command", ["run", "reconcile"])
@@ -302,13 +327,13 @@ def test_a_list_that_shows_no_amounts_ends_with_1_and_says_so(
     )
     assert (said.code, said.step("finished")["exit_code"]) == (Exit.REFUSED, 1)
     certified = said.step("certified")
-    assert (certified["clean"], certified["seen"], certified["findings"]) == (False, 0, [printed])
-    assert certified["fields"]["amount"] == {"compared": 0, "not_shown": 40}
+    assert (certified["clean"], certified["list"]["seen"], certified["findings"]) == (False, 0, [printed])
+    assert certified["list"]["fields"]["amount"] == {"compared": 0, "not_shown": 40}
     assert "list does not confirm the ledger" in said.err
-    assert json.loads(Path("june.csv.ledger.certificate.json").read_text())["findings"] == [printed]
+    assert "NOT clean" in here("status", "june.csv.ledger").out
 
 
-def test_a_list_that_does_not_show_its_end_certifies_nothing_and_ends_with_1(
+def test_a_list_that_does_not_show_its_end_certifies_nothing_and_is_read_again(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payouts_file(here.folder, 4)
@@ -317,12 +342,25 @@ def test_a_list_that_does_not_show_its_end_certifies_nothing_and_ends_with_1(
     async def silent(*args: Any, **facts: Any) -> Any:
         return attrs.evolve(await page(*args, **facts), pagination=Pagination(), is_last=False)
 
-    monkeypatch.setattr(Service, "page", silent)
-    said = here("run", "june.csv")
-    assert said.code == Exit.REFUSED
-    assert "did not say that the list ends" in said.step("certified")["error"]
-    assert "the certificate could not be made (" in said.err
-    assert "list does not confirm the ledger" not in said.err
-    assert not Path("june.csv.ledger.certificate.json").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(Service, "page", silent)
+        said = here("run", "june.csv")
+        assert said.code == Exit.REFUSED
+        assert "did not say that the list ends" in said.step("finished")["stopped"]
+        assert "list does not confirm the ledger" not in said.err
+        here("reconcile", "june.csv.ledger").assert_one_message(Exit.REFUSED, "did not say that the list")
+    assert here("status", "june.csv.ledger", "--json").step("batch")["certificate"] is None
+    assert here("run", "june.csv").step("certified")["clean"]
     assert_paid_once(here.sandbox, 4)
-    here("reconcile", "june.csv.ledger").assert_one_message(Exit.REFUSED, "did not say that the list ends")
+
+
+def test_a_certificate_asks_from_an_earlier_day_on_when_it_is_told_to(here: Here) -> None:
+    payouts_file(here.folder, 2)
+    assert here("run", "june.csv").code == Exit.DONE
+    read = here("reconcile", "june.csv.ledger", "--since", "2020-01-01").step("certified")
+    assert (read["clean"], read["since"]) == (True, 1577836800.0)
+    assert re.search(
+        "the list since 2020-01-01 00:00",
+        here("reconcile", "june.csv.ledger", "--since", "2020-01-01", as_text=True).out,
+    )
+    assert here("reconcile", "june.csv.ledger", "--since", "May").code == Exit.USAGE

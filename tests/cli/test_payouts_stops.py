@@ -1,19 +1,20 @@
-"""`payments payouts run` stopped, cut off and killed in processes of its own, and resumed."""
+"""`payments payouts run` beside others, stopped, cut off and killed in processes of its own, and resumed."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
-from typing import Any
+from contextlib import closing
 
 import pytest
 
 from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
-from payments_async._cli.payouts.run import RunProgress
+from payments_async._cli.payouts.progress import LinesView
 from payments_async.bulk import BatchFigures
 from tests.support.payout_command import (
+    Exit,
     Here,
     OnTerminal,
     assert_paid_once,
@@ -35,48 +36,58 @@ def here(here: Here) -> Here:
 
 def begun(here: Here, *options: str) -> subprocess.Popen[str]:
     """A run in a process of its own."""
-    return started(environment_of(here.sandbox), "run", "june.csv", *options, cwd=here.folder)
+    return started(environment_of(here.sandbox), "run", *options, cwd=here.folder)
 
 
-def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
-    with begun(here, "--concurrency", "8") as first:
+def test_two_processes_pay_one_batch_and_sigterm_drains_one_of_them(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:1s", times=ROWS)
+    with (
+        begun(here, "june.csv", "--concurrency", "4") as first,
+        begun(here, "june.csv", "--concurrency", "4") as second,
+    ):
         until(first, created=1)
-        looked = here("status", "june.csv.ledger", "--json")
-        assert (looked.code, looked.step("running")["pid"]) == (Exit.DONE, first.pid)
-        assert looked.step("running")["rows"]["asked"] == ROWS
-        assert looked.step("running")["doing"] == "paying"
-        assert looked.step("running")["age"] >= 0
-        assert f"process {first.pid} works on it" in here("status", "june.csv.ledger").out
-        here("run", "june.csv").assert_one_message(
-            Exit.USAGE, f"in use by process {first.pid}", "wait for it to end"
-        )
+        until(second, created=1)
+        looked = here("status", "june.csv.ledger", "--json").step("batch")
+        assert (looked["running"], looked["rows"]["asked"], looked["next"]) == (True, ROWS, "")
+        assert {int(holder.split(":")[1]) for holder in looked["holders"]} <= {first.pid, second.pid}
+        printed = " ".join(here("status", "june.csv.ledger").out.split())
+        assert "a second" in printed
+        assert f" {first.pid}" in printed or f" {second.pid}" in printed
         first.send_signal(signal.SIGTERM)
         _, err = first.communicate(timeout=300)
-    assert first.returncode == Exit.RESUMABLE
-    assert err == (
-        "payments: Stopped: SIGTERM. The same `run` command resumes the batch; nothing is paid twice.\n"
-    )
-    standing = here("status", "june.csv.ledger", "--json").step("batch")
-    assert standing["rows"]["under_way"] == 0
-    assert "The same `run` command resumes the batch" in standing["next"]  # not `status`, run again
-
-    with begun(here, "--concurrency", "8") as second:
-        paid = len(here.sandbox.books.payouts())
-        assert paid < ROWS
-        until(second, created=paid + 1)
-        second.kill()
+        assert first.returncode == Exit.RESUMABLE
+        assert err == (
+            "payments: Stopped: SIGTERM. The same `run` command resumes the batch; nothing is paid twice.\n"
+        )
+        here.sandbox.clear_rules()
         second.communicate(timeout=300)
-    assert second.returncode == -signal.SIGKILL
-    assert len(here.sandbox.books.payouts()) < ROWS
+        assert second.returncode == Exit.DONE
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def a_minute_passes(ledger: str = "june.csv.ledger") -> None:
+    """The rows that a process had taken are free again."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute("UPDATE payments_rows SET due = due - 60 WHERE due > 0")
+
+
+def test_what_a_killed_process_had_in_hand_is_paid_once_by_the_next(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:1s", times=ROWS)
+    with begun(here, "june.csv", "--concurrency", "8") as killed:
+        until(killed, created=1)
+        killed.kill()
+        killed.communicate(timeout=300)
+    assert killed.returncode == -signal.SIGKILL
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["under_way"]
     here.sandbox.clear_rules()
+    a_minute_passes()
     assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, ROWS)
 
 
 def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
-    with begun(here, "--concurrency", "4") as run:
+    here.sandbox.on("payouts.create").respond("slow:1s", times=ROWS)
+    with begun(here, "june.csv", "--concurrency", "4") as run:
         until(run, created=1)
         assert run.stdout is not None
         run.stdout.close()
@@ -99,14 +110,12 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
         terminal.until("Ctrl-C: finishing what is under way, 30 s at most")
         terminal.type("\x03")
         assert terminal.end() == Exit.RESUMABLE
-        printed = terminal.seen.rpartition("once more")[2]
-    assert "Under way" in printed
-    assert (
-        "payments: Stopped: Ctrl-C, twice. 1 row under way will be posted again first, unchanged."
-        in " ".join(printed.split())
-    )
-    assert "Traceback" not in printed
-    assert "idempotency key" not in terminal.seen.replace("\r\n", " "), "the ledger has each row"
+        seen = " ".join(terminal.seen.split())
+    assert "Under way" in seen
+    assert "payments: Stopped: Ctrl-C, twice. The same `run` command resumes the batch" in seen
+    assert "Traceback" not in seen
+    assert "idempotency key" not in seen, "the ledger has each row"
+    a_minute_passes()
     assert main(["payouts", "run", "june.csv"]) == Exit.DONE
     assert_paid_once(here.sandbox, 5)
 
@@ -114,16 +123,35 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
 def test_a_drain_ends_at_its_deadline(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     payouts_file(here.folder, 5)
     here.sandbox.on("payouts.create", amount="3.07").respond("hang")
-    update, pressed = RunProgress.update, list[int]()
+    show, pressed = LinesView.show, list[int]()
 
-    def interrupted(self: RunProgress, progress: BatchFigures, *rest: Any) -> None:
-        update(self, progress, *rest)
-        if progress.counts.get("created") == 4 and not pressed:
+    def interrupted(self: LinesView, figures: BatchFigures, at: float) -> None:
+        show(self, figures, at)
+        if figures.counts["created"] == 4 and not pressed:
             pressed.append(1)
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(RunProgress, "update", interrupted)
+    monkeypatch.setattr(LinesView, "show", interrupted)
     done = here("run", "june.csv", "--drain", "0.2s")
-    assert (done.code, done.step("finished")["rows"]["under_way"]) == (Exit.RESUMABLE, 1)
+    end = done.step("finished")
+    assert (done.code, end["rows"]["under_way"], end["stopped"]) == (Exit.RESUMABLE, 1, "Ctrl-C")
     assert done.step("note")["message"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
-    assert "1 row under way will be posted again first, unchanged" in done.err
+
+
+def test_a_batch_is_followed_from_another_terminal_until_it_is_complete_or_ctrl_c(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:1s", times=ROWS)
+    with begun(here, "june.csv", "--concurrency", "4") as run:
+        until(run, created=1)
+        with OnTerminal({}, "watch", "june.csv.ledger", cwd=here.folder) as terminal:
+            terminal.until(" of 300")
+            terminal.until(" created")
+            terminal.type("\x03")
+            assert terminal.end() == Exit.DONE
+            assert "Batch      not complete" in terminal.seen
+        with started({}, "watch", "june.csv.ledger", cwd=here.folder) as watching:
+            until(watching, created=1)
+            here.sandbox.clear_rules()
+            out, _ = watching.communicate(timeout=300)
+            assert (watching.returncode, '"complete": true' in out.splitlines()[-1]) == (Exit.DONE, True)
+        run.communicate(timeout=300)
+    assert_paid_once(here.sandbox, ROWS)

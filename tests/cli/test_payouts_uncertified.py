@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import asyncio
+import sys
 from typing import Any
 
 import pytest
 
-from payments_async._cli._exit_codes import Exit
 from payments_async._cli.payouts.messages import code_of
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._engine.service import Service
-from payments_async.bulk.ledger_errors import LedgerDamaged
+from payments_async.bulk._run.service import Service
+from payments_async.bulk.errors import LedgerError, LedgerUnavailable
 from payments_async.errors import (
     APIConnectionError,
     DeadlineExceeded,
@@ -20,9 +19,7 @@ from payments_async.errors import (
     PaymentsError,
     error_class,
 )
-from tests.support.payout_command import Here, assert_paid_once, payouts_file
-
-CERTIFICATE = Path("june.csv.ledger.certificate.json")
+from tests.support.payout_command import Exit, Here, assert_paid_once, payouts_file
 
 
 @pytest.fixture
@@ -80,20 +77,20 @@ def test_a_run_without_its_certificate_does_not_look_certified(
         settled = here("reconcile", "june.csv.ledger")
     end = said.step("finished")
     assert (said.code, end["exit_code"], end["ok"], end["rows"]["created"]) == (code, code, False, 4)
-    assert (end["certificate"], end["resumable"], CERTIFICATE.exists()) == (None, resumable, False)
+    assert end["resumable"] == resumable
     assert said.err == f"payments: {end['next']}\n"
     assert str(error) in said.err
     settled.assert_one_message(code)
 
     again = here("run", "june.csv")
-    assert (again.code, json.loads(CERTIFICATE.read_text())["clean"]) == (Exit.DONE, True)
+    assert (again.code, again.step("certified")["clean"]) == (Exit.DONE, True)
     assert_paid_once(here.sandbox, 4)
 
 
 def test_rows_that_were_rejected_count_more_than_a_certificate_that_waits(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    here.sandbox.on("payouts.create").respond("http:422", times=1)
     list_ends_with(monkeypatch, answered(503))
     said = here("run", "june.csv")
     end = said.step("finished")
@@ -101,12 +98,46 @@ def test_rows_that_were_rejected_count_more_than_a_certificate_that_waits(
     assert "1 row rejected" in said.err
 
 
-def test_a_ledger_that_fails_while_it_is_certified_is_no_clean_end(
+def test_a_key_that_is_refused_is_no_end_of_a_complete_batch(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def damaged(*_: object) -> None:
-        raise LedgerDamaged("june.csv.ledger", ["as planned"])
+    assert here("run", "june.csv").code == Exit.DONE
+    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_sandbox_revoked")
+    said = here("run", "june.csv")
+    end = said.step("finished")
+    assert (said.code, end["exit_code"], end["resumable"]) == (Exit.USAGE, 2, "after_change")
+    assert "the service refused the API key (HTTP 401)" in said.err
 
-    monkeypatch.setattr(PayoutBatch, "reconcile", damaged)
-    here("run", "june.csv").assert_one_message(Exit.OUTCOME_UNKNOWN, "as planned")
-    assert not CERTIFICATE.exists()
+
+def test_a_complete_batch_is_certified_also_while_it_is_paused(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        list_ends_with(patch, answered(503))
+        here("run", "june.csv")
+    here("pause", "june.csv.ledger")
+    again = here("run", "june.csv")
+    assert (again.code, again.step("certified")["clean"]) == (Exit.DONE, True)
+
+
+@pytest.mark.parametrize(("error", "code"), [(LedgerError, Exit.USAGE), (LedgerUnavailable, Exit.RESUMABLE)])
+def test_a_ledger_that_fails_during_a_run_is_no_clean_end(
+    here: Here, monkeypatch: pytest.MonkeyPatch, error: type[LedgerError], code: Exit
+) -> None:
+    async def failed(*_: object, **__: object) -> None:
+        raise error("june.csv.ledger", "as planned")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PayoutBatch, "run", failed)
+        here("run", "june.csv").assert_one_message(code, "as planned")
+    assert here("run", "june.csv").code == Exit.DONE
+
+
+def test_only_a_signal_ends_a_command_as_stopped(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def cancelled(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setitem(sys.modules, "uvloop", None)  # which is not needed
+    monkeypatch.setattr(PayoutBatch, "run", cancelled)
+    with pytest.raises(asyncio.CancelledError):
+        here("run", "june.csv")

@@ -38,7 +38,7 @@ def left(monkeypatch: pytest.MonkeyPatch, *streams: str) -> Iterator[None]:
 
 LOOKING = [
     ["payouts", "status", "june.csv.ledger"],
-    ["payouts", "check", "june.csv.ledger"],
+    ["payouts", "show", "june.csv.ledger", "1"],
     ["payouts", "export", "june.csv.ledger", "out.csv", "--overwrite"],
     ["payouts", "retry-failed", "june.csv.ledger", "--dry-run"],
     ["payouts", "run", "--help"],

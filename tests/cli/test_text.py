@@ -13,7 +13,7 @@ from payments_async._cli import _text, main
 from payments_async._cli._output import OutputConsole
 from payments_async._cli._text import print_message, text_width, wrapped
 from payments_async._cli.sandbox import serve
-from payments_async.bulk._texts.quantities import took_text
+from payments_async.bulk._texts.quantities import duration_text, took_text
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import environment_of, payouts_file
 
@@ -189,3 +189,11 @@ def plain(text: str) -> list[str]:
 )
 def test_times_are_short(seconds: float, text: str) -> None:
     assert took_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.44, "1.4 s"), (42.0, "42 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 05 min")],
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async import UnprocessableError
-from payments_async.bulk._engine.service import Service
+from payments_async.bulk._run.service import Service
 from payments_async.errors import InvalidRequest, SearchIncomplete, ServerError, WaitTimeout
 from payments_async.models import Page, Pagination, Payout, Unread
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
@@ -272,14 +272,14 @@ async def test_any_other_refusal_is_raised(world: Watched) -> None:
 async def test_any_other_refusal_is_raised_in_bulk(world: Watched) -> None:
     world.sandbox.on("payouts.list").respond("http:422", times=None)
     with pytest.raises(UnprocessableError):
-        await Service(world.client()).page()
+        await Service(world.client()).page(None, {})
 
 
 @BULK
 async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
     service = Service(world.client())
     world.sandbox.on("payouts.list").respond("slow:60", times=2)  # both are asked before one is answered
-    readings = asyncio.gather(service.page(), service.page())
+    readings = asyncio.gather(service.page(None, {}), service.page(None, {}))
     await until(lambda: len(world.sandbox.requests) == 2)
     world.sandbox.advance(60.0)
     await readings
@@ -292,8 +292,7 @@ async def test_bulk_reads_in_the_services_own_pages(world: Watched) -> None:
     for number in range(7):
         await client.payouts.create(**FIELDS, reference=f"r-{number}")
     service = Service(client)
-    first = await service.page()
-    rest = await service.page(first.next_cursor)
+    first = await service.page(None, {})
+    rest = await service.page(first.next_cursor, {})
     assert [len(first.items), len(rest.items)] == [5, 2]
-    await service.check_access()
-    assert requested(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]
+    assert requested(world) == [(True, 422), (False, 200), (False, 200)]

@@ -109,7 +109,7 @@ def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("library", "address", "extra"),
-    [("redis", ADDRESS, "redis"), ("psycopg", "postgresql://127.0.0.1/limits", "machines")],
+    [("redis", ADDRESS, "redis"), ("psycopg", "postgresql://127.0.0.1/limits", "postgresql")],
 )
 def test_a_missing_library_is_told_with_its_extra(
     surface: str, library: str, address: str, extra: str, monkeypatch: pytest.MonkeyPatch

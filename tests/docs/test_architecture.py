@@ -18,7 +18,7 @@ MODULE = re.compile(r"\bpayments_a?sync(?:\.[a-z_]\w*)+")
 
 
 def paths_of(text: str) -> set[str]:
-    """The folders (`bulk/_engine/`) and files (`client.py`) that a text names."""
+    """The folders (`bulk/_run/`) and files (`client.py`) that a text names."""
     return set(PATH.findall(text))
 
 
@@ -30,8 +30,8 @@ def rooms_of(package: str) -> set[str]:
 
 
 def test_paths_are_found_in_a_text() -> None:
-    text = "`bulk/_engine/` and `_request/retry.py`; `payments_sync/`, `client.send`, 4/5, and/or"
-    assert paths_of(text) == {"bulk/_engine/", "_request/retry.py", "payments_sync/"}
+    text = "`bulk/_run/` and `_request/retry.py`; `payments_sync/`, `client.send`, 4/5, and/or"
+    assert paths_of(text) == {"bulk/_run/", "_request/retry.py", "payments_sync/"}
 
 
 def test_every_path_and_module_that_the_architecture_names_exists() -> None:
@@ -66,7 +66,7 @@ def test_the_command_line_may_import_no_room_of_bulk_that_is_not_public() -> Non
     forbidden = [name for each in of_cli for name in each["forbidden_modules"]]
     named = {name.removeprefix("payments_async.bulk.").removesuffix(".*") for name in forbidden}
     rooms = {path.stem for path in (ROOT / "payments_async" / "bulk").iterdir()}
-    open_to_it = {"errors", "ledger_errors", "_texts"}
+    open_to_it = {"errors", "_texts"}
     assert named == {room for room in rooms if not room.startswith("__")} - open_to_it
 
 

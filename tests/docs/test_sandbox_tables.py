@@ -26,7 +26,7 @@ GUIDE = "docs/sandbox.md"
     [
         ("README.md", "demo payouts sandbox webhooks", ""),
         ("docs/bulk.md", "payouts doctor", "--help --help-all"),
-        ("docs/getting-started.md", "api demo payouts sandbox webhooks", "--group"),
+        ("docs/getting-started.md", "api demo payouts sandbox webhooks", "--group --database --story"),
         ("docs/testing.md", "sandbox webhooks", "--full-trace"),
         ("docs/webhooks.md", "demo payouts sandbox webhooks", ""),
     ],

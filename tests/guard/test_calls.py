@@ -162,13 +162,6 @@ async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connec
         await played.client.payouts.create(**{**PAYOUT, "amount": 100})
 
 
-async def test_what_was_never_reserved_gives_nothing_back() -> None:
-    played = play(ASYNC, answer_of(100), guard=GUARD)
-    await played.client.payouts.create(**{**PAYOUT, "amount": 100})
-    key_guard(played.client).give_back([("of-row-17", b"{}")])
-    assert (await refused(played.client.payouts.create(**OTHER))).allowed == 50
-
-
 async def test_a_row_whose_body_cannot_be_read_is_refused() -> None:
     played = play(ASYNC, answer_of(100), guard=GUARD)
     assert key_guard(played.client).judged(b"[]").rule == "body"

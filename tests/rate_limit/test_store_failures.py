@@ -15,17 +15,18 @@ import pytest_asyncio
 import redis.asyncio
 
 from payments_async import ConfigurationError
+from payments_async._postgresql import WEAK_AUTH
 from payments_async._rate_limit import store_postgresql, store_redis
 from payments_async._rate_limit.compare_and_set import LimitStore
 from payments_async._rate_limit.store import LimitRow, PermitRequest, StoreUnavailable
 from payments_async._rate_limit.store_client import open_store
-from tests.support.failover import server_pair
 from tests.support.servers import (
     PASSWORD,
     CutProxy,
     PostgresServer,
     ValkeyServer,
     free_port,
+    postgres_server,
     valkey_server,
 )
 
@@ -140,7 +141,7 @@ async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
 @pytest.mark.parametrize(
     ("url", "module", "extra"),
     [
-        ("postgres://127.0.0.1/db", "store_postgresql", "machines"),
+        ("postgres://127.0.0.1/db", "store_postgresql", "postgresql"),
         ("rediss://127.0.0.1", "store_redis", "redis"),
     ],
 )
@@ -249,12 +250,13 @@ async def test_missing_rights_are_named(postgres: PostgresServer, opened: Open) 
 
 @pytest.fixture
 def guarded(postgres: PostgresServer) -> Iterator[PostgresServer]:
-    """The server; it asks `alice` for a password, and refuses `mallory` by its rules."""
+    """The server; it asks `alice` and `eve` for a password, and refuses `mallory` by its rules."""
     rules = postgres.data / "pg_hba.conf"
     before = rules.read_text()
     postgres.query("postgres", "CREATE ROLE alice LOGIN PASSWORD 'right'")
     rules.write_text(
-        f"host all alice 127.0.0.1/32 scram-sha-256\nhost all mallory 127.0.0.1/32 reject\n{before}"
+        "host all alice 127.0.0.1/32 scram-sha-256\nhost all eve 127.0.0.1/32 password\n"
+        f"host all mallory 127.0.0.1/32 reject\n{before}"
     )
     postgres.query("postgres", "SELECT pg_reload_conf()")
     while True:  # until the server has read them
@@ -284,6 +286,13 @@ async def test_a_wrong_user_password_or_database_is_refused(
     limits = opened(f"postgresql://{user}@127.0.0.1:{guarded.port}/{name}")
     said = await refused(limits, ConfigurationError)
     assert said.endswith(f"/{name} refuses the user, the password or the database's name")
+
+
+async def test_a_password_is_not_given_to_a_server_that_asks_for_it_in_clear(
+    guarded: PostgresServer, opened: Open
+) -> None:
+    said = await refused(opened(guarded.url(user="eve")), ConfigurationError)
+    assert said.endswith(f": {WEAK_AUTH}")
 
 
 async def test_a_table_of_another_version_is_refused(
@@ -324,9 +333,11 @@ async def test_a_pooler_that_changes_sessions_is_served_without_prepared_stateme
     assert limits._connection is before
 
 
-async def test_of_several_servers_the_one_that_takes_changes_is_used(opened: Open) -> None:
-    with server_pair() as pair:
-        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (pair.standby, pair.primary))
+async def test_of_several_servers_the_one_that_takes_changes_is_used(
+    postgres: PostgresServer, opened: Open
+) -> None:
+    with postgres_server(options=["default_transaction_read_only=on"]) as read_only:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (read_only, postgres))
         assert await granted(opened(f"postgresql://postgres:{PASSWORD}@{hosts}/postgres")) == 1
 
 

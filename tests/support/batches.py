@@ -19,13 +19,14 @@ from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import AnyBatch, BatchReport, PayoutBatch, SharedBatch
-from payments_async.bulk._ledger.postgresql.database import Database
-from payments_async.bulk._ledger.sqlite.connection import LedgerConnection
+from payments_async.bulk import BatchReport, PayoutBatch
+from payments_async.bulk._ledger.database import Database
+from payments_async.bulk._ledger.views import all_rows
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
-from tests.support.jumping import JumpingRuntime
+from tests.support.jumping import EPOCH, JumpingRuntime
+from tests.support.ledger_clock import ledger_time
 from tests.support.scripted import altered
 
 Item = tuple[str, PayoutRequest]
@@ -110,7 +111,13 @@ class SteadyRuntime(JumpingRuntime):
     """One mark for each piece of work of a ledger that is under way."""
     ended: ClassVar[int] = 0
     """How many pieces of such work have ended."""
+    clocks: ClassVar[list[SteadyRuntime]] = []
+    """Those of the test: a ledger has the time of the one that is ahead."""
     _seen = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        SteadyRuntime.clocks.append(self)
 
     def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
         """Give way to nothing while the clock stands still anyway."""
@@ -125,11 +132,17 @@ class SteadyRuntime(JumpingRuntime):
             super()._jump(loop, moves)
 
 
+def ledger_now() -> float:
+    """The time of the test's ledgers, in seconds since 1970."""
+    return max([clock.now() for clock in SteadyRuntime.clocks], default=EPOCH).timestamp()
+
+
 @contextmanager
 def steady_ledgers() -> Iterator[None]:
-    """Let what ledgers do take no time on any `SteadyRuntime`."""
+    """Let what ledgers do take no time on any `SteadyRuntime`, and let them have its time."""
     # a set of its own: work that a simulated crash left behind ends whenever its frames are collected
     at_work = SteadyRuntime.at_work = set()
+    SteadyRuntime.clocks.clear()
 
     def counting(work: Callable[..., Any]) -> Callable[..., Any]:
         async def counted(*args: Any, **options: Any) -> Any:
@@ -142,10 +155,9 @@ def steady_ledgers() -> Iterator[None]:
 
         return counted
 
-    with pytest.MonkeyPatch.context() as patch:
-        of_file = ((LedgerConnection, name) for name in ("commit", "once"))
-        for owner, name in (*of_file, (Database, "_attempt"), (Database, "_connect")):
-            patch.setattr(owner, name, counting(getattr(owner, name)))
+    with pytest.MonkeyPatch.context() as patch, ledger_time(ledger_now):
+        for name in ("_attempt", "close"):
+            patch.setattr(Database, name, counting(getattr(Database, name)))
         yield
 
 
@@ -178,22 +190,17 @@ def runtime_of(client: AsyncPayments) -> Any:
     return client._pipeline.runtime
 
 
-def name_of(place: Path | str) -> str | None:
-    """The name by which a test opens a batch; None for one in a file, which needs none."""
-    return "batch" if isinstance(place, str) else None
-
-
-def open_at(place: Path | str, client: AsyncPayments | None = None) -> AnyBatch:
+def open_at(place: Path | str, client: AsyncPayments | None = None, **options: Any) -> PayoutBatch:
     """The batch of a test at a place, a file or a database."""
-    if isinstance(place, str):
-        return SharedBatch.open(place, client, batch_id=name_of(place))
-    return PayoutBatch.open(place, client)
+    return PayoutBatch.open(place, client, **{"batch_id": "batch", **options})
 
 
-async def paid(path: Path | str, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
+async def paid(place: Path | str, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
     """Open, load and run a batch once."""
-    async with open_at(path, client) as batch:
+    max_rows = options.pop("max_rows", None)
+    async with open_at(place, client) as batch:
         await batch.load(rows)
+        await batch.limit(max_rows=max_rows)
         return await batch.run(**options)
 
 
@@ -207,9 +214,9 @@ async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
     return str(payout.id)
 
 
-async def ledger_rows(batch: AnyBatch) -> list[LedgerRow]:
+async def ledger_rows(batch: PayoutBatch) -> list[LedgerRow]:
     """Every row of an open batch."""
-    return [row async for row in batch._ledger.rows()]
+    return [row async for row in all_rows(batch._ledger)]
 
 
 def spread_faults(sandbox: Sandbox, count: int, kinds: Sequence[str], share: float, seed: int) -> None:
@@ -234,5 +241,5 @@ def assert_true(report: BatchReport, sandbox: Sandbox, rows: Sequence[Item]) -> 
     assert {entry.amount for entry in entries} <= {request.amount for _, request in rows}
     created = report.sums["XOF"]["created"]
     assert created == sum((entry.amount for entry in entries), Decimal(0))
-    assert report.balanced
+    assert report.is_balanced
     assert report.rows == len(rows)

@@ -16,8 +16,8 @@ import attrs
 from payments_async.bulk import BatchReport
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
-from tests.support.batches import Item, calling, ledger_rows, name_of
-from tests.support.surfaces import make_batch, make_client, make_database
+from tests.support.batches import Item, calling, ledger_rows
+from tests.support.surfaces import make_batch, make_client
 
 Pay = Callable[..., Awaitable[BatchReport]]
 
@@ -38,16 +38,14 @@ class Desk:
 
     def open(self, path: Path | str, client: Any = None, **options: Any) -> Any:
         """A batch, to be entered."""
-        return make_batch(self.surface, path, client, **options)
-
-    def database(self, address: str) -> Any:
-        """A database of batches, to be entered."""
-        return make_database(self.surface, address)
+        return make_batch(self.surface, path, client, **{"batch_id": "batch", **options})
 
     async def paid(self, path: Path | str, client: Any, rows: Sequence[Item], **options: Any) -> BatchReport:
         """Open, load and run a batch once."""
-        async with self.open(path, client, batch_id=name_of(path)) as batch:
+        max_rows = options.pop("max_rows", None)
+        async with self.open(path, client) as batch:
             await batch.load(rows)
+            await batch.limit(max_rows=max_rows)
             report: BatchReport = await batch.run(**options)
             return report
 

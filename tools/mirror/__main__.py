@@ -15,15 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .arguments import HOMES, typed_dicts, with_arguments
-from .faces import EXTRAS, OPENED, SHARED, bulk, face, package_with_twin, same_objects
+from .faces import EXTRAS, OPENED, SHARED, bulk, face, same_objects
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
 
 ROOT = Path(__file__).resolve().parents[2]
-BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
+BULK = ("bulk/errors", "bulk/sources")
 """Public modules of bulk with the same objects in both packages."""
-PACKAGES = {"bulk/workers": "_payout_worker", "bulk/steps": "_steps"}
-"""{package of bulk: its module that has a twin}."""
+COPIED = ("bulk/outbox",)
+"""Modules whose coroutines await nothing but the caller's own: their twins have the same bodies."""
 
 
 def modules_with_twins(root: Path) -> list[str]:
@@ -33,7 +33,6 @@ def modules_with_twins(root: Path) -> list[str]:
         "client",
         *(f"resources/{name}" for name in resources),
         *(f"bulk/{name}" for name in OPENED),
-        *(f"{package}/{module}" for package, module in PACKAGES.items()),
     ]
 
 
@@ -63,8 +62,7 @@ def mirror(root: Path) -> dict[str, str]:
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
     texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
-    for package, module in PACKAGES.items():
-        texts[f"{TARGET}/{package}/__init__.py"] = package_with_twin(read(package), module)
+    texts |= {f"{TARGET}/{name}.py": read(name).copied() for name in COPIED}
     for name in (*SHARED, *EXTRAS, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts

@@ -15,7 +15,7 @@ from textwrap import wrap
 from .bodies import Function
 from .words import Unmirrored
 
-HOMES = ("arguments", "bulk/_options", "bulk/workers/_settings")
+HOMES = ("arguments", "bulk/_options")
 """The modules with TypedDicts."""
 WIDTH = 110
 Keys = Mapping[str, tuple[str, str]]

@@ -58,7 +58,9 @@ def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
 
 def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
     returns = ast.unparse(method.returns) if method.returns else ""
-    if isinstance(method, ast.FunctionDef):
+    if "property" in map(ast.unparse, method.decorator_list):
+        yield f"return {twin}"
+    elif isinstance(method, ast.FunctionDef):
         yield _call(f"return {twin}", given)
     elif [getattr(node, "name", None) for node in owner.body].count(method.name) > 1:
         yield "# a ParamSpec does not hold overloads"
@@ -96,8 +98,7 @@ def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
     if method.name == "__init__":
         yield _call(f"twin = Async{owner.name}", _passed(method, given))
         bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
-        bridge = "BatchBridge" if is_entered(owner) else "WorkerBridge"
-        yield _call(f"self._async, self._bridge = twin, {bridge}", ["twin", *bridges])
+        yield _call("self._async, self._bridge = twin, BatchBridge", ["twin", *bridges])
     elif method.name == "open":
         yield _call(f"twin = Async{owner.name}.open", _passed(method, given))
         bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
@@ -110,8 +111,6 @@ def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
     elif isinstance(method, ast.FunctionDef):
         if method.returns and ast.unparse(method.returns) == "None":
             yield _call("self._bridge.call_soon", [twin, *given])
-    elif not is_entered(owner):
-        yield _call("return self._bridge.call_and_drain", [twin, *given])
     elif "drain" in [each.arg for each in arguments]:
         yield _call("return self._bridge.call_and_drain", ["drain", twin, *given])
     elif arguments and ast.unparse(arguments[0].annotation or arguments[0]) == "Input":

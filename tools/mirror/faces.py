@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
-from textwrap import dedent
 
 from .module import Module
 from .words import SOURCE, blocking, header
@@ -15,7 +13,7 @@ SHARED = ("arguments", "errors", "events", "guard", "models", "params")
 EXTRAS = ("otel", "sandbox")
 """The same, of an extra: imported by their own names only."""
 
-OPENED = ("batch", "database", "shared_batch")
+OPENED = ("batch",)
 """Modules of bulk whose classes are opened, and have twins."""
 
 _FACE = '''{header}
@@ -90,9 +88,11 @@ def face(package: Module) -> str:
 
 def bulk(package: Module) -> str:
     """The text of the package of bulk: the source's public names, and the blocking batches."""
-    names = _names(package, OPENED, "")
+    names = _names(package, (*OPENED, "outbox"), "")
     everything = f"{package.name}.__all__"
-    return _FACE.format(**names, text=_BULK, version="", constants="", all=everything, loading="", listed="")
+    loading = f"    if name in _OURS:\n        getattr({package.name}, name)  # says what is not installed\n"
+    texts = {"text": _BULK, "all": everything, "loading": loading}
+    return _FACE.format(**names, **texts, version="", constants="", listed="")
 
 
 def _names(package: Module, own: Sequence[str], modules: str) -> dict[str, str]:
@@ -125,23 +125,6 @@ def same_objects(source: Module) -> str:
         return "\n".join([*lines, f"from {source.name} import *  # noqa: F403", ""])
     names = sorted(source.public_names(), key=_order)
     return "\n".join([*lines, *(f"from {source.name} import {each} as {each}" for each in names), ""])
-
-
-def package_with_twin(package: Module, twin: str) -> str:
-    """The text of a package of which one module has a twin: that, and the source's other names."""
-    froms = [node for node in package.tree.body if isinstance(node, ast.ImportFrom) and node.level]
-    homes = {name.name: f".{node.module}" for node in froms for name in node.names}
-    names = sorted(homes, key=_order)
-    theirs = _typed(package.name, [name for name in names if homes[name] != f".{twin}"])
-    ours = _typed(f".{twin}", [name for name in names if homes[name] == f".{twin}"])
-    head = (
-        f"{header(package.path)}\n{package.docstring(package.tree)}\n\nfrom __future__ import annotations\n"
-    )
-    public = f"__all__ = [{_quoted(package.public_names())}]\n"
-    if len(public) > 111:
-        lines = "".join(f'    "{name}",\n' for name in package.public_names())
-        public = f"__all__ = [\n{lines}]\n"
-    return "\n".join([head, dedent(theirs), "", dedent(ours), "", public])
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -52,6 +52,15 @@ class Module:
         parts = [header(self.path), self.docstring(self.tree), "", future, "", *imports]
         return "\n".join([*parts, *(["", variables] if variables else []), classes, ""])
 
+    def copied(self) -> str:
+        """The module's text in words of blocking code: its coroutines await what the caller gives."""
+        text = blocking("\n".join(self._lines))
+        for node in self.tree.body:
+            if isinstance(node, ast.ImportFrom) and node.level:
+                there = f"from {'.' * node.level}{node.module} "
+                text = text.replace(there, f"from {self._home(node)} ")
+        return f"{header(self.path)}\n{text}\n"
+
     def public_names(self) -> list[str]:
         """Its table of names, its `__all__`, or what stands at its top level."""
         names = [name for node in self.tree.body for name in _targets(node)]
@@ -173,8 +182,7 @@ class Module:
         yield ""
         ours = [line for node in froms if node.level for line in self._import(node, used)]
         yield from sorted([*self._twins(used), *ours])
-        own = [name for name in ("BatchBridge", "WorkerBridge") if name in used]
-        bridge = f"_batch_bridge import {own[0]}" if own else "_event_loop import Bridge"
+        bridge = "_batch_bridge import BatchBridge" if "BatchBridge" in used else "_event_loop import Bridge"
         yield f"\nfrom {'.' * len(self._package)}{bridge}"
         for node in froms:
             yield from (

@@ -7,16 +7,16 @@ import re
 SOURCE, TARGET = "payments_async", "payments_sync"
 
 _WORDS = {
+    r"from sqlalchemy\.ext\.asyncio import AsyncConnection, AsyncSession": (
+        "from sqlalchemy import Connection\nfrom sqlalchemy.orm import Session"
+    ),
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
     r"\bAsyncIterator\b": "Iterator",
     r"\bAsync([A-Z]\w*)": r"\1",
     r"\baclose\b": "close",
     r"\b__a(enter|exit)__": r"__\1__",
-    r"\bon the (run|worker)'s own event loop\b": "from any thread",
-    r"loop\.add_signal_handler\(signal\.SIGTERM, worker\.stop\)": (
-        "signal.signal(signal.SIGTERM, lambda *_: worker.stop())"
-    ),
+    r"\bon the run's own event loop\b": "from any thread",
 }
 
 

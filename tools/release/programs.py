@@ -8,7 +8,7 @@ NOTHING: Final = """
 import subprocess, sys
 import payments_async, payments_sync
 
-assert not {"cyclopts", "rich", "aiosqlite", "babel"} & set(sys.modules)
+assert not {"cyclopts", "rich", "sqlalchemy", "aiosqlite", "babel"} & set(sys.modules)
 payments_sync.Payments("sk_sandbox_x", base_url="https://service.test/v1").close()
 
 
@@ -52,8 +52,7 @@ with Payments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1") as client:
         assert batch.status().rows == 1
 """
 
-MACHINES: Final = """
-from payments_async.bulk.workers import PayoutWorker
+POSTGRESQL: Final = """
 from payments_sync import Payments
 
 Payments("sk_sandbox_x", base_url="https://service.test/v1", limit_store="postgresql://127.0.0.1/d").close()
@@ -65,25 +64,6 @@ from payments_async.bulk.sources import open_source
 
 pyarrow.parquet.write_table(pyarrow.table({"amount": ["1.00"]}), "june.parquet")
 open_source("june.parquet")
-"""
-
-CELERY: Final = """
-from celery import Celery
-from payments_async.bulk.engines.celery import Payroll
-
-Payroll(Celery(broker="memory://", broker_transport_options={"visibility_timeout": 900}), "postgresql://127.0.0.1/x")
-"""
-
-TEMPORAL: Final = """
-from payments_async.bulk.engines.temporal import nightly
-
-nightly(file="{date}.csv", batch_id="payroll-{date}", hour=2, zone="UTC")
-"""
-
-PROCRASTINATE: Final = """
-from payments_async.bulk.engines.procrastinate import Nightly
-
-Nightly(file="{date}.csv", batch_id="payroll-{date}", hour=2, zone="UTC")
 """
 
 REDIS: Final = """
@@ -120,11 +100,8 @@ PROGRAMS: Final = {
     "cli": CLI,
     "sandbox": SANDBOX,
     "bulk": BULK,
-    "machines": MACHINES,
+    "postgresql": POSTGRESQL,
     "parquet": PARQUET,
-    "celery": CELERY,
-    "temporal": TEMPORAL,
-    "procrastinate": PROCRASTINATE,
     "redis": REDIS,
     "otel": OTEL,
     "speed": SPEED,

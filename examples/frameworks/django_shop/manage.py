@@ -1,4 +1,4 @@
-"""Django's command: `python manage.py migrate`, and the project's own `send_refunds` and `pay_salaries`."""
+"""Django's command: `python manage.py migrate`, and the project's own `pay_salaries`."""
 
 import os
 import sys

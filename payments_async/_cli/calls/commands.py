@@ -14,7 +14,7 @@ from ..payouts.options import BaseUrl, Duration
 
 Source = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
 """A file, or `-` for the standard input."""
-_DEADLINE: Final = "How long to find out what became of it when no definite answer comes."
+_DEADLINE: Final = "How long to find out what became of it when no definite answer comes; 2m unless given."
 Deadline = Annotated[Duration, Parameter(help=_DEADLINE)]
 _ACCOUNTS: Final = "With names and account data, which are masked otherwise."
 Accounts = Annotated[bool, Parameter(negative="", show_default=False, help=_ACCOUNTS)]
@@ -219,7 +219,7 @@ def wait_payout(
     reference
         Your own name for the payout, instead of ID.
     deadline
-        How long to wait.
+        How long to wait; 15m unless given.
     """
     from .payouts import wait
     from .sending import perform_call

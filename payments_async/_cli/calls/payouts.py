@@ -31,7 +31,7 @@ from ...models.statuses import words_of
 from ...params import CustomerInput, Instrument
 from .._exit_codes import CommandEnded, Exit, exit_of
 from ..payouts.command_context import CommandContext, open_client
-from ..payouts.confirm import ConfirmOptions, confirm_once, is_live, terminal
+from ..payouts.confirm import ConfirmOptions, confirm_total, is_live, terminal
 from .json_values import read_fields, without_accounts
 from .sending import Work, send_surely
 
@@ -133,7 +133,7 @@ def confirm_amount(currency: str, amount: Decimal, given: str | None, context: C
         option="--confirm",
         what="payout",
     )
-    how = confirm_once({currency: amount}, 1, asking)
+    how = confirm_total({currency: amount}, 1, asking)
     if how:
         context.show.step("Confirmed", f"{money_text({currency: amount})}, {how}", how=how)
 

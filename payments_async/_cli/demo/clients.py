@@ -18,7 +18,7 @@ from ...models import Checkout, Payout
 from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
-from .compare import EventCounts, Figures, SendResult, compare
+from .compare import ClientFigures, EventCounts, SendResult, compare
 from .output import show_checkout, show_figures, show_plan, show_result
 from .payout_file import CURRENCY, DemoPayout, disturbed, read_csv, write_csv
 
@@ -147,7 +147,7 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
 
 def _run(
     surface: Surface, rows: Sequence[DemoPayout], faults: Mapping[str, str], seed: int, show: Show
-) -> Figures:
+) -> ClientFigures:
     """Do the work with one client and a sandbox that disturbs the payouts in `faults`; compare its books."""
     show.heading(surface.client, surface.manner)
     counts = EventCounts()

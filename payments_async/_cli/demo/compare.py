@@ -67,7 +67,7 @@ class Disturbance:
 
 
 @attrs.frozen
-class Figures:
+class ClientFigures:
     """One client's figures. Sums are in major units of `payout_file.CURRENCY`."""
 
     client: str
@@ -98,12 +98,12 @@ def compare(
     sent: SendResult,
     counts: EventCounts,
     books: Books,
-) -> Figures:
+) -> ClientFigures:
     """A client's figures, with every difference between the requests and the books."""
     booked = Counter(str(entry.reference) for entry in books.payouts())
     collected, booked_sum = books.collected(CURRENCY), books.total(CURRENCY)
     by_reference = {payout.reference: payout for payout in sent.payouts}
-    return Figures(
+    return ClientFigures(
         client,
         collected,
         asked=len(rows),

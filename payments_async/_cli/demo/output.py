@@ -16,10 +16,10 @@ from rich.text import Text
 from ...models import Checkout
 from ...models.common import amount_text
 from .._output import FirstThatFits, Show
-from .compare import Figures
+from .compare import ClientFigures
 from .payout_file import CURRENCY, FAULTS, DemoPayout, total
 
-_GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
+_GROUPS: Final[tuple[tuple[tuple[str, Callable[[ClientFigures], str]], ...], ...]] = (
     (
         ("Collected", lambda of: amount_text(CURRENCY, of.collected)),
         ("Payouts asked for", lambda of: f"{of.asked:,}"),
@@ -60,7 +60,7 @@ def show_checkout(checkout: Checkout, show: Show) -> None:
     show.step("Checkout", text, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
 
 
-def show_figures(figures: Figures, show: Show) -> None:
+def show_figures(figures: ClientFigures, show: Show) -> None:
     """Show one client's payouts, faults and books."""
     text = f"{figures.asked:,} sent in {figures.seconds:.1f} s, {figures.per_second:,.0f} a second"
     show.step("Payouts", text, sent=figures.asked, seconds=figures.seconds)
@@ -78,7 +78,7 @@ def show_figures(figures: Figures, show: Show) -> None:
     show.step("Books", text)
 
 
-def show_result(results: Sequence[Figures], show: Show) -> None:
+def show_result(results: Sequence[ClientFigures], show: Show) -> None:
     """Show all figures side by side, and whether the books agree."""
     show.heading("Both", "counted from the clients' events and in the simulated service's own books")
     show.render(FirstThatFits([_table(results), _lists(results)]))
@@ -87,7 +87,7 @@ def show_result(results: Sequence[Figures], show: Show) -> None:
     show.step("Result", text, good=agree, clients=[attrs.asdict(figures) for figures in results])
 
 
-def _table(results: Sequence[Figures]) -> Padding:
+def _table(results: Sequence[ClientFigures]) -> Padding:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
     for figures in results:
@@ -98,7 +98,7 @@ def _table(results: Sequence[Figures]) -> Padding:
     return Padding(table, (1, 0, 1, 2), expand=False)
 
 
-def _lists(results: Sequence[Figures]) -> Text:
+def _lists(results: Sequence[ClientFigures]) -> Text:
     lines = [""]
     for figures in results:
         listed = (f"  {name:<20}  {figure(figures)}" for name, figure in chain(*_GROUPS))

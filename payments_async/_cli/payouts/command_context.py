@@ -6,43 +6,25 @@ The first SIGTERM or Ctrl-C ends the work in order, the second at once.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
-from importlib.util import find_spec
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from logging import LogRecord
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 from rich.console import Console
 from rich.live import Live
 
 from ..._emitter import logger
-from ..._files import write_text
 from ..._request.notify import CANCELLED
-from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, BatchDatabase, BatchFigures, Cause, OutcomesUnrecorded
-from ...bulk._texts.ledger_address import LedgerAddress
-from ...bulk.errors import BulkError, access_problem
-from ...bulk.ledger_errors import (
-    LedgerBroken,
-    LedgerDamaged,
-    LedgerFull,
-    LedgerGone,
-    LedgerMissing,
-    LedgerOfAnotherBatch,
-    LedgerReadOnly,
-    LedgerUnavailable,
-)
+from ...bulk.errors import BulkError, LedgerUnavailable, access_problem
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
-from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal
-from .._text import print_message, write_nowhere
+from .._text import write_nowhere
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, LinesView, ProgressView
 
@@ -109,30 +91,12 @@ class Interrupts:
             self._loop.remove_signal_handler(number)
 
 
-@contextmanager
-def listening() -> Iterator[Interrupts]:
-    """Handle SIGTERM and SIGINT for the running task."""
-    task = asyncio.current_task()
-    assert task is not None
-    interrupts = Interrupts(task, asyncio.get_running_loop())
-    interrupts.open()
-    try:
-        yield interrupts
-    finally:
-        interrupts.close()
-
-
-R = TypeVar("R")
 _SPARE: Final = 32
 """Connections for reads, besides those for payouts."""
 _CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
 _TEXT_EVERY: Final = 30.0
 """Seconds between two lines of progress as text, without a terminal."""
-_UNSURE: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
-"""After these, with payouts under way, it is unknown what the ledger holds."""
-_PASSING: Final = (LedgerFull, LedgerUnavailable)
-"""After these the ledger is as it was recorded last, and the same command goes on later."""
 
 
 @attrs.frozen
@@ -143,24 +107,12 @@ class CommandContext:
     show: Show
     as_json: bool
     interrupts: Interrupts
-    on_page: Callable[[str, ProgressView], AbstractContextManager[ProgressView]] | None = None
-    """Makes a view of a part of the work that the batch's page shows too."""
 
     @contextmanager
     def progress(self, name: str) -> Iterator[ProgressView]:
-        """A bar on a terminal, which disappears at the end; else lines. And the batch's page."""
-        with self._view(name) as view:
-            if self.on_page is None:
-                yield view
-                return
-            with self.on_page(name, view) as both:
-                yield both
-
-    @contextmanager
-    def _view(self, name: str) -> Iterator[ProgressView]:
+        """A bar on a terminal, which disappears at the end; else lines."""
         if self.as_json or not self.console.is_terminal:
-            with closing(LinesView(self.show, 1.0 if self.as_json else _TEXT_EVERY)) as lines:
-                yield lines
+            yield LinesView(self.show, 1.0 if self.as_json else _TEXT_EVERY)
             return
         bar = BarView(name)
         with Live(bar, console=self.console, refresh_per_second=8, transient=True):
@@ -182,23 +134,22 @@ def perform(
 ) -> Exit:
     """Do the work on an event loop of its own, uvloop's when it is installed.
 
-    Args:
-        work: the command.
-        about: the file or ledger that it is about, in each of its JSON lines.
-        as_json: JSON instead of text.
-        lines: it shows its progress; when the reader of its output leaves, the work stops in order.
-
-    Raises:
-        CommandEnded: it ends early, with a message and an exit code.
-        PaymentsError: it ends early, and the error is the message.
+    Each of its JSON lines names the file or ledger that it is `about`. `lines`: it shows its progress, and
+    stops in order when the reader of its output leaves. Raises CommandEnded, or PaymentsError as the message.
     """
 
     async def run() -> Exit:
-        with listening() as interrupts:
-            left = _stopper(interrupts) if lines else None
-            console = OutputConsole(left, highlight=False)
-            show: Show = JsonLines(about, left) if as_json else Terminal(console)
+        task = asyncio.current_task()
+        assert task is not None
+        interrupts = Interrupts(task, asyncio.get_running_loop())
+        left = _stopper(interrupts) if lines else None
+        console = OutputConsole(left, highlight=False)
+        show: Show = JsonLines(about, left) if as_json else Terminal(console)
+        interrupts.open()
+        try:
             return await _ended_with_a_message(work, CommandContext(console, show, as_json, interrupts))
+        finally:
+            interrupts.close()
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(run())
@@ -236,8 +187,6 @@ def _stopper(interrupts: Interrupts) -> Callable[[], None]:
 
 def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
     """Rewrite an error's message for operators, with options instead of arguments."""
-    if isinstance(error, LedgerOfAnotherBatch) and error.only_opened:
-        return CommandEnded(str(error), Exit.USAGE)  # nothing is resumed or paid
     if isinstance(error, BulkError):
         code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
         return CommandEnded(message_of(error), code)
@@ -262,21 +211,20 @@ def _show_refusal(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if find_spec("uvloop") is None:
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
         return None
-    import uvloop
-
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+    return new_event_loop
 
 
 @asynccontextmanager
 async def open_client(
-    base_url: str | None, *, concurrency: int = 0, store: str | None = None, insecure_database: bool = False
+    base_url: str | None, *, concurrency: int = 0, insecure_database: bool = False
 ) -> AsyncIterator[AsyncPayments]:
     """A client with the key of PAYMENTS_API_KEY and a connection for each row that can be under way.
 
-    Its rate limit is shared through `store`; `insecure_database`: on another host too, without verified TLS.
+    `insecure_database`: a limit store on another host may be used without a checked certificate.
     Raises CommandEnded or ConfigurationError.
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
@@ -285,88 +233,17 @@ async def open_client(
     if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
         missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
         raise CommandEnded(missing, Exit.USAGE)
-    connections = concurrency + _SPARE
     logger.addFilter(_is_unknown)
     try:
+        most, insecure = concurrency + _SPARE, insecure_database
         async with AsyncPayments(
-            base_url=base_url,
-            app_info=_APP,
-            max_connections=connections,
-            limit_store=store,
-            insecure_database=insecure_database,
+            base_url=base_url, app_info=_APP, max_connections=most, insecure_database=insecure
         ) as client:
             yield client
     finally:
         logger.removeFilter(_is_unknown)
 
 
-@asynccontextmanager
-async def open_database(ledger: LedgerAddress) -> AsyncIterator[BatchDatabase]:
-    """Context of a connection to a ledger's database. Raises CommandEnded without tables, LedgerError."""
-    try:
-        async with BatchDatabase.open(ledger.text, insecure_database=ledger.is_insecure) as database:
-            yield database
-    except LedgerMissing:
-        problem = f"{ledger.shown}: holds no ledger's tables; the first `run` makes them, or `ledger init`"
-        raise CommandEnded(problem, Exit.USAGE) from None
-
-
 def _is_unknown(record: LogRecord) -> bool:
     """Filter warnings: rows that a second signal cuts off need none, as the ledger has them."""
     return CANCELLED not in record.getMessage()
-
-
-async def ledger_work(ledger: LedgerAddress, running: Awaitable[R]) -> R:
-    """Await work on the service and the ledger. The message says what a failure of the ledger means.
-
-    Raises CommandEnded when the ledger failed with payouts under way.
-    """
-    try:
-        return await running
-    except OutcomesUnrecorded as error:
-        may_pass = isinstance(error.__cause__, _PASSING)  # make room and resume; else look at it first
-        code = Exit.RESUMABLE if may_pass else Exit.OUTCOME_UNKNOWN
-        raise CommandEnded(f"{error}. {_save_outcomes(ledger, error)}", code) from error
-    except _PASSING as error:  # what was sent is recorded; an intent that is not was not sent
-        raise CommandEnded(message_of(error), Exit.RESUMABLE) from error
-    except _UNSURE as error:
-        raise CommandEnded(message_of(error), Exit.OUTCOME_UNKNOWN) from error
-
-
-def _save_outcomes(ledger: LedgerAddress, error: OutcomesUnrecorded) -> str:
-    """Write what the ledger could not record beside it, or print it. Returns where it is."""
-    path = ledger.beside("unrecorded.json")
-    try:
-        write_text(path, error.to_json())
-    except OSError:
-        print(error.to_json(), flush=True)
-        return "They are on the standard output, as JSON"
-    return f"They are in {path}, as JSON"
-
-
-def read_status(ledger: LedgerAddress) -> dict[str, Any]:
-    """The status file of a ledger's run (`LEDGER.status.json`); empty when it cannot be read."""
-    try:
-        status = json.loads(Path(f"{ledger.text}.status.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return status if isinstance(status, dict) and isinstance(status.get("rows"), dict) else {}
-
-
-def updater(view: ProgressView) -> Callable[[BatchFigures], None]:
-    """An `on_progress` that updates the view."""
-    return lambda figures: view.show(figures, SYSTEM.monotonic())
-
-
-async def causes_of(batch: AnyBatch) -> tuple[Cause, ...]:
-    """The rows to look at by cause; none where the ledger cannot be read any longer."""
-    try:
-        return await batch.causes(0)
-    except PaymentsError:
-        return ()
-
-
-def print_next_steps(steps: Iterable[str]) -> None:
-    """Print advice on stderr, a line for each."""
-    for sentence in steps:
-        print_message(clean(sentence))

@@ -12,22 +12,21 @@ from cyclopts import App, Group, Parameter
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, JsonFlag, JsonLinesFlag
+from .._output import Flag, JsonFlag
 from .._text import print_message
 from .options import (
     VARIABLE,
     BaseUrl,
     BatchOptions,
-    LedgerArgument,
-    Located,
+    ConfirmTotal,
+    Ledger,
+    Moment,
     Path,
     RetryOptions,
     RunOptions,
     States,
+    Yes,
     require_address,
-    require_batch,
-    require_database,
-    visible_password,
 )
 
 ONE: Final = Group("One payout", sort_key=1)
@@ -37,134 +36,148 @@ payouts: Final = App(
     help="Send one payout, or pay a file of them, each row at most once, and see where it stands.",
     group_commands=Group("A batch", sort_key=2),
 )
+_ANY: Final = BatchOptions()
+_ALL: Final = RetryOptions()
+_RUN: Final = RunOptions()
+_VISIBLE: Final = (
+    "the database's password is on the command line, where everybody on this machine can read it: put the "
+    f"address into {VARIABLE}, or the password into a password file (PGPASSFILE)"
+)
+LedgerFirst = Annotated[Ledger, Parameter(help="The ledger, unless --ledger or PAYMENTS_LEDGER names it.")]
 
 
-def address_of(
-    given: str | None, options: Located | None = None, otherwise: str | None = None
-) -> LedgerAddress:
-    """The ledger that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
-    address = require_address(given, os.environ, otherwise)
+def address_of(batch: BatchOptions | RunOptions, otherwise: str | None = None) -> LedgerAddress:
+    """The batch that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
+    address = require_address(batch.ledger, os.environ, otherwise)
     if address.has_visible_password:
-        warning = visible_password("the database's", VARIABLE)
-        print_message(warning)
-    name = getattr(options, "batch_id", None)
-    return attrs.evolve(address, batch_id=name, is_insecure=bool(options and options.insecure_database))
-
-
-def batch_address(given: str | None, options: Located | None) -> LedgerAddress:
-    """The same, with the batch's name where the ledger is a database. Raises CommandEnded."""
-    return require_batch(address_of(given, options))
+        print_message(_VISIBLE)
+    return attrs.evolve(address, batch_id=batch.batch_id, is_insecure=batch.insecure_database)
 
 
 def perform_on(
-    address: LedgerAddress,
-    as_json: bool,
+    batch: BatchOptions,
     work: Callable[..., Coroutine[Any, Any, Exit]],
     *arguments: object,
     lines: bool = False,
     **options: object,
 ) -> int:
-    """Do the work of a command about a ledger: `work(address, *arguments, context, **options)`.
+    """Do the work of a command about a batch: `work(address, *arguments, context, **options)`.
 
-    For `as_json` and `lines` see `perform`, and for what is raised.
+    For `lines` see `perform`, and for what is raised.
     """
     from .command_context import perform
 
+    address = address_of(batch)
     return perform(
         lambda context: work(address, *arguments, context, **options),
         about=address.shown,
-        as_json=as_json,
+        as_json=batch.json,
         lines=lines,
     )
 
 
+def _with_two(
+    first: str | None, second: str | None, batch: BatchOptions, missing: str
+) -> tuple[BatchOptions, str]:
+    """The batch, and the other argument of a command that has two. Raises CommandEnded without it."""
+    if second is not None:
+        return attrs.evolve(batch, ledger=first), second
+    if first is None or not (batch.ledger or os.environ.get(VARIABLE)):
+        raise CommandEnded(missing, Exit.USAGE)
+    return batch, first
+
+
 @payouts.command
-def status(
-    ledger: LedgerArgument = None,
-    /,
-    *,
-    watch: Flag = False,
-    options: BatchOptions | None = None,
-    json: JsonFlag = False,
-) -> int:
-    """Where a batch stands, during a run or after. Needs no key.
+def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN) -> int:
+    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet, .xlsx). The same command starts and resumes.
+
+    Each row is paid at most once, whatever dies and whenever. Any number of processes may run one batch:
+    without FILE it joins a batch, or an outbox, of the ledger. The key comes from PAYMENTS_API_KEY. A live
+    one asks for the total to be typed back before the first payout.
+
+    Exit codes: 0 every row created and certified, 1 complete with rows rejected, payouts that failed or a
+    list that does not confirm the ledger, 2 nothing can be sent until you fix what the message names, 3 rows
+    in doubt, 75 stopped and the same command resumes, 130 Ctrl-C instead of the total.
 
     Parameters
     ----------
-    watch
-        Show it every second until the run ends, or Ctrl-C.
+    file
+        The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
+        `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
     """
-    from .inspect import status, watch_status
+    from .command_context import perform
+    from .run import pay  # imports the client
 
-    show = watch_status if watch else status
-    return perform_on(batch_address(ledger, options), json, show, lines=watch)
+    if file is None and not (order.ledger or os.environ.get(VARIABLE)):
+        raise CommandEnded("FILE is missing, or the ledger of a batch to join (--ledger)", Exit.USAGE)
+    address = address_of(order, None if file is None else f"{file}.ledger")
+    mapping = ColumnMapping.from_options(order.map, order.map_file)
+    order = attrs.evolve(order, file=file, address=address, mapping=mapping)
+    about = file or address.shown
+    return perform(lambda context: pay(order, context), about=about, as_json=order.json, lines=True)
 
 
 @payouts.command
-def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None) -> int:
-    """Open the page of a batch in a browser, during its run or after. Needs no key.
+def status(batch: BatchOptions = _ANY) -> int:
+    """Where a batch stands, and which processes run it. Needs no key."""
+    from .inspect import status
 
-    A run serves its page itself. Of a ledger that no run holds, and of a database, this command serves the
-    page until Ctrl-C.
+    return perform_on(batch, status)
+
+
+@payouts.command
+def watch(batch: BatchOptions = _ANY, *, page: Flag = False) -> int:
+    """Follow a batch until it is complete, or Ctrl-C. Needs no key.
+
+    Parameters
+    ----------
+    page
+        Show its page in a browser instead, until Ctrl-C.
     """
-    from .page import watch
+    if page:
+        from .page import watch_page as watch
+    else:
+        from .inspect import watch
 
-    return perform_on(batch_address(ledger, options), False, watch)
+    return perform_on(batch, watch, lines=True)
 
 
 @payouts.command
 def show(
-    ledger: LedgerArgument = None,
+    ledger: LedgerFirst = None,
     row: Annotated[str | None, Parameter(metavar="ROW")] = None,
     /,
     *,
-    options: BatchOptions | None = None,
-    json: JsonFlag = False,
+    batch: BatchOptions = _ANY,
 ) -> int:
-    """One row of a batch: its state, its attempts with their answers and times, its reference and payout.
-
-    Needs no key. During a run it asks that run. Where PAYMENTS_LEDGER names the ledger, ROW is the only
-    argument.
+    """One row of a batch: its state, its reference, its payout and what the service said of it. Needs no key.
 
     Parameters
     ----------
     row
         The row's key, its reference, or its number in the file.
     """
-    from .row import show_row
+    from .inspect import show_row
 
-    if ledger is None or (row is None and not os.environ.get(VARIABLE)):
-        raise _row_missing(address_of(ledger, options, "LEDGER"))
-    given, name = (ledger, row) if row else (None, ledger)
-    return perform_on(address_of(given, options), json, show_row, name)
-
-
-def _row_missing(ledger: LedgerAddress) -> CommandEnded:
-    """The message of `show` without a row: what it is, and how to find those that need a look."""
-    watch, export = ledger.command("watch"), ledger.command("export", "to-check.csv", "--state", "rejected")
-    problem = (
-        f"show: ROW is missing, a row's key, reference or number; `{watch}` shows the rows that need a look"
-    )
-    return CommandEnded(f"{problem}, and `{export}` writes the rejected ones to a file", Exit.USAGE)
+    batch, name = _with_two(ledger, row, batch, "show: ROW is missing, a row's key, reference or number")
+    return perform_on(batch, show_row, name)
 
 
 @payouts.command
 def export(
-    ledger: LedgerArgument = None,
+    ledger: LedgerFirst = None,
     out: Path | None = None,
     /,
     *,
-    options: BatchOptions | None = None,
+    batch: BatchOptions = _ANY,
     state: States = None,
     accounts: Flag = False,
     overwrite: Flag = False,
-    json: JsonFlag = False,
 ) -> int:
-    """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet, .xlsx).
+    """Write the rows of a batch, and what became of each, to OUT (.csv, .json, .jsonl, .parquet, .xlsx).
 
-    Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. Where
-    PAYMENTS_LEDGER names the ledger, OUT is the only argument. A workbook (.xlsx) also has the money by
-    outcome, of all rows, and the certificate that `run` or `reconcile` wrote.
+    Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. A workbook
+    (.xlsx) also has the money by outcome, of all rows, and the latest certificate.
 
     Parameters
     ----------
@@ -180,20 +193,9 @@ def export(
     """
     from .inspect import export
 
-    if ledger is None:
-        raise CommandEnded(
-            "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet, .xlsx)", Exit.USAGE
-        )
-    given, path = (ledger, out) if out else (None, ledger)
-    address = batch_address(given, options)
-    certificate = _certificate_beside(address)
-    return perform_on(address, json, export, path, state, certificate, accounts=accounts, overwrite=overwrite)
-
-
-def _certificate_beside(address: LedgerAddress) -> str | None:
-    """The file of the certificate beside a ledger in a file; None without one."""
-    path = None if address.is_database else address.beside("certificate.json")
-    return path if path and os.path.exists(path) else None
+    missing = "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet, .xlsx)"
+    batch, path = _with_two(ledger, out, batch, missing)
+    return perform_on(batch, export, path, state, accounts=accounts, overwrite=overwrite)
 
 
 @payouts.command
@@ -214,139 +216,107 @@ def template(out: Path, /, *, json: JsonFlag = False) -> int:
 
 
 @payouts.command
-def archive(
-    ledger: LedgerArgument = None,
-    /,
-    *,
-    to: Path,
-    options: BatchOptions | None = None,
-    certificate: Path | None = None,
-    accounts: Flag = False,
-    overwrite: Flag = False,
-    json: JsonFlag = False,
-) -> int:
-    """Write all that the ledger knows of a closed batch to a Parquet file, which `check` checks alone.
+def batches(batch: BatchOptions = _ANY) -> int:
+    """The batches of a ledger, the newest first. Needs no key."""
+    from .inspect import batches
 
-    Needs no key. Only the owner can read the file (mode 0600). It was checked before it appears. It has a
-    row for each payout, with its state, the service's words, its attempts and the ledger's hash chains.
-
-    Parameters
-    ----------
-    to
-        The file to write, .parquet.
-    certificate
-        The certificate's file to put into it; that beside a ledger in a file, or the one that the database
-        keeps, unless given.
-    accounts
-        With the bodies that were sent, and so the recipients' names and account numbers. Keyed hashes stand
-        for them otherwise.
-    overwrite
-        Replace the file when it is there; else it is refused.
-    """
-    from .inspect import archive
-
-    address = batch_address(ledger, options)
-    certificate = certificate or _certificate_beside(address)
-    return perform_on(address, json, archive, to, certificate, accounts=accounts, overwrite=overwrite)
+    return perform_on(batch, batches)
 
 
 @payouts.command
-def check(
-    ledger: LedgerArgument = None,
-    /,
-    *,
-    chunks: str | None = None,
-    options: BatchOptions | None = None,
-    json: JsonFlag = False,
-) -> int:
-    """Check that a ledger, or an archive, is as it was written. Needs no key; exit code 1 if not.
-
-    Parameters
-    ----------
-    chunks
-        Write a line of JSON for each chunk of a database's batch to this file; its SHA-256 is the head.
-    """
-    from .inspect import check
-
-    address = batch_address(ledger, options)
-    if chunks is not None:
-        address = require_database(address, "a ledger in a file is not divided into chunks")
-    return perform_on(address, json, check, chunks)
-
-
-@payouts.command
-def reconcile(
-    ledger: LedgerArgument = None,
-    /,
-    *,
-    options: BatchOptions | None = None,
-    certificate: Path | None = None,
-    base_url: BaseUrl = None,
-    json: JsonLinesFlag = False,
-) -> int:
+def reconcile(batch: BatchOptions = _ANY, *, since: Moment = None, base_url: BaseUrl = None) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 
-    Settles rows in doubt that the list shows, notes how payouts have ended, checks the ledger and compares
-    it with the list row by row. The key comes from PAYMENTS_API_KEY.
+    Settles rows in doubt that the list shows, notes how payouts have ended, and compares the ledger with the
+    list row by row. The key comes from PAYMENTS_API_KEY.
 
     Exit codes: as for `run`; 1 also when the list does not confirm the ledger.
 
     Parameters
     ----------
-    certificate
-        Where to write what was found; LEDGER.certificate.json unless given, with the batch's name
-        if the ledger is a database.
+    since
+        Read the list from this day on (UTC), if that is earlier than the batch's oldest payout.
     """
     from .reconcile import reconcile
 
-    return perform_on(batch_address(ledger, options), json, reconcile, certificate, base_url, lines=True)
+    return perform_on(batch, reconcile, since, base_url, lines=True)
 
 
 @payouts.command
-def retry_failed(
-    ledger: LedgerArgument = None, /, *, options: RetryOptions | None = None, json: JsonFlag = False
-) -> int:
+def retry_failed(batch: BatchOptions = _ANY, *, wanted: RetryOptions = _ALL) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
-    Each payout is read from the service first: only one that has ended without arriving is made new. With
-    --rejected it is the rejected rows, as they are: for when it would take them now. A live
-    key asks for the total of these rows to be typed back.
+    The service's list is read first: only a row of which every payout has ended without arriving is made new.
+    With --rejected it is the rejected rows, as they are: for when the service would take them now. A live key
+    asks for the total of these rows to be typed back.
     """
     from .reconcile import retry_failed
 
-    address, wanted = batch_address(ledger, options), options or RetryOptions()
-    return perform_on(address, json, retry_failed, wanted)
+    return perform_on(batch, retry_failed, wanted)
 
 
 @payouts.command
-def run(
-    file: Annotated[str, Parameter(metavar="FILE")],
-    /,
-    *,
-    options: RunOptions | None = None,
-    json: JsonLinesFlag = False,
-) -> int:
-    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet, .xlsx). The same command starts and resumes.
+def pause(batch: BatchOptions = _ANY, *, reason: str = "by an operator") -> int:
+    """Let no process begin another row of a batch, until `resume`. Effective within 5 seconds. Needs no key.
 
-    Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
-    comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
-
-    Exit codes: 0 every row created and certified, 1 complete with rows rejected, payouts that failed or a
-    list that does not confirm the ledger, 2 nothing can be sent until you fix what the message names, 3 rows
-    in doubt, 75 stopped and the same command resumes, 130 Ctrl-C instead of the total.
+    Rows that have left end and are recorded.
 
     Parameters
     ----------
-    file
-        The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
-        `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
+    reason
+        Why; `status` shows it.
     """
-    from .run import pay  # imports the client
+    from .decisions import pause
 
-    wanted = options or RunOptions()
-    address = address_of(wanted.ledger, wanted, f"{file}.ledger")
-    mapping = ColumnMapping.from_options(wanted.map, wanted.map_file)
-    wanted = attrs.evolve(wanted, file=file, address=address, mapping=mapping)
-    from .command_context import perform
+    return perform_on(batch, pause, reason)
 
-    return perform(lambda context: pay(wanted, context), about=file, as_json=json, lines=True)
+
+@payouts.command
+def resume(batch: BatchOptions = _ANY) -> int:
+    """Let a paused batch go on. Needs no key."""
+    from .decisions import resume
+
+    return perform_on(batch, resume)
+
+
+@payouts.command
+def cancel_rest(batch: BatchOptions = _ANY, *, yes: Yes = False) -> int:
+    """Cancel every row of a batch that was never sent. It cannot be undone. Needs no key.
+
+    Asks for the batch's name to be typed first.
+    """
+    from .decisions import cancel_rest
+
+    return perform_on(batch, cancel_rest, sure=yes)
+
+
+@payouts.command
+def confirm(batch: BatchOptions = _ANY, *, confirm_total: ConfirmTotal = None) -> int:
+    """Say yes to the total of a batch that somebody else, or a job, has loaded. Needs no key.
+
+    Shows the total and asks for it to be typed; the next `run` of the batch pays it. The ledger keeps who has
+    said yes: the login name.
+    """
+    from .decisions import confirm
+
+    return perform_on(batch, confirm, confirm_total)
+
+
+@payouts.command
+def forget(batch: BatchOptions = _ANY, *, before: Moment, dry_run: Flag = False, yes: Yes = False) -> int:
+    """Delete the rows of a settled batch that were all decided before a day. Needs no key.
+
+    A batch is settled if its last certificate is clean and every payout is final. Its line stays, with its
+    sums and certificate, and its name and its input are refused from then on. Of an outbox each settled row
+    that is old enough goes. It cannot be undone: export the batch first. Asks for a word to be typed.
+
+    Parameters
+    ----------
+    before
+        The day, UTC: 2026-06-30.
+    dry_run
+        Only count the rows.
+    """
+    from .decisions import forget
+
+    return perform_on(batch, forget, before, dry_run=dry_run, sure=yes)

@@ -1,13 +1,9 @@
-"""The confirmation of a live key's total: typed back, or given with --confirm-total (one payout: --confirm).
-
-What was confirmed is kept beside the ledger: the same batch, resumed, needs no second confirmation; other
-rows, or another total, do.
-"""
+"""What a person confirms: a live key's total, typed back or given as an option; what cannot be undone."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import getpass
 import re
 import select
 import shlex
@@ -15,22 +11,21 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..._files import write_text
-from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import Money, amount_of, counted, difference, money_text, parsed, plain_sums
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
 
+if TYPE_CHECKING:
+    from ...bulk import BatchReport, PayoutBatch
+    from .command_context import CommandContext
+
 Ask = Callable[[str], str]
 _TRIES: Final = 3
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
-
 _LOOKS_EVERY: Final = 0.2
 """Seconds between two looks at the terminal."""
 
@@ -58,6 +53,14 @@ def is_live(api_key: str) -> bool:
     return api_key.startswith("sk_live_")
 
 
+def person() -> str:
+    """Who confirms, for the record: the login name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name
+        return ""
+
+
 def terminal() -> Ask | None:
     """A function that asks on the terminal; None without one."""
     return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
@@ -72,33 +75,25 @@ def _ask(text: str) -> str:
     return sys.stdin.readline()
 
 
-def confirm(wanted: Confirmation, rows: int, ledger: LedgerAddress, asking: ConfirmOptions) -> str | None:
-    """Ask for the confirmation of a batch's total. Returns its kind; None when none is needed.
-
-    A batch that was confirmed once needs no second time, unless its rows, its total or the key changed.
+async def confirm_batch(
+    batch: PayoutBatch, report: BatchReport, given: Sequence[str], *, live: bool, context: CommandContext
+) -> str | None:
+    """Have the total of a batch confirmed, and record that. Returns how; None where it is not real money.
 
     Raises CommandEnded, and nothing was sent.
     """
-    path = Path(ledger.beside("confirmed.json"))
-    if asking.is_live and not asking.given and wanted.is_same_as(_text_of(path)):
-        return "earlier, and nothing has changed since"
-    how = confirm_once(wanted.totals, rows, asking)
-    if asking.is_live:
-        with contextlib.suppress(OSError):  # then it asks again next time
-            write_text(path, wanted.to_json())
+    asking = ConfirmOptions(given, live, context.interrupts.asking, terminal())
+    how = confirm_total(report.payable, report.rows - report.counts["cancelled"], asking)
+    if how is not None:
+        await batch.confirm(report.payable, person())
     return how
 
 
-def _text_of(path: Path) -> str:
-    """A file's text; empty when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
+def confirm_total(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:
+    """Ask for the confirmation of a total. Returns how it was confirmed; None when that is not needed.
 
-
-def confirm_once(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:
-    """As `confirm`, each time. Raises CommandEnded."""
+    Raises CommandEnded, and nothing was sent.
+    """
     if asking.given:
         _require_equal(totals, asking)
         return f"as given with {asking.option}"
@@ -143,7 +138,7 @@ def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> No
             return
         if not text:  # the input is over
             break
-        heading = f"That is not the {currency} total. As shown above, to the last digit: {_FORMS}.\n"
+        heading = f"That is not the {currency} total. To the last digit, such as 1200.50 or 1,200.50.\n"
     raise CommandEnded(f"that is not the {currency} total; nothing was sent", Exit.USAGE)
 
 
@@ -156,35 +151,25 @@ def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
     return False
 
 
-# Totals
-
-
 def flags(totals: Money, option: str = "--confirm-total") -> str:
     """The options that confirm these totals."""
     texts = (f"{currency} {amount}" for currency, amount in plain_sums(totals).items())
     return " ".join(f"{option} {shlex.quote(text)}" for text in texts)
 
 
-@attrs.frozen
-class Confirmation:
-    """A confirmed batch and total."""
+def require_word(word: str, what: str, done: str, again: str, context: CommandContext) -> None:
+    """Ask for a word before `what` is `done` that cannot be undone. Raises CommandEnded without it.
 
-    batch_id: str
-    input_hash: str
-    account: str
-    """The service's address and the key's fingerprint: each project is paid by itself."""
-    totals: Money
-    guard: str = ""
-    """The digest of the guard; "" without one."""
-
-    def to_json(self) -> str:
-        """As JSON text."""
-        facts = {**attrs.asdict(self), "totals": plain_sums(self.totals), "guard": self.guard or None}
-        return json.dumps({"version": 1, **{name: fact for name, fact in facts.items() if fact is not None}})
-
-    def is_same_as(self, text: str) -> bool:
-        """Return whether `text` is the JSON of this same confirmation."""
-        try:
-            return bool(json.loads(text) == json.loads(self.to_json()))
-        except ValueError:
-            return False
+    `again`: the command that does it without asking.
+    """
+    ask = terminal()
+    if ask is None:
+        problem = f"{what} would be {done}, and there is no terminal to confirm it on"
+        raise CommandEnded(f"{problem}; nothing was changed. To do it: `{again}`", Exit.USAGE)
+    try:
+        with context.interrupts.asking():
+            typed = ask(f"{what} will be {done}. Type `{word}` to do it:")
+    except KeyboardInterrupt:
+        raise CommandEnded("not confirmed; nothing was changed", Exit.INTERRUPTED) from None
+    if typed.strip() != word:
+        raise CommandEnded(f"that is not `{word}`; nothing was changed", Exit.USAGE)

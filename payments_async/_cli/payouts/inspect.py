@@ -1,12 +1,13 @@
-"""`payments payouts status`, `check`, `export`, `batches` and `workers`: the ledger alone, without a key."""
+"""`payments payouts status`, `watch`, `show`, `export`, `template`, `batches`: the ledger alone, no key."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import attrs
@@ -16,201 +17,218 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import (
-    BatchFigures,
-    BatchReport,
-    BatchState,
-    Cause,
-    ListedBatch,
-    ListedWorker,
-    SharedBatch,
-)
-from ...bulk._texts.advice import after_run, recovering
-from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
+from ...bulk import Batch, BatchReport, Outcome, RowView
+from ...bulk._texts.advice import PAUSED, after_run
+from ...bulk._texts.figures import seconds_left, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
-from ...bulk._texts.outcomes import failures_text, title_of
-from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums
-from ...bulk.ledger_errors import ArchiveDamaged, LedgerDamaged, LedgerError, LedgerLocked
+from ...bulk._texts.outcomes import failures_text, inspector_page, status_text, title_of
+from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums, rate_text
 from ...bulk.sources import write_template
 from ...models._masking import clean
+from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
-from .._output import FirstThatFits
-from .command_context import CommandContext, causes_of, open_database, read_status
-from .machines import batch_facts, chunks_of, listed, no_worker, run_command, speed_text, worker_facts
-from .messages import message_of
-from .summary import result, show_causes, state_table
+from .command_context import CommandContext
+from .reconcile import certificate_text
+from .summary import result, show_causes, show_unreadable, state_table
 
-_WATCH_EVERY: Final = 1.0
-"""Seconds between two looks of `--watch`."""
-_SHORT: Final = 8
-"""Signs of a worker's id in a table: enough for `drain`."""
-_SHOWN = 20
-_FOLDED: Final = 12
-"""Signs of a name in a line of a narrow table."""
-_GONE: Final = "gone"
+_EVERY: Final = 1.0
+"""Seconds between two looks of `watch`, at least."""
+_SHARE: Final = 10
+"""They are so many times as long as a look takes, at least."""
+_OUTCOMES: Final[Mapping[Outcome, tuple[str, bool | None]]] = {
+    Outcome.IN_DOUBT: ("in doubt: what became of it is not known yet", False),
+    Outcome.REJECTED: ("rejected", False),
+    Outcome.CONFLICT: ("in conflict: its reference belongs to another payout", False),
+    Outcome.NOT_FINAL: ("created, not final yet", True),
+    Outcome.ARRIVED: ("arrived", True),
+    Outcome.FAILED: ("failed", False),
+    Outcome.RETURNED: ("returned: it had arrived", False),
+}
+"""{outcome: its words, and whether that is good}; of others there is no more to say."""
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show a batch's status: from the ledger, or from the status file of the run that holds it."""
-    if ledger.is_database:
-        return await _status_in_database(ledger, context)
-    try:
-        async with open_batch(ledger) as batch:
-            report, causes = batch.status(), await causes_of(batch)
-    except LedgerLocked as locked:
-        return _running(ledger, locked, context)
+    """Show how a batch stands, and who works on it."""
+    async with open_batch(ledger) as batch:
+        facts, report, causes = await batch.facts(), await batch.status(), await batch.causes(0)
+        holders = await batch.holders()
+        pace = (await batch.series()).pace if holders else 0.0
     report = with_causes(report, causes)
-    failures = failures_text(report)
-    steps = after_run(report, report.exit_code, None, ledger)
+    steps, failures = _steps(report, facts, holders, ledger), failures_text(report)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
-        f"{_progress_text(report)}{failures and ', '}{failures}; no run is under way",
-        good=False if failures else report.complete or None,
-        running=False,
-        **result(report, Exit.DONE, steps, causes),
+        _state_text(report, facts, failures),
+        good=False if failures else report.is_complete or None,
+        running=bool(holders),
+        holders=holders,
+        per_second=round(pace, 1),
+        **batch_facts(facts),
+        others=report.others,
+        **result(report, steps, causes),
     )
+    context.show.line("Running", _running_text(report, holders, pace))
+    if report.others:
+        told = f"{counted(report.others, 'row')} for keys of the other environment, which it never sends"
+        context.show.line("Others", told)
     context.show.render(state_table(report))
-    if not context.as_json:
-        show_causes(causes, context.show)
-    for sentence in () if report.is_untouched else steps:
+    show_causes(causes, context.show)
+    show_unreadable(report.unreadable, context.show)
+    for sentence in steps:
         context.show.paragraph(sentence)
     return Exit.DONE
 
 
-def _progress_text(report: BatchReport) -> str:
+def needs_confirmation(facts: Batch) -> bool:
+    """Whether nothing is paid before a person has confirmed the total."""
+    return facts.binding.environment == "live" and not facts.is_outbox and not facts.is_confirmed
+
+
+def batch_facts(facts: Batch) -> dict[str, Any]:
+    """What is known of a batch beside its figures, for programs."""
+    return {
+        "environment": facts.binding.environment,
+        "outbox": facts.is_outbox,
+        "created_at": facts.created_at,
+        "paused": facts.paused,
+        "limit": facts.limit_reason,
+        "confirmed": facts.is_confirmed,
+        "certificate": facts.certificate,
+        "forgotten_at": facts.forgotten_at,
+    }
+
+
+def _state_text(report: BatchReport, facts: Batch, failures: str) -> str:
     """How far a batch is, in a word or two."""
-    if report.complete:
-        return "complete"
-    return "nothing was sent yet" if report.is_untouched else "not complete"
+    if facts.forgotten_at is not None:
+        return f"its rows were deleted on {moment(facts.forgotten_at)} UTC"
+    state = "complete" if report.is_complete else "not complete"
+    if report.is_untouched and not report.is_complete:
+        state = "nothing was sent yet"
+    state += failures and f", {failures}"
+    if facts.paused is not None:
+        state += f"; paused: {facts.paused}"
+    if facts.limit_reason is not None and not report.is_complete:
+        state += f"; limited to {facts.limit_reason}"
+    if needs_confirmation(facts):
+        state += "; its total is not confirmed"
+    if report.is_complete and facts.certificate is not None:
+        state += f"; {certificate_text(facts.certificate)}"
+    return state
 
 
-def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContext) -> Exit:
-    latest = read_status(ledger)
-    holder = "another process" if locked.pid is None else f"process {locked.pid}"
-    if not latest:
-        problem = f"{ledger.shown} is in use by {holder}, which has not written its figures yet"
-        raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
-    figures = figures_in(latest)
-    age = max((SYSTEM.now() - datetime.fromtimestamp(latest["at"], UTC)).total_seconds(), 0.0)
-    context.show.heading(ledger.shown, title_of(str(latest["batch_id"])))
-    text = f"{holder} works on it; figures of {duration_text(age)} ago"
-    if is_old := locked.since is not None and latest["at"] < locked.since.timestamp():
-        text += ", from before it began"
-    elif activity := activity_text(figures.activity, age):
-        text += f"; {activity}"
-    facts: dict[str, Any] = {"pid": locked.pid, "age": round(age, 1), "before_this_run": is_old}
-    facts |= figures.facts()
-    context.show.step("Running", text, good=None, batch_id=latest["batch_id"], running=True, **facts)
-    if figures.speed is not None and not context.as_json:
-        context.show.step("Answers", answers_text(figures.speed), good=None)
-    context.show.render(state_table(figures))
-    return Exit.DONE
+def _running_text(report: BatchReport, holders: Sequence[str], pace: float) -> str:
+    """`2 processes: host-1 4711, host-2 4711; 120 a second, 56 s left`."""
+    if not holders:
+        return "no process has rows in hand"
+    names = ", ".join(clean(" ".join(holder.split(":")[:2])) for holder in sorted(holders))
+    left = seconds_left(report, pace)
+    parts = [rate_text(pace)] * bool(pace) + ([] if left is None else [f"{duration_text(left)} left"])
+    processes = f"{len(holders)} process{'es' * (len(holders) > 1)}"
+    return "; ".join([f"{processes}: {names}", *filter(None, [", ".join(parts)])])
 
 
-async def watch_status(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the figures every second, and at the end what `status` shows. Raises what it raises."""
+def _steps(report: BatchReport, facts: Batch, holders: Sequence[str], ledger: LedgerAddress) -> list[str]:
+    """What to do about a batch."""
+    if facts.forgotten_at is not None or (holders and not report.is_complete and facts.paused is None):
+        return []
+    if needs_confirmation(facts):
+        return [f"Nothing is paid before `{ledger.command('confirm')}` has said yes to its total."]
+    if facts.paused is not None and not report.is_complete:
+        report = attrs.evolve(report, stopped=f"{PAUSED}: {facts.paused}", resumable="after_change")
+    elif report.is_untouched:
+        return []
+    return after_run(report, ledger, clean=(facts.certificate or {}).get("clean"))
+
+
+async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
+    """Show the figures until the batch is complete, and at the end what `status` shows."""
     stopped = asyncio.Event()
     with context.interrupts.draining(lambda _: stopped.set()), context.progress("Paying") as view:
-        ending = asyncio.ensure_future(stopped.wait())
-        try:
-            async with aclosing(_in_database(ledger) if ledger.is_database else _in_file(ledger)) as moments:
-                async for figures in moments:
-                    if figures is not None:
-                        view.show(figures, SYSTEM.monotonic())
-                    await asyncio.wait([ending], timeout=_WATCH_EVERY)
-                    if ending.done():
-                        break
-        finally:
-            ending.cancel()
+        async with open_batch(ledger) as batch:
+            is_outbox = (await batch.facts()).is_outbox  # more may come
+            while not stopped.is_set():
+                began = SYSTEM.monotonic()
+                report = await batch.status()
+                now = SYSTEM.monotonic()
+                view.show(report, now)
+                if report.is_complete and not is_outbox:
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(_EVERY, _SHARE * (now - began))):
+                        await stopped.wait()
     return await status(ledger, context)
 
 
-async def _in_file(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
-    """The figures of the run that holds the ledger, until there is none; None without any yet."""
-    while True:
-        try:
-            async with open_batch(ledger):
-                return
-        except LedgerLocked:
-            latest = read_status(ledger)
-        if not latest:  # it is still reading the input
-            yield None
-            continue
-        yield figures_in(latest)
-
-
-async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
-    """The figures of the batch, until no worker can do more. Raises LedgerError."""
+async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
+    """Show the row with this key, reference or number. Raises CommandEnded and LedgerError."""
     async with open_batch(ledger) as batch:
-        while True:
-            now = await batch.snapshot()
-            if now.report.complete or (now.rule is not None and not now.report.counts["under_way"]):
-                return
-            yield attrs.evolve(now.report, speed=now.speed)
-
-
-async def check(ledger: LedgerAddress, chunks: str | None, context: CommandContext) -> Exit:
-    """Read all of a ledger, or an archive. Raises BulkError, and CommandEnded for one that was changed."""
-    damage: type[LedgerDamaged] = LedgerDamaged
-    try:
-        if ledger.is_archive():
-            damage = ArchiveDamaged
-            with context.spinner("Reading the whole archive"):
-                from ...bulk import check_archive  # pyarrow is an extra's
-
-                report = await asyncio.to_thread(check_archive, ledger.text)
-        else:
-            async with open_batch(ledger) as batch:
-                with context.spinner("Reading the whole ledger"):
-                    work = batch.check(chunks=chunks) if isinstance(batch, SharedBatch) else batch.check()
-                    report = await work
-    except LedgerDamaged as damaged:
-        raise CommandEnded(str(damaged), Exit.REFUSED) from None
-    context.show.heading(ledger.shown)
-    size, good = f"{counted(report.rows, 'row')}, {report.entries:,} entries", not report.findings
-    context.show.step(
-        "Check",
-        f"{size}: {'as' if good else 'NOT as'} it was written",
-        good=good,
-        findings=list(report.findings),
-        rows=report.rows,
-        entries=report.entries,
-        head=report.head,
-        unreadable=list(report.unreadable),
-    )
-    if not context.as_json:
-        for figures in report.unreadable:
-            context.show.step("Figures", f"{figures} cannot be read; nothing depends on them", good=None)
-        for finding in report.findings[:_SHOWN]:
-            context.show.step("Finding", finding, good=False)
-        if good:
-            context.show.step("Head", report.head, wrap=False)
-    if not good:
-        raise CommandEnded(str(damage(ledger.shown, ["not as it was written"])), Exit.REFUSED)
+        await batch.facts()  # says so if there is none
+        row = await batch.row(name)
+    if row is None:
+        problem = f"{ledger.shown}: no row has this key, reference or number: {name}"
+        raise CommandEnded(problem, Exit.USAGE)
+    inspector = inspector_page(row)
+    line = "" if row.line is None else f", line {row.line} of the file"
+    text = f"{row.row_key}, number {row.number}{line}"
+    context.show.heading(ledger.shown, f"row {row.number}")
+    context.show.step("Row", text, good=None, **row.facts(), inspector=inspector)
+    _show_facts(row, context.show.line)
+    _show_statuses(row, context)
+    if inspector:
+        context.show.line("Inspector", inspector, wrap=False)
     return Exit.DONE
+
+
+def _show_facts(row: RowView, show: Callable[..., None]) -> None:
+    show("Reference", row.reference, wrap=False)
+    show("Amount", f"{amount_text(row.currency, row.amount)} by {row.method}")
+    account = ", ".join(f"{key} {value}" for part in row.account.values() for key, value in part.items())
+    show("Account", account or "none")
+    text, good = _OUTCOMES.get(row.outcome, (row.outcome.replace("_", " "), None))
+    reason = f"; {row.reason}" if row.reason else ""
+    show("Outcome", text + reason, good=False if good and reason else good)  # one that contradicts itself
+    if row.payout_id or row.payout_money:
+        money = f"of {row.payout_money}" if row.payout_money else None
+        text = ", ".join(filter(None, (row.payout_id, row.payout_status, money)))
+        show("Payout", text, good=False if money else None, wrap=False)
+    if row.first_sent is not None:
+        times = "once" if row.sends == 1 else f"{row.sends:,} times"
+        show("Sent", f"{times}, first on {moment(row.first_sent)} UTC")
+    if row.decided_at is not None:
+        show("Recorded", f"{moment(row.decided_at)} UTC")
+
+
+def _show_statuses(row: RowView, context: CommandContext) -> None:
+    """Each status of each payout of the row, with the service's time and ours."""
+    for payout, statuses in groupby(row.statuses, key=attrgetter("payout_id")):
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in ("Service's time (UTC)", "Recorded", "Status"):
+            table.add_column(name)
+        for each in statuses:
+            at = "not known" if each.service_at is None else moment(each.service_at)
+            table.add_row(at, moment(each.at), Text(clean(status_text(each))))
+        context.show.line("Statuses", f"of {payout}", wrap=False)
+        context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
 
 
 async def export(
     ledger: LedgerAddress,
     path: str,
     states: Sequence[str] | None,
-    certificate: str | None,
     context: CommandContext,
     *,
     accounts: bool,
     overwrite: bool,
 ) -> Exit:
     """Write the rows and what became of each. Raises CommandEnded or BulkError; then no file appears."""
-    wanted = None if states is None else {state.replace("-", "_") for state in states}
-    options = {"accounts": accounts, "overwrite": overwrite}
     async with open_batch(ledger) as batch:
+        await batch.facts()  # says so if there is none
         try:
             with context.spinner("Writing the rows"):
-                report = await batch.export(path, states=wanted, certificate=certificate, **options)
+                report = await batch.export(path, states=states, accounts=accounts, overwrite=overwrite)
         except OSError as error:
-            problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
-            raise CommandEnded(problem, Exit.USAGE) from None
+            raise _unwritten(path, error) from None
     context.show.heading(ledger.shown)
     money = f", {money_text(report.totals)}" if report.totals else ""
     hidden = "with account data" if accounts else "account data masked"
@@ -221,10 +239,16 @@ async def export(
         rows=report.rows,
         totals=plain_sums(report.totals),
         accounts=accounts,
+        unreadable=list(report.unreadable),
     )
-    if not context.as_json:
-        context.show.step("Written", report.path, wrap=False)
-    return Exit.DONE
+    show_unreadable(report.unreadable, context.show)
+    context.show.line("Written", report.path, good=True, wrap=False)
+    return Exit.REFUSED if report.unreadable else Exit.DONE
+
+
+def _unwritten(path: str, error: OSError) -> CommandEnded:
+    problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
+    return CommandEnded(problem, Exit.USAGE)
 
 
 async def template(path: str, context: CommandContext) -> Exit:
@@ -232,226 +256,43 @@ async def template(path: str, context: CommandContext) -> Exit:
     try:
         write_template(path)
     except OSError as error:
-        problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
-        raise CommandEnded(problem, Exit.USAGE) from None
+        raise _unwritten(path, error) from None
     context.show.step("Written", path, wrap=False, path=path)
-    if not context.as_json:
-        context.show.paragraph(
-            f"Fill it in, then check it: `payments payouts run {shlex.quote(path)} --dry-run`."
-        )
-    return Exit.DONE
-
-
-async def archive(
-    ledger: LedgerAddress,
-    path: str,
-    certificate: str | None,
-    context: CommandContext,
-    *,
-    accounts: bool,
-    overwrite: bool,
-) -> Exit:
-    """Write all of a closed batch to a file. Raises CommandEnded or BulkError; then no file appears.
-
-    `certificate`: the file of one; None for that which the database keeps.
-    """
-    options: dict[str, Any] = {"accounts": accounts, "certificate": certificate, "overwrite": overwrite}
-    async with open_batch(ledger) as batch:
-        try:
-            with context.spinner("Writing and checking the archive"):
-                report = await batch.archive(path, **options)
-        except OSError as error:
-            problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
-            raise CommandEnded(problem, Exit.USAGE) from None
-    context.show.heading(ledger.shown)
-    hidden = "with account data" if accounts else "keyed hashes for account data"
-    context.show.step(
-        "Archived",
-        f"{counted(report.rows, 'row')}, {report.entries:,} entries; {hidden}",
-        **attrs.asdict(report),
+    context.show.paragraph(
+        f"Fill it in, then check it: `payments payouts run {shlex.quote(path)} --dry-run`."
     )
-    if not context.as_json:
-        held = certificate or "by the certificate in the database"
-        if not report.has_certificate:
-            held = f"none of the batch as it is: `{ledger.command('reconcile')}` writes one"
-        context.show.step("Certified", held, good=report.has_certificate or None)
-        context.show.step("Head", report.head, wrap=False)
-        context.show.step("Written", report.path, wrap=False)
     return Exit.DONE
-
-
-# Of a database
 
 
 async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the batches of a database. Raises CommandEnded, which names those that cannot be read."""
-    unreadable: list[LedgerError] = []
-    async with open_database(ledger) as database:
-        found = await database.batches(on_unreadable=unreadable.append)
-    context.show.heading(ledger.shown, counted(len(found) + len(unreadable), "batch"))
-    if context.as_json:
-        for batch in found:
-            facts = {**batch.report.facts(), **batch_facts(batch), "complete": batch.report.complete}
-            context.show.step("Batch", "", batch_id=batch.batch_id, **facts)
-    elif found:
-        context.show.render(_batches_table(found))
-    if unreadable:
-        problem = "; ".join(message_of(error) for error in unreadable)
-        raise CommandEnded(problem, Exit.REFUSED) from unreadable[0]
-    return Exit.DONE
-
-
-def _batches_table(found: Sequence[ListedBatch]) -> FirstThatFits:
-    rows = []
+    """Show the batches of a ledger."""
+    async with open_batch(ledger) as opened:
+        found = await opened.batches()
+    context.show.heading(ledger.shown, counted(len(found), "batch"))
     for batch in found:
-        figures, left = batch.report, batch.seconds_left
-        rows.append(
-            {
-                "Batch": clean(batch.batch_id),
-                "State": str(batch.state),
-                "Rows": f"{figures.rows:,}",
-                "Done": f"{figures.done:,}",
-                "In doubt": f"{figures.counts['in_doubt']:,}" if figures.counts["in_doubt"] else "",
-                "Chunks": f"{chunks_of(batch)['done']:,}/{batch.chunks:,}",
-                "A minute": f"{batch.per_minute:,.0f}" if batch.workers else "",
-                "Left": "" if left is None else duration_text(left),
-            }
-        )
-    return _fitting(rows, without=("Chunks", "A minute"))
+        name, word = batch.binding.batch_id, _word(batch)
+        size = "" if batch.is_outbox else f"; {counted(batch.rows, 'row')}, {money_text(batch.totals)}"
+        facts = {"state": word, "rows": batch.rows, "totals": plain_sums(batch.totals), **batch_facts(batch)}
+        text = f"{name}: {word}{size}; of {moment(batch.created_at)} UTC"
+        if (why := batch.unreadable) is not None:
+            text = f"{name} cannot be read: {why}"
+        context.show.step("Batch", text, good=None if why is None else False, batch_id=name, **facts)
+    return Exit.REFUSED if any(batch.unreadable for batch in found) else Exit.DONE
 
 
-def _fitting(rows: Sequence[Mapping[str, str]], *, without: Sequence[str]) -> FirstThatFits:
-    """A table: if need be without the first of these columns, or all, with names folded; else a list."""
-    folded = [{name: _folded(cell) for name, cell in row.items()} for row in rows]
-    return FirstThatFits([_table(rows), _table(rows, without[:1]), _table(folded, without), _list(rows)])
-
-
-def _folded(name: str) -> str:
-    return "\n".join(name[start : start + _FOLDED] for start in range(0, len(name), _FOLDED))
-
-
-def _table(rows: Sequence[Mapping[str, str]], without: Collection[str] = ()) -> Padding:
-    """A table whose first two columns are text, and the others figures. What is gone is dim."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    names = [name for name in rows[0] if name not in without]
-    for number, name in enumerate(names):
-        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(row[name]) for name in names), style="dim" if row.get("Note") == _GONE else "")
-    return Padding(table, (1, 0, 1, 2), expand=False)
-
-
-def _list(rows: Sequence[Mapping[str, str]]) -> Text:
-    """The same, a line for each figure."""
-    lines = []
-    for row in rows:
-        title, *rest = row.items()
-        lines += ["", f"  {title[1]}", *(f"    {name:<9} {value}" for name, value in rest if value)]
-    return Text("\n".join([*lines, ""]))
-
-
-async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show a batch of a database."""
-    batch = await listed(ledger)
-    causes: tuple[Cause, ...] = ()
-    if batch.forgotten is None:
-        async with open_batch(ledger) as opened:
-            causes = await causes_of(opened)
-    report = with_causes(batch.report, causes)
-    steps = _next_steps(batch, report, ledger)
-    context.show.heading(ledger.shown, title_of(batch.batch_id))
-    facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
-    good = False if failures_text(report) else report.complete or None
-    context.show.step("Batch", _state_text(batch, report), good=good, **facts)
-    if not context.as_json:
-        chunks = chunks_of(batch)
-        leased = f", {chunks['leased']:,} leased" if chunks["leased"] else ""
-        text = f"{chunks['done']:,} of {batch.chunks:,} done{leased}"
-        context.show.step("Chunks", text, good=None)
-        if not report.complete:
-            context.show.step("Workers", speed_text(batch), good=None)
-    context.show.render(state_table(report))
-    if not context.as_json:
-        show_causes(causes, context.show)
-    for sentence in steps:
-        context.show.paragraph(sentence)
-    return Exit.DONE
-
-
-def _state_text(batch: ListedBatch, report: BatchReport) -> str:
-    state, failures = _progress_text(report), failures_text(report)
-    if batch.state in (BatchState.PAUSED, BatchState.SUSPECT):
-        state += f"; {batch.state}" + (f": {batch.reason}" if batch.reason else "")
-    elif batch.forgotten is not None:
-        state += f"; forgotten on {moment(batch.forgotten.at)} UTC"
-    elif batch.state is BatchState.IMPORTED:
-        state += "; not planned"
-    elif batch.is_unclosed:
-        state += "; not closed yet"
-    elif batch.rule and not report.complete:
-        state += f"; stopped: {batch.rule}"
-    recovery = "; a recovery is under way" if batch.is_unproven else ""
-    return f"{state}{recovery}{failures and ', '}{failures}"
-
-
-def _next_steps(batch: ListedBatch, report: BatchReport, ledger: LedgerAddress) -> list[str]:
-    """Advice on a batch in a database."""
-    if batch.forgotten is not None:
-        return [f"Its rows are gone. Its root is {batch.forgotten.root}."]
-    if batch.is_unproven and batch.state is not BatchState.SUSPECT:
-        return [recovering(ledger)]
-    if batch.state is BatchState.SUSPECT:
-        return [f"Commits may be lost: no more rows are sent until `{ledger.command('recover')}`."]
-    if batch.state is BatchState.PAUSED and not report.complete:
-        return [f"`{ledger.command('resume')}` lets workers go on."]
-    if batch.state is BatchState.IMPORTED:
-        return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
-    if (batch.workers or batch.idle_workers) and not report.complete and not batch.is_over:
-        return []
-    steps = after_run(report, report.exit_code, batch.rule, ledger)
-    if not report.complete:
-        steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
-    elif batch.is_unclosed and batch.is_alone:
-        steps.append(f"It is not closed, and {no_worker(ledger)}, and closes it.")
-    return steps
-
-
-async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the workers of a database."""
-    async with open_database(ledger) as database:
-        found = await database.workers()
-    context.show.heading(ledger.shown, counted(len(found), "worker"))
-    if context.as_json:
-        for worker in found:
-            context.show.step(
-                "Worker", "", good=not (worker.is_gone or worker.trouble), **worker_facts(worker)
-            )
-    elif found:
-        context.show.render(_workers_table(found))
-        for worker in (each for each in found if each.trouble and not each.is_gone):
-            context.show.step("Rests", f"{worker.id[:_SHORT]}: {worker.trouble}", good=False)
-    return Exit.DONE
-
-
-def _note(worker: ListedWorker) -> str:
-    if worker.trouble:
-        return "rests: see below"
-    return "draining" if worker.is_draining else ""
-
-
-def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
-    rows = [
-        {
-            "Worker": worker.id[:_SHORT],
-            "Host": clean(worker.host),
-            "Process": str(worker.pid),
-            "Version": clean(worker.version),
-            "Chunks": f"{len(worker.leased_chunks)}{f' of {worker.slots}' if worker.slots else ''}",
-            "Rows": f"{worker.rows:,}",
-            "A minute": "" if worker.is_gone else f"{worker.per_minute:,.0f}",
-            "Seen": f"{duration_text(worker.silent)} ago",
-            "Note": _GONE if worker.is_gone else _note(worker),
-        }
-        for worker in found
-    ]
-    return _fitting(rows, without=("Version", "Process", "Chunks"))
+def _word(batch: Batch) -> str:
+    """The state of a batch, as far as its own line says."""
+    if batch.unreadable is not None:
+        return "unreadable"
+    if batch.forgotten_at is not None:
+        return "forgotten"
+    if batch.paused is not None:
+        return "paused"
+    if batch.is_outbox:
+        return "outbox"
+    if needs_confirmation(batch):
+        return "not confirmed"
+    if batch.certificate is None:
+        return "open"
+    is_settled, is_clean = batch.certificate["settled"], batch.certificate["clean"]
+    return "settled" if is_settled else "certified" if is_clean else "not clean"

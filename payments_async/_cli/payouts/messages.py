@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-import attrs
-
 from ...bulk import InputDifference
-from ...bulk._texts.ledger_address import LedgerAddress
-from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors, access_problem
-from ...bulk.ledger_errors import (
+from ...bulk.errors import (
+    BatchIdRequired,
+    BulkError,
     InputPaidElsewhere,
-    LedgerError,
-    LedgerLocked,
-    LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
+    SourceErrors,
+    access_problem,
+    may_pass,
 )
-from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
-from ...guard import Guard
+from ...errors import PaymentsError
 from .._exit_codes import Exit, exit_of
 
 RESUME: Final = "run the same command again to resume"
-_WAYS_OUT: Final[dict[type[LedgerError], str]] = {
-    InputPaidElsewhere: (
-        "resume with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
-        "time on purpose, pass --pay-again"
-    ),
-    LedgerOfAnotherBatch: (
-        "give the ledger's batch as --batch-id (or leave it out) to resume it; only rows that no batch "
-        "has paid get a ledger of their own, as under another batch id the same rows are paid again"
-    ),
-    LedgerLocked: ("wait for it to end, or stop it (it can be resumed); `{status}` shows where it is"),
-}
-"""Advice on errors whose own message names arguments instead of options."""
-
+_ELSEWHERE: Final = (
+    "resume with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second time on "
+    "purpose, pass --pay-again"
+)
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
 _OTHER_FORM: Final = (
@@ -43,15 +30,15 @@ _OTHER_FORM: Final = (
 )
 _TAKE: Final = (
     "Give the file as it was, with the same mapping and sheet, or take the edits of rows that were not paid "
-    "yet with --accept-edits, or give new rows a file and a ledger of their own."
+    "yet with --accept-edits, or give new rows a file and a batch of their own."
 )
 _CANNOT: Final = (
     "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
-    "with the same mapping and sheet, and give new rows a file and a ledger of their own."
+    "with the same mapping and sheet, and give new rows a file and a batch of their own."
 )
-_LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
 _SKIP: Final = (
-    "writes all of them to a file, and sends nothing. Correct them, or leave them out (--skip-invalid)."
+    "The same command with `--dry-run --skip-invalid --rejects rejects.csv` writes all of them to a file, "
+    "and sends nothing. Correct them, or leave them out (--skip-invalid)."
 )
 _UNIQUE: Final = (
     "Correct them. --skip-invalid does not choose between rows that share a name, and leaves out no row "
@@ -65,38 +52,31 @@ _HEADER: Final = "Correct the header first: without it no row can be read."
 
 
 def message_of(error: BulkError) -> str:
-    """The error's message for an operator."""
-    if isinstance(error, LedgerOfAnotherInput):
-        return _edited(error)
-    if isinstance(error, InputPaidElsewhere) and error.is_forgotten:
-        return str(error)
-    if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
-        way_out = _WAYS_OUT[type(error)].format(status=LedgerAddress(error.path).command("status"))
-        return f"{error.path}: {error.problem}; {way_out}"
-    if isinstance(error, SourceErrors):
-        return f"{error}\n{_way_out(error)}"
-    return f"{error.problem}. {_NAME}" if isinstance(error, BatchIdRequired) else str(error)
+    """The error's message for an operator, with options instead of arguments."""
+    match error:
+        case LedgerOfAnotherInput():
+            return _edited(error)
+        case InputPaidElsewhere():
+            return f"{error.ledger}: {error.problem}; {_ELSEWHERE}"
+        case SourceErrors():
+            return f"{error}\n{_way_out(error)}"
+        case BatchIdRequired():
+            return f"{error.problem}. {_NAME}"
+    return str(error)
 
 
 def code_of(error: PaymentsError) -> Exit:
     """The exit code after an error of the service or the connection: 75 when it may pass by itself."""
     if access_problem(error) is not None:
         return Exit.USAGE
-    return Exit.RESUMABLE if _passes(error) else exit_of(error)
-
-
-def _passes(error: PaymentsError) -> bool:
-    if isinstance(error, APIStatusError):
-        return error.status in (408, 429) or error.status >= 500
-    return isinstance(error, APIConnectionError | DeadlineExceeded)
+    return Exit.RESUMABLE if may_pass(error) else exit_of(error)
 
 
 def error_facts(error: BaseException) -> dict[str, Any]:
     """The error for programs: its kind and the faults of the input, without any value."""
     facts: dict[str, Any] = {"kind": type(error).__name__, "faults": [], "differences": []}
     if isinstance(error, SourceErrors):
-        shown = [attrs.asdict(fault) for fault in error.faults]
-        facts["faults"] = [{name: fault[name] for name in _PLACE} for fault in shown]
+        facts["faults"] = [{name: getattr(fault, name) for name in _PLACE} for fault in error.faults]
         facts["total"] = error.total
     if isinstance(error, LedgerOfAnotherInput):
         facts |= {"differences": [str(each) for each in error.differences], "total": error.total}
@@ -105,7 +85,7 @@ def error_facts(error: BaseException) -> dict[str, Any]:
 
 def _way_out(error: SourceErrors) -> str:
     if error.can_skip:
-        return f"The same command with `{_LIST}` {_SKIP}"
+        return _SKIP
     return _UNIQUE if error.rows else _HEADER
 
 
@@ -114,7 +94,7 @@ def _edited(error: LedgerOfAnotherInput) -> str:
     shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
     rest = error.total - len(shown)
     changed = _OTHER_FORM if error.only_form else "the file has changed since it was read into the ledger"
-    head = f"{error.path}: {changed}; nothing was sent"
+    head = f"{error.ledger}: {changed}; nothing was sent"
     more = [f"  and {rest:,} more"] if rest else []
     return "\n".join([head, *shown, *more, after_edits(error.differences)])
 
@@ -123,8 +103,3 @@ def after_edits(differences: Sequence[InputDifference]) -> str:
     """Advice on a file that was edited, given the first differences."""
     can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
     return _TAKE if can_be_taken else _CANNOT
-
-
-def guard_text(guards: Sequence[Guard]) -> str:
-    """The rules of guards, in the words of their files; `no guard` without any."""
-    return " and ".join(json.dumps(guard.rules()) for guard in guards) or "no guard"

@@ -1,37 +1,30 @@
-"""Rows and sums of a batch, as a table with a line for each outcome and a column for each currency. Pure."""
+"""Rows and sums of a batch: a table with a line for each outcome and a column for each currency."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchFigures, BatchReport, Cause, Outcome, SpeedFigures
-from ...bulk._texts.figures import leading
+from ...bulk import BatchFigures, BatchReport, Cause, Outcome
+from ...bulk._texts.advice import after_run
+from ...bulk._texts.figures import leading, with_causes
+from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.outcomes import ALWAYS, EXTRA, NAMES, cause_text, more_causes
-from ...bulk._texts.quantities import plain_sums, rate_text
+from ...bulk._texts.quantities import plain_sums
+from ...models._masking import clean
 from ...models.common import grouped
+from .._exit_codes import Exit
 from .._output import FirstThatFits, Show
+from .._text import print_message
+
+if TYPE_CHECKING:
+    from .command_context import CommandContext
 
 _MOST_CAUSES: Final = 10
-
-
-_BLOCKS: Final = "▁▂▃▄▅▆▇█"
-
-
-def minute_chart(speed: SpeedFigures, width: int) -> str:
-    """`▁▂▅█▇▇  peak 310 a second`: payouts in each of the last seconds, 60 at most, in so many columns."""
-    peak = max(speed.minute, default=0)
-    text = f"  peak {rate_text(peak)}"
-    if not peak:
-        return ""
-    highest, shown = len(_BLOCKS) - 1, speed.minute[-max(width - len(text), 8) :]
-    return "".join(_BLOCKS[round(each / peak * highest)] if each else " " for each in shown) + text
-
-
 _STYLES: Final = {
     "asked": "bold",
     **dict.fromkeys(("created", "arrived"), "green"),
@@ -85,26 +78,50 @@ def show_causes(causes: Sequence[Cause], show: Show) -> None:
     """Show people the rows to look at by cause."""
     for cause in causes[:_MOST_CAUSES]:
         is_open = cause.outcome is Outcome.IN_DOUBT
-        show.step(
+        show.line(
             NAMES[cause.outcome].strip().capitalize(), cause_text(cause), good=None if is_open else False
         )
     if more := more_causes(causes[_MOST_CAUSES:]):
-        show.step("More", more, good=None)
+        show.line("More", more)
 
 
-def result(
-    report: BatchReport, code: int, steps: Iterable[str], causes: Iterable[Cause] = ()
-) -> dict[str, Any]:
+def show_unreadable(rows: Iterable[str], show: Show) -> None:
+    """Show people what is wrong with rows that cannot be read."""
+    for trouble in rows:
+        show.line("Unreadable", trouble, good=False)
+
+
+def result(report: BatchReport, steps: Iterable[str], causes: Iterable[Cause] = ()) -> dict[str, Any]:
     """A report for programs, with the rows to look at by cause, the exit code and what to do next."""
     return {
         "batch_id": report.batch_id,
         **report.facts(),
-        "complete": report.complete,
-        "balanced": report.balanced,
+        "complete": report.is_complete,
+        "balanced": report.is_balanced,
         "stopped": report.stopped,
         "resumable": report.resumable,
+        "seconds_until_more": report.next,
+        "throttled": report.throttled,
+        "unreadable": list(report.unreadable),
         "payable": plain_sums(report.payable),
         "causes": [cause.facts() for cause in causes],
-        "exit_code": int(code),
+        "exit_code": report.exit_code,
         "next": " ".join(steps),
     }
+
+
+def show_end(
+    report: BatchReport, causes: Sequence[Cause], ledger: LedgerAddress, context: CommandContext
+) -> Exit:
+    """Show how work on a batch has ended, and what to do next."""
+    report = with_causes(report, causes)
+    steps, code = after_run(report, ledger), Exit(report.exit_code)
+    context.show.render(state_table(report))
+    if context.as_json:
+        context.show.step("Finished", "", good=code is Exit.DONE, **result(report, steps, causes))
+    else:
+        show_causes(causes, context.show)
+        show_unreadable(report.unreadable, context.show)
+    for sentence in steps:
+        print_message(clean(sentence))
+    return code

@@ -1,1 +1,1 @@
-"""Exports rows and their outcomes as CSV, JSON, JSON Lines or Parquet."""
+"""Shows a ledger's rows to people and programs: single rows, causes, and exports to files."""

@@ -13,10 +13,11 @@ from typing import Any, BinaryIO, Final
 
 from ..._guard.minor_units import MINOR_UNITS
 from ...models._masking import clean
-from .._protocol.outcomes import ExtraTotals, RowTotals, by_currency, counts_of
+from .._ledger.figures import Figures
+from .._protocol.outcomes import by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS
 from ..sources._excel import openpyxl
-from .formats import ExportFormat
+from .formats import ExportFormat, Facts
 from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
 _FIRST: Final = (
@@ -27,23 +28,13 @@ _LAST: Final = frozenset({"number", "line", "payout_id", "generation"})
 """Columns that a treasurer does not need; those of `_FIRST` are read most."""
 _AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
 """{column of an amount: that of its currency}."""
-_TIMES: Final = frozenset({"status_at", "made at"})
+_TIMES: Final = ("status_at", "made at")
 _MOST_TEXT: Final = 32_767
 """Characters that Excel takes in a cell."""
 _WIDTH: Final = 22
 """Characters of a column: a narrower one shows ##### for a long amount or a time."""
-_NONE: Final = "none: `payments payouts reconcile` writes one"
-_EARLIER: Final = "of an earlier state of the batch: `payments payouts reconcile` writes a new one"
-_CERTIFIED: Final = (
-    "batch_id",
-    "environment",
-    "base_url",
-    "key_fingerprint",
-    "guard",
-    "agrees",
-    "clean",
-    "settled",
-)
+_CERTIFIED: Final = ("environment", "base_url", "key_fingerprint", "guard", "agrees", "clean", "settled")
+_WORDS: Final = {None: "none", True: "yes", False: "no"}
 
 
 class ExcelFormat(ExportFormat):
@@ -64,20 +55,14 @@ class ExcelFormat(ExportFormat):
             values = zip(self._columns, flat(record, self._columns), strict=True)
             self._rows.append([self._cell(name, value, record) for name, value in values])
 
-    def summary(
-        self,
-        head: Mapping[str, str],
-        totals: RowTotals,
-        extra: ExtraTotals,
-        certificate: Mapping[str, Any] | None,
-    ) -> None:
+    def summary(self, head: Mapping[str, str], found: Figures, certificate: Mapping[str, Any] | None) -> None:
         """Write the money of all rows by currency and outcome, and the certificate."""
         above = [[self._text(name), self._fact(name, value)] for name, value in head.items()]
         money = self._sheet("Money", ("Currency", "Outcome", "Payouts", "Amount"), [*above, []], index=0)
-        for currency, outcome, count, amount in money_lines(totals, extra):
+        for currency, outcome, count, amount in _money_lines(found):
             money.append([self._text(currency), self._text(outcome), count, self._amount(amount, currency)])
         certified = self._sheet("Certificate", ("Fact", "Value"))
-        for name, value in certificate_lines(certificate, counts_of(totals, extra)):
+        for name, value in _certificate_lines(certificate, counts_of(found.totals, found.extra)):
             certified.append([self._text(name), self._fact(name, value)])
 
     def end(self) -> None:
@@ -142,34 +127,26 @@ def _rank(column: str) -> int:
     return _FIRST.index(column) if column in _FIRST else len(_FIRST) + (column in _LAST)
 
 
-def money_lines(totals: RowTotals, extra: ExtraTotals) -> Iterator[tuple[str, str, int, Decimal]]:
-    """List currency, outcome, payouts and amount: each currency's total, its outcomes, then extra payouts."""
-    asked = by_currency(totals)
-    for currency in sorted({*asked, *(code for _, code in extra)}):
-        own = [(outcome, each) for (outcome, code), each in totals.items() if code == currency and each[0]]
-        if currency in asked:
-            yield currency, "asked, in all", sum(rows for _, (rows, _) in own), asked[currency]
-        others = [(kind, each) for (kind, code), each in extra.items() if code == currency]
-        for name, (rows, amount) in (*sorted(own), *sorted(others)):
-            yield currency, name.replace("_", " "), rows, amount
+def _money_lines(found: Figures) -> Iterator[tuple[str, str, int, Decimal]]:
+    """List currency, outcome, payouts and amount: each currency's total, its outcomes and extra payouts."""
+    asked, every = by_currency(found.totals), sorted([*found.totals.items(), *found.extra.items()])
+    for currency in sorted({code for (_, code), _ in every}):
+        rows = sum(number for (_, code), (number, _) in found.totals.items() if code == currency)
+        yield currency, "asked, in all", rows, asked.get(currency, Decimal(0))
+        for (word, code), (number, amount) in every:
+            if code == currency:
+                yield currency, word.replace("_", " "), number, amount
 
 
-def certificate_lines(
-    certificate: Mapping[str, Any] | None, counts: Mapping[str, int]
-) -> Iterator[tuple[str, str]]:
+def _certificate_lines(certificate: Facts | None, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """List the facts of a certificate; that there is none, or that the batch has changed since."""
     if certificate is None:
-        yield "certificate", _NONE
+        yield "certificate", "none: `payments payouts reconcile` writes one"
         return
     if certificate["rows"] != counts:
-        yield "certificate", _EARLIER
+        yield "certificate", "of an earlier state: `payments payouts reconcile` writes a new one"
     yield "made at", time_text(certificate["at"])
-    yield from ((name, _shown(certificate.get(name))) for name in _CERTIFIED)
-    yield "ledger head", str(certificate["ledger"]["head"])
+    for name in _CERTIFIED:
+        value = certificate.get(name)
+        yield name, _WORDS[value] if value is None or isinstance(value, bool) else str(value)
     yield from (("finding", finding) for finding in certificate["findings"])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import csv
 import io
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, ClassVar, Final
 
 from ..._extras import needs
 from ...models._masking import clean
-from .._protocol.outcomes import ExtraTotals, RowTotals
+from .._ledger.figures import Figures
 from ..sources._rejects import escaped
 from .row_records import WHOLE_NUMBERS, Record, flat, json_text
 
+Facts = Mapping[str, Any]
+"""A certificate as JSON values."""
 
-class ExportFormat(ABC):
-    """Writes records to a binary file."""
+
+class ExportFormat:
+    """Writes records to a binary file: the steps that a format does not need do nothing."""
 
     has_summary: ClassVar[bool] = False
     """True if it also writes the money by outcome and the certificate, and leaves empty input columns out."""
@@ -27,26 +29,17 @@ class ExportFormat(ABC):
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         self._file, self._columns = file, columns
 
-    @abstractmethod
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
 
-    def summary(  # noqa: B027 - most forms have none
-        self,
-        head: Mapping[str, str],
-        totals: RowTotals,
-        extra: ExtraTotals,
-        certificate: Mapping[str, Any] | None,
-    ) -> None:
-        """Write the report's `head` and the batch's figures, after the last record."""
+    def summary(self, head: Mapping[str, str], found: Figures, certificate: Facts | None) -> None:
+        """Write the report's `head`, the batch's figures and its certificate, after the last record."""
 
     def end(self) -> None:
         """Write what comes after the last record."""
-        return
 
     def abandon(self) -> None:
         """Abandon a file that will not be complete."""
-        return
 
 
 class CsvFormat(ExportFormat):
@@ -106,7 +99,8 @@ class ParquetFormat(ExportFormat):
             import pyarrow.parquet
         except ImportError as missing:
             raise ImportError(needs("Parquet files need", "parquet")) from missing
-        self._schema: Any = pyarrow.schema([(name, _type(pyarrow, name)) for name in columns])
+        kinds = [(name, pyarrow.int64() if name in WHOLE_NUMBERS else pyarrow.string()) for name in columns]
+        self._schema: Any = pyarrow.schema(kinds)
         self._batch: Any = pyarrow.RecordBatch
         self._writer: Any = pyarrow.parquet.ParquetWriter(file, self._schema)
 
@@ -124,11 +118,7 @@ class ParquetFormat(ExportFormat):
         self._writer.is_open = False
 
 
-def _type(pyarrow: Any, name: str) -> Any:
-    return pyarrow.int64() if name in WHOLE_NUMBERS else pyarrow.string()
-
-
-FORMS: Final[dict[str, type[ExportFormat]]] = {
+FORMATS: Final[Mapping[str, type[ExportFormat]]] = {
     ".csv": CsvFormat,
     ".json": JsonFormat,
     ".jsonl": JsonLinesFormat,

@@ -1,18 +1,18 @@
-"""One row of a ledger for a reader: what is known of it, its attempts and times, account data masked."""
+"""One row of a ledger for a reader: what is known of it, and when, account data masked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import attrs
 
+from .._ledger import views
 from .._ledger.ledger import Ledger
-from .._protocol.attempts import NO_ATTEMPTS, RowAttempts
 from .._protocol.identifiers import shown_key, shown_reference
 from .._protocol.outcomes import Outcome
-from .._protocol.records import HIDDEN, IntentTimes, LedgerRow, StatusChange
+from .._protocol.records import LedgerRow, StatusChange
+from .._protocol.row_state import RowState
 from .row_records import record
 
 
@@ -38,30 +38,27 @@ class RowView:
     """The payout's status as the service showed it last."""
     payout_id: str | None
     """The payout's id, once it is known."""
+    payout_money: str | None
+    """Currency and amount that the service shows of the payout, if they are not what was asked for."""
     generation: int
     """How often the row was made new after its payout had failed."""
     failure_code: str | None
     failure_message: str | None
     """The service's own words, account data masked."""
-    attempts: RowAttempts
-    """The requests that were sent for it; none are kept of a row that was created at once."""
+    sends: int
+    """How often a process took the row to send it."""
     first_sent: float | None
-    """Seconds since 1970 when its first intent was recorded; None before."""
+    """Seconds since 1970 when it was first taken to be sent; None before."""
     last_sent: float | None
-    """Seconds since 1970 when its last attempt began, or its last intent was recorded; None before."""
+    """Seconds since 1970 by which its latest request has left; None before."""
+    decided_at: float | None
+    """Seconds since 1970 when its last outcome was recorded; None before."""
     base_url: str
     """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
-    payout_money: str | None = None
-    """Currency and amount that the service shows of the payout, if they are not what was asked for."""
     statuses: tuple[StatusChange, ...] = ()
     """Each status of its payouts that differs from the one before. Only `row` reads them."""
-
-    @property
-    def name(self) -> str:
-        """What finds the row: its key, else its reference, else its number, the first that is not masked."""
-        return next(each for each in (self.row_key, self.reference, str(self.number)) if each != HIDDEN)
 
     @property
     def reason(self) -> str | None:
@@ -70,10 +67,8 @@ class RowView:
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON values, the amount as text."""
-        values = attrs.asdict(self, recurse=False)
         shown = {"amount": f"{self.amount:f}", "outcome": self.outcome.value, "reason": self.reason}
-        statuses = [attrs.asdict(each) for each in self.statuses]
-        return {**values, **shown, "attempts": self.attempts.facts(), "statuses": statuses}
+        return {**attrs.asdict(self), **shown}
 
 
 def reason_of(row: RowView | LedgerRow) -> str | None:
@@ -83,41 +78,37 @@ def reason_of(row: RowView | LedgerRow) -> str | None:
 
 async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
     """Show the row with this key, reference or number; None when there is none. Raises LedgerError."""
-    row = await ledger.find(name)
+    row = await views.find(ledger, name)
     if row is None:
         return None
-    (shown,) = await views(ledger, [row])
-    return attrs.evolve(shown, statuses=await ledger.statuses(row))
+    shown = view_of(row, ledger.known.binding.base_url)
+    return attrs.evolve(shown, statuses=await views.statuses(ledger, row))
 
 
-async def views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
-    """Show these rows, at most a thousand. Raises LedgerError."""
-    attempts, times = await ledger.attempts([row.number for row in rows]), await ledger.intent_times(rows)
-    base_url = ledger.header.binding.base_url
-    return [
-        _view(row, attempts.get(row.number, NO_ATTEMPTS), times.get(row.number), base_url) for row in rows
-    ]
-
-
-def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_url: str) -> RowView:
-    facts = record(row, accounts=False)
-    known = row.known
-    begun = (each.at - each.seconds for each in attempts)
+def view_of(row: LedgerRow, base_url: str) -> RowView:
+    """Show a row of a batch that is paid at `base_url`."""
+    facts, last_sent = record(row, accounts=False), row.last_sent
+    if last_sent is not None and row.decided_at is not None and row.state is not RowState.IN_FLIGHT:
+        last_sent = min(last_sent, row.decided_at)  # the answer came before the time for sending was over
     return RowView(
-        *(row.number, row.line, shown_key(row.row_key, row.number), shown_reference(row.reference)),
-        amount=row.amount,
-        currency=row.currency,
-        method=row.method,
-        outcome=row.outcome,
+        row.number,
+        row.line,
+        shown_key(row.row_key, row.number),
+        shown_reference(row.reference),
+        row.amount,
+        row.currency,
+        row.method,
+        row.outcome,
         payout_status=row.service_status,
-        payout_id=known.payout_id or None,
+        payout_id=row.payout_id,
         payout_money=row.payout_money,
-        generation=known.generation,
+        generation=row.generation,
         failure_code=row.failure_code,
         failure_message=row.failure_message,
-        attempts=attempts,
-        first_sent=None if at is None else at.first.wall,
-        last_sent=None if at is None else max([at.last.wall, *begun]),
+        sends=row.takes,
+        first_sent=row.first_sent,
+        last_sent=last_sent,
+        decided_at=row.decided_at,
         base_url=base_url,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

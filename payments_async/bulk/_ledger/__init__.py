@@ -1,1 +1,1 @@
-"""The durable ledger of a batch: the rows, and everything that is known of each."""
+"""The ledger: what is known of each row of a batch, in SQLite or PostgreSQL; no lock on money."""

@@ -1,259 +1,418 @@
-"""The interface of a ledger: everything known of each row of a batch, stored before anything is sent.
+"""A batch in a ledger: its facts, and rows that are taken to be sent and recorded afterwards.
 
-    claim = await ledger.claim(200)             # stored: these may be sent
-    ...
-    await ledger.record(outcomes)
-
-An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
-IN_FLIGHT. Outcomes only add knowledge. Every commit adds an entry to a hash chain and updates the totals.
-Rows come out in pages: a million of them take the memory of a few hundred.
-
-A backend stores it: `sqlite/` in a file, for one process; `postgresql/` in a database, for many. `opening`
-chooses by the address. Code that works with both uses this interface, and imports neither.
+Each statement adds knowledge, or takes other rows than the last time, so that each may be carried out twice.
+Who writes a row names what he writes about: the row, its generation, his send. Nobody asks for permission.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, BinaryIO
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
 
 import attrs
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from .._protocol import transitions
-from .._protocol.outcomes import ExtraTotals, Outcome
-from .._protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
-from .._protocol.row_state import RowState
-from .._protocol.run_figures import RunFigures
-from ..ledger_errors import InputPaidElsewhere, LedgerRefused
-from .chunks import BATCH_CHUNK, is_stored
-from .commits import Commit, Committer
-from .edits import Edits as Edits
-from .reader import LedgerReader
-from .stored_rows import undamaged
-from .transactions import Purpose, Transaction
+from ..._runtime import Runtime
+from ...models._masking import clean
+from ...models.statuses import PayoutEnd
+from .._protocol.answers import Word
+from .._protocol.payout_status import shows_arrival
+from .._protocol.records import Batch, LedgerRow
+from .._protocol.row_state import RowState, Turn
+from .._protocol.stop_rules import Account
+from ..errors import LedgerError, LedgerMissing
+from .database import SEE, Database, DatabaseAddress
+from .tables import TAKEN_FOR, batches, has_turn, now, rows
+from .values import COLUMNS, UnreadableRow, batch_of, row_of
+
+b = sa.bindparam
+SENT_WITHIN: Final = TAKEN_FOR - 15.0
+"""Seconds after rows were asked for in which they may be sent: well before another process may take them."""
+YOUNG: Final = 900.0
+"""Seconds for which a reading of the list allows a later payout of a row."""
+_HOUR: Final = 3_600.0
+_NO_ROW: Final = (1 << 62) - 1
+ROW_COLUMNS: Final = tuple(rows.c[name] for name in COLUMNS)
 
 
-class Ledger(LedgerReader):
-    """One batch's ledger, open. Every method may raise a LedgerError; see `ledger_errors`."""
+@attrs.frozen
+class Taken:
+    """What a process has taken."""
+
+    rows: tuple[LedgerRow, ...]
+    at: float
+    """When, by the database's clock."""
+    cleared_for: Mapping[int, float]
+    """{row id: seconds from `at` in which a later payout of it may be sent}."""
+    unreadable: tuple[str, ...] = ()
+    """What is wrong with rows that cannot be read. They stay taken, and the others go on."""
+
+
+class Ledger:
+    """One batch in a database. `batch` has its facts as they were read last."""
+
+    def __init__(self, database: Database, batch_id: str | None, runtime: Runtime) -> None:
+        self.database, self.runtime = database, runtime
+        self.batch_id: str = batch_id or ""
+        """The batch's name; "" before it has one."""
+        self.batch: Batch | None = None
+        self.me: str = f"{socket.gethostname()[:40]}:{os.getpid()}:{runtime.token(6).hex()}"
+        """This process's name in the ledger: which host and process has rows."""
+        self._oldest: float | None = None
+        self._passed = 0
+        """The last new row that was taken: the index entries of those before it are passed over.
+
+        Not with each take: one may have been made new since, or added by a transaction that ended late.
+        """
+        self._has_several = False
+
+    @classmethod
+    async def open(
+        cls, address: DatabaseAddress, runtime: Runtime, batch_id: str | None, *, create: bool
+    ) -> Ledger:
+        """Open a batch by its name; without one the only batch of a file. Raises LedgerError, BulkError."""
+        async with AsyncExitStack() as undo:
+            ledger = cls(await Database.open(address, runtime, create=create), batch_id, runtime)
+            undo.push_async_callback(ledger.close)
+            if batch_id is None:
+                await ledger._find_only()
+            await ledger.refresh()
+            undo.pop_all()
+        return ledger
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self.database.close()
 
     @property
-    @abstractmethod
-    def _committer(self) -> Committer:
-        """What makes its commits."""
+    def label(self) -> str:
+        """The ledger for messages: the file, or the database and the batch."""
+        path = self.database.path
+        return self.database.label if path is not None else f"{self.database.label}, batch {self.batch_id}"
 
-    def _took(self, commit: Commit) -> None:
-        """Keep what a commit has changed, even when its caller is gone."""
-        self._keep(commit.figures)
-        for stored in (row for each in commit.writes for row in each.rows):
-            if stored.row.known.state is RowState.IN_FLIGHT:
-                self._in_flight[stored.row.number] = stored
-            else:
-                self._in_flight.pop(stored.row.number, None)
-        if commit.facts is not None:
-            header, described_in = commit.facts.header, commit.facts.described_in
-            self._facts = attrs.evolve(self.facts, header=header, described_in=described_in)
-
-    @abstractmethod
-    async def refresh(self) -> None:
-        """Read `header` and `totals` anew, as other processes may have changed them."""
-
-    def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
-        """Show the figures and the present activity to processes that cannot read the ledger meanwhile."""
-        return
-
-    # The batch as a whole
-
-    @abstractmethod
-    async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
-
-        Raises BatchExists when there is a batch already, LedgerDuplicates naming rows that share a key or a
-        reference, and whatever `rows` raises. Nothing is imported then, nor when the import is cancelled
-        before its commit.
-        """
-
-    @abstractmethod
-    async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
-        """Find the same input as another batch, in the other ledgers of the folder or of the database.
-
-        The same batch id gives the same references, which the service pays once; another environment moves
-        other money (`""`: any environment).
-        """
-
-    async def rebind(self, binding: Binding) -> None:
-        """Record that the ledger now belongs to another key or input. The batch stays the same."""
-        self.require(binding, other_key=True, other_input=True)
-        await self.edit(lambda edits: edits.rebind(binding))
-
-    async def note_extra(self, extra: ExtraTotals) -> None:
-        """Record the extra payouts that a whole reading of the list has shown: `header.extra`."""
-        await self._committer.describe(extra=extra)
-
-    async def note_guard(self, digest: str) -> None:
-        """Record the guard that the batch is run under from now on: `header.guard`."""
-        if digest != self.header.guard:
-            await self._committer.describe(guard=digest)
-
-    async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
-        """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.
-
-        Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled before its
-        commit. `work` runs once.
-        """
-        chunks, purpose = ([], Purpose.READ) if dry else ([BATCH_CHUNK, *self._figures], Purpose.IMPORT)
-        made: list[Edits] = []
-        committer, facts = self._committer, self.facts
-
-        async def edited(transaction: Transaction) -> None:
-            edits = await Edits.begun(transaction, committer, facts, chunks)
-            made.append(edits)
-            await work(edits)
-            edits.end()
-
-        async def committed(transaction: Transaction) -> bool:
-            return await is_stored(transaction, facts.batch.batch, made[0].writes.values())
-
-        with undamaged(self.path):
-            await committer.judged(
-                lambda: self._db.once(edited, committed, may_repeat=lambda: not made, purpose=purpose)
+    @property
+    def known(self) -> Batch:
+        """The batch's facts. Raises LedgerMissing before anything was loaded."""
+        if self.batch is None and self._has_several and not self.batch_id:
+            raise LedgerError(
+                self.database.label, "it has several batches", remedy="name one: batch_id=, or --batch-id"
             )
-        if made[0].writes:
-            self._took(made[0].commit)
+        if self.batch is None:
+            what = f"it has no batch {clean(self.batch_id)}" if self.batch_id else "it has no batch yet"
+            raise LedgerMissing(self.database.label, what)
+        if self.batch.unreadable is not None:
+            problem = f"its batch {clean(self.batch_id)} cannot be read: {self.batch.unreadable}"
+            raise LedgerError(self.database.label, problem, remedy=SEE)
+        return self.batch
 
-    async def keep_certificate(self, text: str) -> None:
-        """Keep the batch's latest certificate, as JSON text, where it has no file of its own."""
-        return
+    async def _find_only(self) -> None:
+        found = await self.database.find(sa.select(batches.c.batch_id).limit(2))
+        self._has_several = len(found) > 1
+        self.batch_id = found[0]["batch_id"] if len(found) == 1 else ""
 
-    async def kept_certificate(self) -> str | None:
-        """Read the certificate that `keep_certificate` has kept, as JSON text; None for none."""
-        return None
+    async def refresh(self) -> Batch | None:
+        """Read the batch's facts. None before anything was loaded. Raises LedgerError."""
+        mine = sa.select(batches, now().label("now")).where(batches.c.batch_id == self.batch_id)
+        found = await self.database.find(mine)
+        self.batch = batch_of(found[0]) if found else None
+        self._passed = 0
+        return self.batch
 
-    @abstractmethod
-    async def discard(self) -> None:
-        """Remove the batch, at the latest when the ledger is closed.
+    async def all_batches(self) -> list[Batch]:
+        """Read the facts of all batches of the database, the newest first. Raises LedgerError."""
+        every = sa.select(batches, now().label("now")).order_by(batches.c.created_at.desc())
+        return [batch_of(found) for found in await self.database.find(every)]
 
-        Raises LedgerRefused when a row was ever claimed or cancelled: the ledger is the record of that.
-        """
-
-    async def archive(
-        self, file: BinaryIO, *, accounts: bool, certificate: Mapping[str, Any] | None = None
-    ) -> bool:
-        """Write all of the batch to a Parquet file (`archive/form.py`). Returns whether it has a certificate.
-
-        That is `certificate`, or else the one that the ledger keeps, if it is of the batch as it is. Raises
-        LedgerRefused for a batch that is not closed, BulkError for a `certificate` of another state, and
-        ImportError without the extra.
-        """
-        from .archive.writing import write
-
+    async def change(self, **facts: Any) -> None:
+        """Write facts of the batch. Raises LedgerError."""
+        await self.database.change(self._mine().values(**facts))
         await self.refresh()
-        if reason := self.unclosed:
-            raise LedgerRefused(self.path, None, f"an archive is made of a closed batch, and {reason}")
-        with undamaged(self.path):
-            kept = None if certificate is not None else await self.kept_certificate()
-            return await write(
-                self._db, self.facts, file, accounts=accounts, certificate=certificate, kept=kept
+
+    def _mine(self) -> sa.Update:
+        return sa.update(batches).where(batches.c.batch_id == self.batch_id)
+
+    # Whose it is
+
+    async def pin(self, account: Account) -> str:
+        """Pin the batch to an account if it has none, and return the key that it is pinned to."""
+
+        async def work(connection: AsyncConnection) -> str:
+            free = self._mine().where(batches.c.account.is_(None))
+            await connection.execute(free.values(account=account.key))
+            found = await connection.execute(
+                sa.select(batches.c.account).where(batches.c.batch_id == self.batch_id)
             )
+            return str(found.scalar_one())
 
-    @abstractmethod
-    async def check(self) -> CheckReport:
-        """Check all of the ledger: its structure, chain, rows and sums. What is wrong is in `.findings`."""
+        return await self.database.write(work)
 
-    # Rows that are sent
+    async def admit(self, account: Account, *, untouched: bool) -> bool:
+        """Pin the batch to another key. `untouched`: only while no row was ever sent. False if it was not."""
 
-    async def claimable(self, limit: int) -> list[LedgerRow]:
-        """Read the rows that `claim` takes next, unless another process changes them."""
-        for chunk, after in self._claiming():
-            if self._figures[chunk].count(Outcome.NOT_STARTED):
-                rows, from_the_start = (self._committer.claimable(chunk, at, limit) for at in (after, 0))
-                found = await self._rows(rows) or await self._rows(from_the_start)
-                if found:  # pragma: no branch - none only if another process took them just now
-                    return found
-        return []
+        async def work(connection: AsyncConnection) -> bool:
+            await connection.execute(  # the row's lock: no take of the other key comes between
+                sa.select(batches.c.batch_id).where(batches.c.batch_id == self.batch_id).with_for_update()
+            )
+            sent = sa.exists(
+                sa.select(rows.c.id).where(rows.c.batch_id == self.batch_id, rows.c.first_sent.is_not(None))
+            )
+            if untouched and (await connection.execute(sa.select(sent))).scalar_one():
+                return False
+            await connection.execute(self._mine().values(account=account.key))
+            return True
 
-    def _claiming(self) -> Iterable[tuple[int, int]]:
-        """The chunks whose rows are claimed here, each with the last row that was."""
-        return ()
+        return await self.database.write(work)
 
-    @abstractmethod
-    async def claim(self, limit: int) -> Claim:
-        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is stored.
+    # Taking and recording
 
-        Raises one of `ledger_errors.NO_INTENT` when the intent, or later its outcome, cannot be recorded.
+    async def take(self, most: int, account: Account, *, needs_confirmation: bool) -> Taken:
+        """Take rows that are due. They may be sent once this has returned: that they may be is on the disk.
+
+        A row whose taker has not come back is in doubt from now on. Raises LedgerError.
         """
+        facts = (
+            sa.select(batches.c.last_row, batches.c.guard)
+            .where(
+                batches.c.batch_id == self.batch_id,
+                batches.c.account == account.key,
+                batches.c.paused.is_(None),
+                *([batches.c.confirmed.is_not(None)] if needs_confirmation else []),
+            )
+            .with_for_update(read=True)
+        )
+        mine = self._due(account.environment).with_for_update(skip_locked=True, of=rows)
 
-    @abstractmethod
-    async def resend(self, resends: Iterable[Resend]) -> Claim:
-        """Record intents to post unfinished rows again. Returned only once they are stored.
+        async def work(connection: AsyncConnection) -> Sequence[Any]:
+            found = (await connection.execute(facts)).first()
+            if found is None:
+                return ()
+            last = _NO_ROW if found.last_row is None else found.last_row
+            due = mine.where(rows.c.id <= last, _is_behind(self._passed)).limit(most)
+            taken = [*(await connection.execute(self._taking(due))).mappings()]
+            if len(taken) < most and self._passed:
+                self._passed = 0
+                due = mine.where(rows.c.id <= last).limit(most - len(taken))
+                taken += (await connection.execute(self._taking(due))).mappings()
+            return taken
 
-        Rows that were decided meanwhile, as by a `reconcile` of another process, are left out. Raises one of
-        `ledger_errors.NO_INTENT`, as `claim` does.
+        found = await self.database.write(work)
+        if len(found) == most:
+            self._passed = max((each["id"] for each in found if each["takes"] == 1), default=0)
+        at = found[0]["now"] if found else 0.0
+        cleared = {each["id"]: each["cleared_at"] + YOUNG - at for each in found if each["generation"]}
+        taken, unreadable = readable(sorted(found, key=lambda each: int(each["id"])))
+        return Taken(tuple(taken), at, cleared, tuple(unreadable))
+
+    def _taking(self, due: sa.Select[Any]) -> sa.sql.dml.ReturningUpdate[Any]:
+        """The statement by which rows become this process's, for a minute."""
+        return (
+            sa.update(rows)
+            .where(rows.c.id.in_(sa.select(due.cte("chosen").c.id)))
+            .values(
+                state=RowState.IN_FLIGHT.value,
+                taken_by=self.me,
+                due=now() + TAKEN_FOR,
+                takes=rows.c.takes + 1,
+                doubted=sa.or_(rows.c.doubted, rows.c.state == RowState.IN_FLIGHT.value),
+                first_sent=sa.func.coalesce(rows.c.first_sent, now()),
+                last_sent=now() + SENT_WITHIN,
+                key_since=sa.func.coalesce(rows.c.key_since, now()),
+            )
+            .returning(*ROW_COLUMNS, rows.c.cleared_at, now().label("now"))
+        )
+
+    def _due(self, environment: str) -> sa.Select[Any]:
+        """Rows that may be taken now.
+
+        A later payout is asked for only under a reading that began after the row was made new, at most a
+        quarter of an hour ago, and that showed every earlier payout of it as failed. One from the future was
+        made by a clock that has been put back since.
         """
+        is_cleared = sa.and_(
+            rows.c.cleared_at > now() - YOUNG,
+            rows.c.cleared_at <= now(),
+            rows.c.cleared_at >= sa.func.coalesce(rows.c.reset_at, 0.0),
+        )
+        return (
+            sa.select(rows.c.id)
+            .where(
+                rows.c.batch_id == self.batch_id,
+                has_turn(Turn.POST),
+                rows.c.due <= now(),
+                rows.c.environment == environment,
+                sa.or_(rows.c.generation == 0, is_cleared),
+            )
+            .order_by(rows.c.due, rows.c.id)
+        )
 
-    def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
-        """The question to ask right before the first byte of a claimed row is sent; None: always yes."""
-        return None
+    async def repair_times(self) -> None:
+        """Bring back times of open rows that lie ahead, as the clock was put back since. Raises LedgerError.
 
-    async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
-        """Record outcomes, all in one commit. Returns the changed rows.
-
-        An outcome that knows less than the ledger changes nothing. LedgerFull means that these outcomes are
-        not recorded and must be kept elsewhere.
+        Until then such a row would not be due, no reading would allow a later payout of it, and none would
+        prove it absent.
         """
-        commit = await self._committer.record(outcomes)
-        await self._store(self.recorder.due(self.now()))
-        return commit.rows
+        latest = {
+            rows.c.due: now() + TAKEN_FOR,
+            rows.c.last_sent: now() + SENT_WITHIN,
+            rows.c.reset_at: now(),
+        }
+        is_ahead = {column: column > now() + _HOUR for column in latest}
+        is_open = sa.or_(has_turn(Turn.POST), has_turn(Turn.LOOK))
+        await self.database.change(
+            sa.update(rows)
+            .where(rows.c.batch_id == self.batch_id, is_open, sa.or_(*is_ahead.values()))
+            .values({each: sa.case((is_ahead[each], latest[each]), else_=each) for each in latest})
+        )
 
-    async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
-        """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
+    async def record(self, found: Sequence[Word]) -> None:
+        """Record what was proven of sends, in one transaction. Raises LedgerError.
 
-        Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
+        A creation is a fact whoever reports it. Anything else counts only for the send that it is about: who
+        slept beyond his time knows nothing of what was sent since.
         """
-        return (await self._committer.replace("correct", replacements, transitions.corrected)).rows
+        facts = [_fact(word) for word in found if word.is_fact]
+        others = [_other(word, self.me) for word in found if not word.is_fact]
+        oldest = min((word["_born"] for word in facts if word["_born"] is not None), default=None)
 
-    async def next_generation(
-        self, replacements: Iterable[NewRow], unsent: Collection[int] = ()
-    ) -> tuple[LedgerRow, ...]:
-        """Make rows new whose payout has finally failed (that is recorded): new references.
+        async def work(connection: AsyncConnection) -> None:
+            if facts:
+                await connection.execute(_RECORD_FACT, facts)
+                if any(word["_revision"] for word in facts):
+                    await connection.execute(_RECORD_OTHER_CONTENT, facts)
+            if others:
+                await connection.execute(_RECORD_WORD, others)
+            if oldest is not None:
+                await self.note_oldest(connection, oldest)
 
-        The caller has just confirmed with the service that each has failed. `unsent`: the numbers of those
-        whose present generation was never sent. Raises LedgerRefused, and changes nothing, when a row is in
-        another state or its reference is not a new one.
-        """
+        await self.database.write(work)
+        self.noted(oldest)
 
-        def change(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
-            return transitions.retried(row, new, entry, unsent=row.number in unsent)
+    async def note_oldest(self, connection: AsyncConnection, oldest: float) -> None:
+        """Remember the oldest payout of the batch that was shown, by the service's time."""
+        if self._oldest is not None and self._oldest <= oldest:
+            return
+        is_older = sa.or_(batches.c.oldest.is_(None), batches.c.oldest > oldest)
+        await connection.execute(self._mine().where(is_older).values(oldest=oldest))
 
-        return (await self._committer.replace("retry", replacements, change)).rows
+    def noted(self, oldest: float | None) -> None:
+        """Remember that it was noted: the transaction has ended well."""
+        if oldest is not None and (self._oldest is None or oldest < self._oldest):
+            self._oldest = oldest
 
-    async def adopt(self, payouts: Iterable[tuple[LedgerRow, NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
-        """Give rows the generation of a later payout that the list shows, and its outcome, in one commit.
+    async def holders(self) -> list[str]:
+        """The processes that have rows taken now: `host:pid:…`. Raises LedgerError."""
+        held = sa.select(rows.c.taken_by).where(
+            rows.c.batch_id == self.batch_id,
+            has_turn(Turn.POST),
+            rows.c.due > now(),
+            rows.c.state == RowState.IN_FLIGHT.value,
+        )
+        return [str(each["taken_by"]) for each in await self.database.find(held.distinct())]
 
-        Each row as it was judged, what is sent at that generation, and the outcome. Of a row that another
-        process has changed meanwhile, the outcome alone is recorded, where it still fits. Returns the changed
-        rows.
-        """
-        found = {new.number: (row, new, outcome) for row, new, outcome in payouts}
 
-        def change(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
-            judged, _, outcome = found[new.number]
-            if (row.known.state, row.body_hash) == (judged.known.state, judged.body_hash):
-                row = transitions.adopted(row, new, entry)
-            return transitions.recorded(row, outcome, entry) or row
+def _is_behind(passed: int) -> sa.ColumnElement[bool]:
+    """Whether a row comes after a new one, in the order in which rows are taken."""
+    return sa.tuple_(rows.c.due, rows.c.id) > sa.tuple_(sa.literal(0.0), sa.literal(passed))
 
-        new = [new for _, new, _ in found.values()]
-        return (await self._committer.replace("recover", new, change, recovers=True)).rows
 
-    async def save_figures(self, at: float = 0.0) -> None:
-        """Store the figures of this run until now that are not stored yet, those that can be stored."""
-        await self._store(self.recorder.take(at))
+# What is recorded of a send
 
-    async def _store(self, figures: RunFigures | None) -> None:
-        if figures is not None:
-            with self.recorder.storing(figures):
-                await self._store_figures(figures)
+_AS_SENT: Final = (rows.c.id == b("_id"), rows.c.generation == b("_generation"))
+_RECORD_FACT: Final = (
+    sa.update(rows)
+    .where(*_AS_SENT, rows.c.revision == b("_revision"), rows.c.state != RowState.CREATED.value)
+    .values(
+        state=RowState.CREATED.value,
+        turn=int(Turn.NOTHING),
+        taken_by=None,
+        doubted=False,
+        payout_id=b("_payout_id"),
+        service_status=b("_status"),
+        payout_end=b("_end"),
+        had_arrived=b("_arrived"),
+        is_found=False,
+        failure_code=b("_code"),
+        failure_message=b("_message"),
+        decided_at=now(),
+        service_at=b("_service_at"),
+    )
+)
+_RECORD_OTHER_CONTENT: Final = (
+    sa.update(rows)
+    .where(*_AS_SENT, rows.c.revision != b("_revision"), rows.c.state != RowState.CREATED.value)
+    .values(state=RowState.IN_DOUBT.value, turn=int(Turn.LOOK), taken_by=None, doubted=True)
+)
+"""For a payout of a content that the row has no more: only the list can tell what it is."""
+_RECORD_WORD: Final = (
+    sa.update(rows)
+    .where(
+        *_AS_SENT,
+        rows.c.revision == b("_revision"),
+        rows.c.epoch == b("_epoch"),
+        rows.c.taken_by == b("_me"),
+        rows.c.takes == b("_send"),
+        rows.c.state == RowState.IN_FLIGHT.value,
+    )
+    .values(
+        state=b("_state"),
+        turn=b("_turn"),
+        taken_by=None,
+        due=now() + b("_wait"),
+        doubted=sa.or_(rows.c.doubted, b("_doubt")),
+        failure_code=b("_code"),
+        failure_message=b("_message"),
+        decided_at=now(),
+    )
+)
 
-    async def _store_figures(self, figures: RunFigures) -> None:
-        """Store figures in a transaction of their own."""
-        await self._committer.save(figures)
+
+def _fact(word: Word) -> dict[str, Any]:
+    row, posted = word.row, word.posted
+    assert posted is not None
+    return {
+        "_id": row.id,
+        "_generation": row.generation,
+        "_revision": row.revision,
+        "_payout_id": posted.reply.payout_id,
+        "_status": posted.status,
+        "_end": posted.end.value,
+        "_arrived": shows_arrival(posted.status, posted.end),
+        "_code": posted.code if posted.end is PayoutEnd.FAILED else None,
+        "_message": posted.message,
+        "_service_at": posted.service_at,
+        "_born": posted.created_at,
+    }
+
+
+def _other(word: Word, me: str) -> dict[str, Any]:
+    row, posted = word.row, word.posted
+    is_told = posted is not None and word.state is not RowState.NEW
+    return {
+        "_id": row.id,
+        "_generation": row.generation,
+        "_revision": row.revision,
+        "_epoch": row.epoch,
+        "_me": me,
+        "_send": row.takes,
+        "_state": word.state.value,
+        "_turn": int(word.turn),
+        "_wait": word.wait,
+        "_doubt": word.is_doubt,
+        "_code": posted.code if posted is not None and is_told else None,
+        "_message": posted.message if posted is not None and is_told else None,
+    }
+
+
+def readable(found: Iterable[Mapping[Any, Any]]) -> tuple[list[LedgerRow], list[str]]:
+    """Read rows, and say what is wrong with those that cannot be read."""
+    read, unreadable = list[LedgerRow](), list[str]()
+    for each in found:
+        try:
+            read.append(row_of(each))
+        except UnreadableRow as error:
+            unreadable.append(str(error))
+    return read, unreadable

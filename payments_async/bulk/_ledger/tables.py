@@ -1,179 +1,180 @@
-"""The tables that both databases have: each column with its type, once. Amounts are text, for exactness.
+"""The ledger's tables, in one `MetaData` for `create_all` or Alembic, and the database's clock.
 
-Types are PostgreSQL's. Only a column whose type ends with NULL may have no value.
+    batches   a line each: account, input, what an operator decided, who reads the list, the certificate
+    rows      what is asked, the state, who has the row until when, its payout, the last word about it
+    payouts   those that the list shows of rows that have several, of failed ones, and beside the rows
+    words     each word of the service about a payout that differs from the one before
+
+Amounts are whole numbers with a scale: every database adds whole numbers exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-import attrs
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
 
+from .._protocol.row_state import RowState, Turn
 
-@attrs.frozen
-class Table:
-    """The columns of a table, in their order."""
+TAKEN_FOR: Final = 60.0
+"""Seconds for which a process has the rows that it took, or the reading of the list."""
+FORM: Final = 1
+"""The form of these tables. A ledger of another form is refused."""
 
-    key: str
-    """The columns of its primary key."""
-    columns: Mapping[str, str]
-    """{name: type}."""
+metadata: Final = sa.MetaData()
+_ID: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # as SQLite numbers rows by INTEGER alone
+_NAME: Final = sa.String(191)
+_WORD: Final = sa.String(200)
+_TEXT: Final = sa.String(1000)
+_TIME: Final = sa.Double
 
-    @property
-    def names(self) -> str:
-        """The columns' names, as a list in SQL."""
-        return ", ".join(self.columns)
-
-    def types(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The types of these columns."""
-        return tuple(self.columns[name].removesuffix(" NULL") for name in names)
-
-    def declared(self, types: Mapping[str, str] | None = None) -> str:
-        """The columns as `CREATE TABLE` takes them. `types`: {type: what another database calls it}."""
-        names = {name: name for name in self.types(self.columns)} if types is None else types
-        return ", ".join(
-            f"{name} {names[kind.removesuffix(' NULL')]}{'' if kind.endswith(' NULL') else ' NOT NULL'}"
-            for name, kind in self.columns.items()
-        )
-
-
-BATCHES: Final = Table(
-    "batch",
-    {
-        "batch": "int8",
-        "batch_id": "text",
-        "environment": "text",
-        "base_url": "text",
-        "key_fingerprint": "text",
-        "input_hash": "text",
-        "input_stat": "text",
-        "created_at": "float8",
-        "client_version": "text",
-        "schema": "int4",
-        "rows": "int4",
-        "totals": "text",
-        "extra": "text",
-        "chunk_size": "int4",
-        "chunks": "int4",
-        "described_in": "int4",
-        "hash_key": "bytea",
-    },
+batches: Final = sa.Table(
+    "payments_batches",
+    metadata,
+    sa.Column("batch_id", _NAME, primary_key=True),
+    sa.Column("form", sa.SmallInteger, nullable=False, server_default=sa.text(str(FORM))),
+    sa.Column("environment", sa.String(16), nullable=False),
+    sa.Column("base_url", _TEXT, nullable=False, server_default=sa.text("''")),
+    sa.Column("account", sa.String(64)),
+    sa.Column("is_outbox", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("input_hash", sa.String(64), nullable=False, server_default=sa.text("''")),
+    sa.Column("input_stat", _TEXT, nullable=False, server_default=sa.text("'{}'")),
+    sa.Column("imported_rows", _ID, nullable=False, server_default=sa.text("0")),
+    sa.Column("imported_sums", sa.Text, nullable=False, server_default=sa.text("'{}'")),
+    sa.Column("created_at", _TIME, nullable=False),
+    sa.Column("paused", _TEXT),
+    sa.Column("last_row", _ID),
+    sa.Column("limit_reason", _TEXT),
+    sa.Column("max_failure_rate", sa.Double),
+    sa.Column("confirmed", sa.Text),
+    sa.Column("guard", sa.String(64), nullable=False, server_default=sa.text("''")),
+    sa.Column("oldest", _TIME),
+    sa.Column("reader", sa.String(100)),
+    sa.Column("reader_until", _TIME, nullable=False, server_default=sa.text("0")),
+    sa.Column("reading", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("reading_began", _TIME, nullable=False, server_default=sa.text("0")),
+    sa.Column("reading_since", _TIME),
+    sa.Column("reading_cursor", sa.Text),
+    sa.Column("reading_audit", sa.Text),
+    sa.Column("read_at", _TIME, nullable=False, server_default=sa.text("0")),
+    sa.Column("read_all", _TIME, nullable=False, server_default=sa.text("0")),
+    sa.Column("certificate", sa.Text),
+    sa.Column("forgotten_at", _TIME),
+    sa.Column("forgotten_before", _TIME, nullable=False, server_default=sa.text("0")),
 )
-CHUNKS: Final = Table(
-    "batch, chunk",
-    {
-        "batch": "int8",
-        "chunk": "int4",
-        "first": "int4",
-        "last": "int4",
-        "granted_to": "int4",
-        "lease": "bytea NULL",
-        "entries": "int4",
-        "head": "bytea",
-        "digest": "bytea",
-        "unsent": "int4",
-        "in_flight": "int4",
-        "in_doubt": "int4",
-        "created": "int4",
-        "refused": "int4",
-        "not_final": "int4",
-        "generation": "int4",
-        "totals": "text",
-    },
+
+rows: Final = sa.Table(
+    "payments_rows",
+    metadata,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("batch_id", _NAME, nullable=False),
+    sa.Column("environment", sa.String(16), nullable=False),
+    sa.Column("number", _ID),
+    sa.Column("line", _ID),
+    sa.Column("row_key", _NAME, nullable=False),
+    sa.Column("stem", _NAME, nullable=False),
+    sa.Column("units", sa.BigInteger, nullable=False),
+    sa.Column("scale", sa.SmallInteger, nullable=False),
+    sa.Column("currency", sa.String(3), nullable=False),
+    sa.Column("method", _NAME, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("state", sa.String(12), nullable=False, server_default=RowState.NEW.value),
+    sa.Column("turn", sa.SmallInteger, nullable=False, server_default=sa.text(str(int(Turn.POST)))),
+    sa.Column("generation", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("revision", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("epoch", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("taken_by", sa.String(100)),
+    sa.Column("due", _TIME, nullable=False, server_default=sa.text("0")),
+    sa.Column("doubted", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("takes", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("first_sent", _TIME),
+    sa.Column("last_sent", _TIME),
+    sa.Column("key_since", _TIME),
+    sa.Column("reset_at", _TIME),
+    sa.Column("cleared_at", _TIME),
+    sa.Column("payout_id", _WORD),
+    sa.Column("service_status", _WORD),
+    sa.Column("payout_end", sa.String(8), nullable=False, server_default="open"),
+    sa.Column("had_arrived", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("earlier_arrived", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("payout_money", _WORD),
+    sa.Column("is_found", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("failure_code", _WORD),
+    sa.Column("failure_message", _TEXT),
+    sa.Column("decided_at", _TIME),
+    sa.Column("service_at", _TIME),
+    sa.Column("seen", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.UniqueConstraint("batch_id", "stem", name="payments_rows_stem"),
+    sa.Index("payments_rows_key", "batch_id", "row_key"),
 )
-ENTRIES: Final = Table(
-    "batch, chunk, number",
-    {
-        "batch": "int8",
-        "chunk": "int4",
-        "number": "int4",
-        "wall": "float8",
-        "monotonic": "float8",
-        "session": "text",
-        "server": "float8 NULL",
-        "kind": "text",
-        "lease": "bytea NULL",
-        "rows_digest": "bytea",
-        "hash": "bytea",
-        "changes": "text",  # last, so that reading the others does not read this
-    },
+# room for a row's next form beside it, so that no index changes; SQLAlchemy 2.0 has no argument for it
+_ROOM: Final = sa.DDL("ALTER TABLE %(fullname)s SET (fillfactor = 70)")  # type: ignore[no-untyped-call]
+sa.event.listen(rows, "after_create", _ROOM.execute_if(dialect="postgresql"))
+
+payouts: Final = sa.Table(
+    "payments_payouts",
+    metadata,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("batch_id", _NAME, nullable=False),
+    sa.Column("row", _ID, index=True),
+    sa.Column("reading", sa.Integer, nullable=False),
+    sa.Column("form", sa.String(64), nullable=False),
+    sa.Column("shown", sa.Text, nullable=False),
+    sa.Column("is_judged", sa.Boolean, nullable=False),
+    sa.Column("beside", sa.String(20)),
+    sa.Column("units", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("scale", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("currency", sa.String(3), nullable=False, server_default=sa.text("''")),
+    sa.UniqueConstraint("batch_id", "form", name="payments_payouts_form"),
 )
-ROWS: Final = Table(
-    "number, version",
-    {
-        "number": "int4",
-        "version": "int2",
-        "line": "int4 NULL",
-        "row_key": "text",
-        "reference": "text",
-        "amount": "text",
-        "currency": "text",
-        "method": "text",
-        "body": "bytea",
-        "body_hash": "text",
-        "idempotency_key": "text",
-        "metadata": "text NULL",
-        "unique_key": "bytea NULL",
-        "unique_reference": "bytea NULL",
-    },
+"""`shown`: the payout as the list has it; `form`: the hash of that. `is_judged`: judged by its page."""
+
+words: Final = sa.Table(
+    "payments_words",
+    metadata,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("row", _ID, nullable=False, index=True),
+    sa.Column("payout_id", _WORD, nullable=False),
+    sa.Column("status", _WORD),
+    sa.Column("contradicts", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("service_at", _TIME),
+    sa.Column("at", _TIME, nullable=False),
 )
-"""What is sent, one row for each version of it."""
-ROW_STATES: Final = Table(
-    "number",
-    {
-        "number": "int4",
-        "version": "int2",
-        "state": "text",
-        "generation": "int4",
-        "revision": "int4",
-        "epoch": "int4",
-        "intents": "int4",
-        "cleared": "int4",
-        "payout_id": "text",
-        "service_status": "text NULL",
-        "payout_end": "text",
-        "had_arrived": "bool",
-        "earlier_arrived": "bool",
-        "unsent_generations": "int8",
-        "payout_money": "text NULL",
-        "failure_code": "text NULL",
-        "failure_message": "text NULL",
-        "first_intent": "int4 NULL",
-        "key_intent": "int4 NULL",
-        "last_intent": "int4 NULL",
-        "changed_in": "int4",
-        "idempotency_key": "text NULL",
-        "rank": "int8",
-        "digest": "bytea",
-    },
-)
-"""What changes while a row is paid."""
-SERIES: Final = Table(
-    "batch, lane, at, seconds",
-    {
-        "batch": "int8",
-        "lane": "int2",
-        "at": "int8",
-        "seconds": "int4",
-        "created": "int4",
-        "refused": "int4",
-        "failed": "int4",
-        "no_answer": "int4",
-        "allowed": "float8 NULL",
-        "closed": "float8",
-    },
-)
-"""The buckets of a series: figures, which no hash covers."""
-ANSWER_TIMES: Final = Table(
-    "batch, lane, class",
-    {"batch": "int8", "lane": "int2", "class": "int2", "answers": "int8"},
-)
-"""The histogram; class -1 counts requests without an answer."""
-ATTEMPTS: Final = Table(
-    "batch, number",
-    {"batch": "int8", "number": "int4", "attempts": "text"},
-)
-"""Attempts of rows that were not created at once: `RowAttempts` as JSON text."""
-FIGURES: Final = {"series": SERIES, "answer_times": ANSWER_TIMES}
-"""The tables with figures of runs that have nothing of single rows."""
+
+
+def has_turn(turn: Turn) -> sa.ColumnElement[bool]:
+    """Whether a row has this turn: literally, as no partial index is used for a parameter."""
+    return rows.c.turn == sa.literal_column(str(int(turn)))
+
+
+for _turn in (Turn.POST, Turn.LOOK):
+    sa.Index(
+        f"payments_rows_to_{_turn.name.lower()}",
+        *(rows.c.batch_id, rows.c.due, rows.c.id),  # due before id: what is decided is not walked over
+        postgresql_where=has_turn(_turn),
+        sqlite_where=has_turn(_turn),
+    )
+
+
+class now(sa.sql.expression.FunctionElement[float]):  # noqa: N801 - reads as SQL's function
+    """Seconds since 1970 on the database's clock, at the moment of the statement."""
+
+    type = sa.Double()
+    inherit_cache = True
+
+
+@compiles(now)
+def _now(element: Any, compiler: Any, **_: Any) -> str:
+    return "extract(epoch from statement_timestamp())"  # stable: an index finds what is due
+
+
+@compiles(now, "sqlite")
+def _now_in_sqlite(element: Any, compiler: Any, **_: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+def decided_by(moment: float) -> sa.ColumnElement[bool]:
+    """Whether a row's latest word is so old: also one from the future, as the clock was put back since."""
+    at = sa.func.coalesce(rows.c.decided_at, 0.0)
+    return sa.or_(at <= moment, at > now() + TAKEN_FOR)

@@ -16,13 +16,14 @@ from typing import Any, Final
 import attrs
 
 from ..._codec import decode
-from .._ledger.ledger import Edits, Ledger
+from .._ledger import views
+from .._ledger.ledger import Ledger
+from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
-from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, RowSet, grouped
+from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, grouped
 from .._protocol.row_state import RowState
-from ..errors import SourceUnreadable
-from ..ledger_errors import LedgerOfAnotherInput
-from ..sources import Row
+from ..errors import LedgerOfAnotherInput, SourceUnreadable
+from ..sources import Row, Source
 from ..sources._requests import canonical
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
@@ -39,12 +40,14 @@ def added(row: Row, state: RowState | None) -> InputDifference:
 def removed(stored: LedgerRow) -> InputDifference:
     """The difference for a row of the ledger that the input no longer has."""
     key = shown_key(stored.row_key, stored.number)
-    return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
+    doubted = stored.doubted
+    return InputDifference(stored.number, stored.line, key, "removed", (), stored.state, doubted)
 
 
-def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
+def changed(row: Row, fields: tuple[str, ...], stored: LedgerRow) -> InputDifference:
     """The difference for a row whose content is not the ledger's."""
-    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
+    key = shown_key(row.row_key, row.number)
+    return InputDifference(row.number, row.line, key, "changed", fields, stored.state, stored.doubted)
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
@@ -82,7 +85,8 @@ class Comparison:
 
     accept: bool
     """True if edits are applied where they are allowed; only the others are then listed here."""
-    _reading: SourceReader
+    reading: SourceReader
+    """The input's rows, as they were compared."""
     _identifiers: RowIdentifiers
     first: list[InputDifference] = attrs.field(factory=list)
     """The first differences."""
@@ -92,12 +96,12 @@ class Comparison:
     """Rows whose body was replaced."""
     cancelled: int = 0
     """Rows that the input no longer has."""
-    _seen: RowSet = attrs.field(factory=RowSet, repr=False)
+    _seen: set[int] = attrs.field(factory=set, repr=False)
     """Rows of the ledger that the input has."""
 
     async def apply(self, edits: Edits) -> None:
         """Compare row by row, and carry out the edits that are accepted."""
-        async with aclosing(grouped(self._reading.rows(), _GROUP)) as groups:
+        async with aclosing(grouped(self.reading.rows(), _GROUP)) as groups:
             async for group in groups:
                 corrections = await self._corrections(edits, group)
                 self.corrected += len(corrections)
@@ -105,12 +109,12 @@ class Comparison:
                     await edits.correct(corrections)
         async with aclosing(grouped(edits.rows(), _GROUP)) as pages:
             async for page in pages:
-                gone = [row.number for row in page if self._cancels(row)]
+                gone = [row.id for row in page if self._cancels(row)]
                 self.cancelled += len(gone)
                 if gone:
                     await edits.cancel(gone)
 
-    async def _corrections(self, edits: Edits, group: list[Row]) -> list[NewRow]:
+    async def _corrections(self, edits: Edits, group: list[Row]) -> list[tuple[LedgerRow, NewRow]]:
         found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
         corrections = []
         for row in group:
@@ -118,9 +122,9 @@ class Comparison:
             if stored is None or stored.state is RowState.CANCELLED:
                 self._accepts(added(row, None if stored is None else stored.state))
                 continue
-            self._seen.add(stored.number)
+            self._seen.add(stored.id)
             if new := self._correction(row, stored):
-                corrections.append(new)
+                corrections.append((stored, new))
         return corrections
 
     def _correction(self, row: Row, stored: LedgerRow) -> NewRow | None:
@@ -129,12 +133,12 @@ class Comparison:
         fields = differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
-        if not fields or not self._accepts(changed(row, fields, stored.state)):
+        if not fields or not self._accepts(changed(row, fields, stored)):
             return None
         return new
 
     def _cancels(self, row: LedgerRow) -> bool:
-        if row.number in self._seen or row.state is RowState.CANCELLED:
+        if row.id in self._seen or row.state is RowState.CANCELLED:
             return False
         return self._accepts(removed(row))
 
@@ -150,46 +154,50 @@ class Comparison:
 
 async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
     """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
-    binding = ledger.header.binding
-    body: dict[str, Any] = decode.parse((await ledger.first()).body)
+    binding = ledger.known.binding
+    body: dict[str, Any] = decode.parse((await views.first_row(ledger)).body)
     proofs = PROOF_KEY in (body.get("metadata") or {})
     return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs)
 
 
-async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> Comparison:
+async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:
     """Compares an input with its ledger. Changes nothing."""
-    comparison = Comparison(False, reading, identifiers)
-    await ledger.edit(comparison.apply, dry=True)
-    return comparison
+
+    async def work(edits: Edits) -> Comparison:
+        comparison = Comparison(False, SourceReader(source, identifiers), identifiers)
+        await comparison.apply(edits)
+        return comparison
+
+    return await edit(ledger, work, changes=False)
 
 
 async def accepted(
-    ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
+    ledger: Ledger, source: Source, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
 ) -> Comparison:
     """Applies an edited input to the ledger. Its rows must be the same unless edits are accepted.
 
     Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
     changed.
     """
-    comparison = Comparison(accept, reading, identifiers)
 
-    async def work(edits: Edits) -> None:
+    async def work(edits: Edits) -> Comparison:
+        comparison = Comparison(accept, SourceReader(source, identifiers), identifiers)
         await comparison.apply(edits)
-        if reading.fingerprint != binding.input_hash:
-            raise SourceUnreadable(reading.source.name, CHANGED)
+        if comparison.reading.fingerprint != binding.input_hash:
+            raise SourceUnreadable(source.name, CHANGED)
         if comparison.total:
             raise LedgerOfAnotherInput(
-                ledger.path,
-                recorded=ledger.header.binding.input_hash,
+                ledger.label,
+                recorded=ledger.known.binding.input_hash,
                 given=binding.input_hash,
                 differences=comparison.first,
                 total=comparison.total,
-                only_form=_only_form(ledger.header.binding.input_stat, binding.input_stat),
+                only_form=_only_form(ledger.known.binding.input_stat, binding.input_stat),
             )
-        await edits.rebind(binding)
+        await edits.rebind(binding, has_changed=bool(comparison.corrected + comparison.cancelled))
+        return comparison
 
-    await ledger.edit(work)
-    return comparison
+    return await edit(ledger, work, changes=True)
 
 
 def _only_form(recorded: str, given: str) -> bool:

@@ -17,15 +17,16 @@ from unicodedata import normalize
 import attrs
 
 from .._files import refuse_ledger_files
+from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
-from .._ledger.sqlite.status_file import paid_elsewhere
+from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
 from .._options import require_batch_id
 from .._protocol.outcomes import payable
 from .._protocol.records import Binding, NewRow
 from .._protocol.stop_rules import Account
-from .._report import ImportReport
-from ..errors import BulkError, SourceUnreadable
-from ..ledger_errors import BatchExists
+from .._run.account import require_account
+from ..errors import BulkError, LedgerMismatch, SourceUnreadable
+from ..report import ImportReport
 from ..sources import Frame, Item, IterableSource, Source, open_source
 from . import input_edits
 from .new_rows import RowIdentifiers
@@ -132,25 +133,25 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
     Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
     LedgerError, and BulkError where the rejects would replace one of the batch's own files.
     """
-    refuse_rejects(settings.rejects, ledger.path, source)
+    refuse_rejects(settings.rejects, ledger.database.path or "", source)
     stat = stat_of(source)
-    await ledger.refresh()
-    if ledger.is_empty:
-        try:
-            return await _imported(ledger, place, source, settings, stat)
-        except BatchExists:  # another process has just imported it
-            await ledger.refresh()
-    return await _known(ledger, require_place(ledger, place, settings), source, settings, stat, dry=False)
+    if await ledger.refresh() is None:
+        report = await _imported(ledger, place, source, settings, stat)
+        if report is not None:
+            return report
+    return await _known(ledger, _intended(ledger, place, settings), source, settings, stat, dry=False)
 
 
 async def _imported(
     ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str
-) -> ImportReport:
+) -> ImportReport | None:
+    """Import a source. None where the batch is there: perhaps another process has just imported it."""
     identifiers, reading, binding = await _new(source, place, settings, stat)
     warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
-    header = await ledger.import_rows(binding, _rows(source, identifiers, binding.input_hash))
-    totals, skipped = dict(header.totals), reading.faults.rows
-    return ImportReport(binding.batch_id, header.rows, totals, True, skipped, tuple(warnings))
+    if not await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
+        return None
+    known, skipped = ledger.known, reading.faults.rows
+    return ImportReport(binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings))
 
 
 async def preview(
@@ -162,17 +163,12 @@ async def preview(
     are in the report. Raises as `load` does otherwise.
     """
     stat = stat_of(source)
-    if ledger is not None:
-        await ledger.refresh()
-    if ledger is not None and not ledger.is_empty:
-        recorded = ledger.header.binding
+    if ledger is not None and await ledger.refresh() is not None:
+        recorded = ledger.known.binding
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-        return await _known(ledger, require_place(ledger, here, settings), source, settings, stat, dry=True)
+        return await _known(ledger, _intended(ledger, here, settings), source, settings, stat, dry=True)
     _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
-    if ledger is not None:
-        elsewhere = await ledger.paid_elsewhere(binding)
-    else:  # beside a file that is not there; a database without tables has no batch either
-        elsewhere = None if path is None else paid_elsewhere(path, binding)
+    elsewhere = await paid_elsewhere(None if ledger is None else ledger.database, path, binding)
     warnings = [] if elsewhere is None else [elsewhere.problem]
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:
@@ -202,7 +198,7 @@ def must_name(place: Account, batch_id: str | None) -> bool:
 
 async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
     """Warn of an input that is also another batch. Raises InputPaidElsewhere unless `pay_again` is set."""
-    elsewhere = await ledger.paid_elsewhere(binding)
+    elsewhere = await paid_elsewhere(ledger.database, ledger.database.path, binding)
     if elsewhere is None:
         return []
     if not settings.pay_again:
@@ -210,17 +206,22 @@ async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) 
     return [f"{elsewhere.problem}: it is paid again on purpose"]
 
 
-def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding:
-    """Check that a ledger holds the intended batch, at this account. Raises LedgerMismatch."""
-    recorded = ledger.header.binding
-    given = attrs.evolve(
-        recorded,
-        batch_id=settings.named(recorded.batch_id),
-        environment=place.environment,
-        base_url=place.base_url,
-    )
-    ledger.require(given)
-    return given
+def _intended(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding:
+    """What a ledger's batch is bound to, if it is the intended one of this account. Raises LedgerMismatch."""
+    recorded = ledger.known.binding
+    if ledger.known.is_outbox:
+        raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
+    given = settings.named(recorded.batch_id)
+    if given != recorded.batch_id:
+        raise LedgerMismatch(ledger.label, "batch id", recorded=recorded.batch_id, given=given, remedy=_OTHER)
+    require_account(ledger, place)
+    return recorded
+
+
+_OTHER: Final = (
+    "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get a "
+    "batch of their own, as under another batch id the same rows are paid again"
+)
 
 
 async def _known(
@@ -228,11 +229,11 @@ async def _known(
 ) -> ImportReport:
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
-        return _report(ledger)
+        return await _report(ledger)
     identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
-        return _report(ledger)
+        return await _report(ledger)
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
     if dry:
         return await _compared(ledger, reading, identifiers)
@@ -240,17 +241,17 @@ async def _known(
     return await _edited(ledger, source, settings, identifiers, edited)
 
 
-def _report(ledger: Ledger) -> ImportReport:
+async def _report(ledger: Ledger) -> ImportReport:
     """Make the report of a ledger that already has its input."""
-    header, worth = ledger.header, payable(ledger.totals)
-    totals = dict(header.totals)
-    return ImportReport(header.binding.batch_id, header.rows, totals, False, 0, (), payable=worth)
+    known, worth = ledger.known, payable((await figures(ledger)).totals)
+    totals = dict(known.totals)
+    return ImportReport(known.binding.batch_id, known.rows, totals, False, 0, (), payable=worth)
 
 
 async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> ImportReport:
-    compared = await input_edits.compared(ledger, SourceReader(reading.source, identifiers), identifiers)
+    compared = await input_edits.compared(ledger, reading.source, identifiers)
     return attrs.evolve(
-        _report(ledger),
+        await _report(ledger),
         skipped=reading.faults.rows,
         warnings=tuple(reading.warnings),
         differences=tuple(compared.first),
@@ -263,12 +264,12 @@ async def _edited(
     ledger: Ledger, source: Source, settings: LoadSettings, identifiers: RowIdentifiers, binding: Binding
 ) -> ImportReport:
     again = await _paid_again(ledger, binding, settings) if settings.accept_edits else []
-    reading = SourceReader(source, identifiers)
-    made = await input_edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
+    made = await input_edits.accepted(ledger, source, identifiers, binding, accept=settings.accept_edits)
+    reading = made.reading
     changed = made.corrected + made.cancelled
     same = [] if changed else ["the input was rewritten; its rows are the same as before"]
     return attrs.evolve(
-        _report(ledger),
+        await _report(ledger),
         skipped=reading.faults.rows,
         warnings=(*again, *same, *reading.warnings),
         corrected=made.corrected,

@@ -7,13 +7,18 @@ from typing import Final
 
 import attrs
 
+from ..._attrs import evolver
 from ..._codec import encode
+from ...params import PayoutRequest
+from .._ledger.values import units_of
 from .._protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from .._protocol.records import LedgerRow, NewRow
 from ..errors import RowFault
 from ..sources import Row, Source, SourceItem
+from ..sources._cells import plain_amount
 from ..sources._columns import compared
 
+_evolved: Final = evolver(PayoutRequest)
 _PAIRS: Final = 9
 """Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
 
@@ -47,43 +52,36 @@ class RowIdentifiers:
 
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Replace the content of a ledger's row by that of `row`. The reference stays the same."""
-        known = stored.known
-        place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
-        identity = Identity(*place, known.revision + 1)
-        made = self._made(row, identity, stored.reference)
-        return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
+        identity = Identity(self.environment, self.batch_id, stored.row_key)
+        made = self._made(row, identity, stored.stem)
+        return attrs.evolve(made, number=stored.number, line=row.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
         """True if a row asks for the reference that it has in the ledger, whatever the prefix."""
-        generation = stored.known.generation
-        named = (self.environment, self.batch_id, stored.row_key, generation)
-        identity = Identity(*named, given=row.reference)
-        try:
-            wanted = identity.reference()
-        except ValueError:  # too long with its generation: no row has it
-            return False
-        return stored.reference == wanted or (row.reference is None and stored.reference.endswith(wanted))
+        wanted = Identity(self.environment, self.batch_id, stored.row_key, given=row.reference).reference()
+        return stored.stem == wanted or (row.reference is None and stored.stem.endswith(wanted))
 
     def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
-        request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
-        body = encode.encode(request)
+        pairs, amount = row.request.metadata, plain_amount(row.request.amount)
+        request = _evolved(row.request, reference=reference, amount=amount)
+        body = _body(request)
         if self.proofs:
             proof = identity.proof(body_hash(body))
-            body = encode.encode(attrs.evolve(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
-        made = body_hash(body)
+            body = _body(_evolved(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
         return NewRow(
             number=row.number,
             line=row.line,
             row_key=row.row_key,
-            reference=reference,
-            amount=request.amount,  # type: ignore[arg-type] # a source's amounts are Decimal
+            stem=reference,
+            amount=amount,
             currency=request.currency,
             method=request.method,
             body=body,
-            body_hash=made,
-            idempotency_key=identity.idempotency_key(made),
-            metadata=None if pairs is None else encode.encode_json(dict(pairs)).decode(),
         )
+
+
+def _body(request: PayoutRequest) -> bytes:
+    return encode.checked_body(request) or encode.encode(request)  # the same bytes; the first is faster
 
 
 async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
@@ -97,6 +95,13 @@ async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[
 
 
 def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
+    kept = (tuple(row.original), row.row_key, row.reference)
+    found = row_faults(row, identifiers)
+    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]
+
+
+def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
+    """Find what no batch can accept of a row that is otherwise valid, by field."""
     found = {}
     reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
     if problem := reference_problem(reference):
@@ -106,5 +111,8 @@ def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
         found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
     elif len(pairs) > _PAIRS:
         found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
-    kept = (tuple(row.original), row.row_key, row.reference)
-    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]
+    try:
+        units_of(plain_amount(row.request.amount))
+    except ValueError as error:
+        found["amount"] = str(error)
+    return found

@@ -1,4 +1,8 @@
-"""The person's browser, if it has a window: one in the terminal would take that, and hold up a run."""
+"""The person's browser, if it has a window: one in the terminal would take that, and hold up a run.
+
+Every user of the machine can read a browser's command line. Where the machine does not say which user a
+connection is from, that line names a private file, and the ticket is in the file.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +11,52 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from ..._files import write_text
 from ..._loopback.peers import can_tell
 from ..._runtime import SYSTEM
-from .ticket_form import ticket_form
+from .access import PageAccess
 
+OPEN: Final = "/open"
+"""The path that takes the file's form."""
+_FORM: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Payouts</title>
+<form method="post" action="{action}"><input type="hidden" name="ticket" value="{ticket}">
+<button>Open the page of the batch</button></form><script>document.forms[0].submit()</script>
+"""
 _IN_TERMINAL: Final = ("browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser")
 _PATIENCE: Final = 1.0
 """Seconds that a command waits to hear whether a browser opened. One that stays in front never says so."""
-
-
 _ARRIVAL: Final = 10.0
 """Seconds in which the form must come: a browser in a box of its own (Snap, Flatpak, WSL) may not read it."""
 _LOOK: Final = 0.1
 
 
-async def find_browser() -> webbrowser.BaseBrowser | None:
-    """Find the person's browser; None without one that has a window."""
+async def open_in_browser(access: PageAccess) -> bool:
+    """Open the page in the person's browser. False when it is not known to be open."""
+    browser, ticket = await asyncio.to_thread(_find_browser), access.new_ticket()
+    if browser is None:
+        return False
+    if can_tell():  # another user who reads the link is known, and refused
+        return await _opens(browser, access.link(ticket))
+    form = _FORM.format(action=access.origin + OPEN, ticket=ticket)
+    with suppress(OSError), TemporaryDirectory(prefix="payments-page-", ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "open.html"
+        write_text(file, form, durable=False)
+        return await _opens(browser, file.as_uri()) and await _is_used(access, ticket)
+    return False
+
+
+def _find_browser() -> webbrowser.BaseBrowser | None:
     has_window = sys.platform in ("win32", "darwin") or bool(
         {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & os.environ.keys()
     )
-    return await asyncio.to_thread(_found) if has_window else None
-
-
-def _found() -> webbrowser.BaseBrowser | None:
+    if not has_window:
+        return None
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
@@ -41,30 +64,14 @@ def _found() -> webbrowser.BaseBrowser | None:
     return None if os.path.basename(getattr(browser, "name", "")) in _IN_TERMINAL else browser
 
 
-async def open_page_in(
-    browser: webbrowser.BaseBrowser, link: str, is_used: Callable[[], Awaitable[bool]]
-) -> bool:
-    """Open a page in a browser. False when it is not known to be open: then the link is for the person.
-
-    The link itself is given to the browser where another user who reads it is known, and refused.
-    """
-    if can_tell():
-        return await open_in(browser, link)
-    try:
-        with ticket_form(link) as file:
-            return await open_in(browser, file) and await _comes(is_used)
-    except OSError:
-        return False
-
-
-async def _comes(is_used: Callable[[], Awaitable[bool]]) -> bool:
+async def _is_used(access: PageAccess, ticket: str) -> bool:
     until = SYSTEM.monotonic() + _ARRIVAL
-    while not (used := await is_used()) and SYSTEM.monotonic() < until:
+    while access.is_open(ticket) and SYSTEM.monotonic() < until:
         await SYSTEM.sleep(_LOOK)
-    return used
+    return not access.is_open(ticket)
 
 
-async def open_in(browser: webbrowser.BaseBrowser, address: str) -> bool:
+async def _opens(browser: webbrowser.BaseBrowser, address: str) -> bool:
     """Open an address in a browser. False when it says within a second that it has not."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
-from .._export.causes import Cause
 from .._export.row_view import RowView
-from .._protocol.outcomes import Outcome
-from .._report import BatchReport
-from .._texts.advice import advice_on, going_on
-from .._texts.figures import activity_text, leading, leading_sums, length_and_pace, with_causes
+from .._protocol.records import HIDDEN
+from .._texts.advice import PAUSED, advice_on, going_on
+from .._texts.figures import activity_text, leading, leading_sums, seconds_left
 from .._texts.outcomes import (
     ALWAYS,
     EXTRA,
@@ -27,23 +23,23 @@ from .._texts.outcomes import (
     inspector_page,
     more_causes,
     status_text,
+    title_of,
 )
-from .._texts.quantities import clock, counted, duration_text, moment, money_text, rate_text, took_text
-from . import charts
-from .source import PageFigures
+from .._texts.quantities import counted, duration_text, moment, money_text, rate_text
+from . import chart
+from .feed import PageFigures
 
 Context = dict[str, object]
-FOLDER: Final = Path(__file__).parent
-_LONG_NAME: Final = 40
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
+    "paying": ("work", "paying"),
     "waiting": ("wait", "waiting for rows in doubt"),
     "reading": ("wait", "reading the service's list"),
     "following": ("work", "following the payouts"),
     "reconciling": ("work", "reading the service's list"),
-    "certifying": ("work", "certifying"),
 }
+"""{what a run does: the tone and the words of the batch's state}."""
 _GROUPS: Final[Mapping[str, str]] = {
     "in_excess": "these payouts stand for no row, and have arrived or may still arrive",
     "moved_in_conflict": "payouts of rows in conflict that have arrived or may still arrive",
@@ -72,191 +68,170 @@ _BAR: Final = (
 )
 """The parts of the bar, in its order."""
 _BESIDE: Final = 4
-"""Currencies of one table."""
+"""Currencies of one table: so many have room on paper."""
 _MOST_CAUSES: Final = 20
 
 
 def batch_context(now: PageFigures) -> Context:
     """The page of the batch."""
-    common = _common(now)
-    if now.batch is None:
-        return {**common, "report": None, "rows_read": now.rows_read}
-    series, speed = now.batch.series, now.batch.speed if now.phase == "working" else None
-    figures = attrs.evolve(with_causes(now.batch.report, now.causes), speed=speed)
-    runs = series.by_run(now.runs)
+    report, codes = now.report, [*now.report.sums]
+    certificate = now.batch.certificate
     return {
-        **common,
-        "report": figures,
+        **_common(now),
         "money": [
-            (amount_text(code, done), amount_text(code, asked)) for code, done, asked in leading_sums(figures)
+            (amount_text(code, done), amount_text(code, asked)) for code, done, asked in leading_sums(report)
         ],
-        "lead": leading(figures),
-        "tables": [_table(figures, codes) for codes in _beside([*figures.sums])],
-        "decided": figures.done - figures.counts["cancelled"],
-        "rows": figures.rows - figures.counts["cancelled"],
-        "pace": _pace(now, runs, figures),
-        "waits": activity_text(figures.activity),
-        "is_waiting": bool(figures.activity and (figures.activity.waiting or figures.activity.why)),
-        "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
-        "speed": charts.speed_chart(runs, figures.seconds_left),
-        "times": charts.time_chart(series.times),
-        "look": _groups(now, figures),
+        "lead": leading(report),
+        "tables": [_table(now, codes[at : at + _BESIDE]) for at in range(0, len(codes), _BESIDE)],
+        "decided": report.done - report.counts["cancelled"],
+        "rows": report.rows - report.counts["cancelled"],
+        "pace": _pace(now),
+        "doing": clean(activity_text(now.activity)),
+        "parts": chart.stacked([(_TONES[word], _word(word), report.counts[word]) for word in _BAR]),
+        "speed": chart.speed_chart(now.series),
+        "look": _groups(now),
         "look_more": more_causes(now.causes[_MOST_CAUSES:]),
-        "look_at": _look_at(now, figures),
-        "certificate": _certificate(now.certificate),
-        "step": _step(now, figures),
+        "certificate": certificate and _certificate(now, certificate),
+        "step": _step(now),
     }
 
 
 def row_context(now: PageFigures, row: RowView) -> Context:
     """The page of one row."""
-    tone, word = _happened(row)
-    attempts = list(row.attempts)
-    longest = max((each.seconds for each in attempts), default=0.0) or 1.0
+    tone = _TONES[row.outcome]
+    times = [("First sent", row.first_sent), ("Last sent", row.last_sent), ("Recorded", row.decided_at)]
+    facts = [
+        ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
+        ("Method", row.method),
+        ("Payout", row.payout_id),
+        ("Payout is of", row.payout_money),
+        ("Status", row.payout_status),
+        ("Reason", row.reason),
+        ("Made new", counted(row.generation, "time") if row.generation else None),
+        ("Sent", counted(row.sends, "time") if row.sends else None if row.payout_id else "not yet"),
+        *((name, at and f"{moment(at)} UTC") for name, at in times),
+        *(
+            (f"{part} {name}".replace("_", " ").capitalize(), str(value))
+            for part, fields in row.account.items()
+            for name, value in fields.items()
+        ),
+    ]
     return {
         **_common(now),
-        "row": row,
         "key": _key(row),
-        "tone": tone,
-        "word": word,
+        "reference": row.reference,
+        "tone": {"way": "work", "none": "idle"}.get(tone, tone),
+        "word": _word(row.outcome),
         "amount": amount_text(row.currency, row.amount),
-        "facts_of_row": _facts(row),
-        "accounts": [
-            (f"{part} {name}", value) for part, of in row.account.items() for name, value in of.items()
-        ],
-        "attempts": [
+        "facts_of_row": [(name, clean(text)) for name, text in facts if text],
+        "statuses": [
             {
-                "at": clock(each.at),
-                "day": moment(each.at),
-                "answer": each.answer,
-                "tone": charts.attempt_tone(each.answer),
-                "seconds": took_text(each.seconds),
-                "width": round(max(each.seconds / longest * 100, 1), 1),
-                "replayed": each.replayed,
-                "gap": row.attempts.omitted if place == len(row.attempts.first) - 1 else 0,
+                "at": "not known" if change.service_at is None else moment(change.service_at),
+                "recorded": moment(change.at),
+                "status": clean(status_text(change)),
+                "payout": change.payout_id,
             }
-            for place, each in enumerate(attempts)
+            for change in row.statuses
         ],
-        "inspector": inspector_page(row.facts()),
-        "show": now.ledger.command("show", row.name),
+        "inspector": inspector_page(row),
+        "show": now.ledger.command("show", str(row.number)),
     }
 
 
 def missing_context(number: int | None) -> Context:
     """The page of a row that is not there, or of an address that shows nothing."""
     title = "Page not found" if number is None else "Row not found"
-    return {"title": title, "number": number, "live": False, "refresh": 0}
+    return {"title": title, "number": number, "live": False}
 
 
 def _common(now: PageFigures) -> Context:
+    binding = now.batch.binding
+    facts = [
+        f"ledger {now.ledger.shown}",
+        f"{binding.environment} key {binding.key_fingerprint or 'not used yet'}",
+    ]
+    facts += [f"{counted(now.processes, 'process')} at work"] if now.processes else []
     return {
-        "title": title_of(now),
+        "title": clean(title_of(binding.batch_id)).removeprefix("batch "),
         "state": _state(now),
-        "facts": _about(now),
-        "live": now.phase != "ended",
-        "refresh": 0 if now.phase == "ended" else 5,
-        "ledger": now.ledger.shown,
-        "watch": now.ledger.command("watch"),
+        "facts": [clean(fact) for fact in facts],
+        "live": now.is_working,
+        "watch": now.ledger.command("watch", "--page"),
         "at": moment(now.at),
     }
 
 
-def title_of(now: PageFigures) -> str:
-    """The batch's name; the file's where the name is a hash."""
-    batch_id = now.batch.report.batch_id if now.batch else ""
-    return clean(batch_id if batch_id and len(batch_id) <= _LONG_NAME else now.name.removesuffix(".ledger"))
-
-
-def _about(now: PageFigures) -> list[str]:
-    facts = [f"ledger {now.ledger.shown}"]
-    facts += [f"process {now.pid}"] if now.pid else []
-    if now.batch is not None:
-        binding = now.batch.header.binding
-        facts.append(f"{binding.environment} key {binding.key_fingerprint}")
-    return [clean(fact) for fact in facts]
+def _doing(now: PageFigures) -> str:
+    """What is done with the batch, a word of `Activity`; empty when nobody is known to work on it."""
+    if now.activity is not None:
+        return now.activity.doing
+    return "paying" if now.processes else ""
 
 
 def _state(now: PageFigures) -> tuple[str, str]:
-    """Colour and words of the batch's state."""
-    if now.batch is None:
-        return "work", "reading the file"
-    if now.phase == "reading":  # the same file again, or the confirmation is still awaited
-        return "idle", "not paying yet"
-    if now.phase != "ended":
-        activity = now.batch.report.activity
-        doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
-        return _WORKING.get(doing, ("work", "paying"))
-    return _ended(with_causes(now.batch.report, now.causes), now.certificate)
-
-
-def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
-    counts = report.counts
-    if report.complete:
+    """Tone and words of the batch's state."""
+    report, counts = now.report, now.report.counts
+    if now.batch.paused is not None and not report.is_complete:
+        return "wait", "paused"
+    if doing := _doing(now):
+        return _WORKING[doing]
+    if report.is_complete:
         if failures := failures_text(report):
             is_bad = report.contradicting or any(
                 counts[word] for word, tone in _TONES.items() if tone == "bad"
             )
             return "bad" if is_bad else "wait", f"complete, {failures}"
-        if certificate is not None:
-            clean_one = bool(certificate["clean"])
-            return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")
-        return "ok", "complete"
+        if now.batch.certificate is None:
+            return "ok", "complete"
+        is_clean = now.batch.certificate["clean"]
+        return ("ok", "complete and certified") if is_clean else ("bad", "complete, not confirmed")
+    if report.is_untouched:
+        return "idle", "nothing was sent yet"
     if counts["in_doubt"] and not counts["not_started"]:
         return "wait", f"{counted(counts['in_doubt'], 'row')} in doubt"
-    if counts["not_started"] + counts["cancelled"] == report.rows:
-        return "idle", "nothing was sent yet"
     return "wait", "stopped, can be resumed"
 
 
-def _beside(currencies: list[str]) -> list[list[str]]:
-    """The currencies of each table: so many that they have room on paper."""
-    return [currencies[at : at + _BESIDE] for at in range(0, len(currencies), _BESIDE)]
-
-
-def _table(figures: BatchReport, currencies: list[str]) -> Context:
+def _table(now: PageFigures, currencies: list[str]) -> Context:
     """Money by outcome: a line for each word, with its rows or payouts and a sum of each currency."""
-    sums = [figures.sums[currency] for currency in currencies]
+    sums, counts = [now.report.sums[currency] for currency in currencies], now.report.counts
     lines = [
         {
             "name": name.strip(),
             "is_part": name.startswith(" "),
             "tone": _TONES[word],
-            "count": figures.counts[word],
+            "count": counts[word],
             "sums": [grouped(each[word] or each["asked"] * 0) for each in sums],
-            "is_shown": figures.counts[word] or word in ALWAYS,
+            "is_shown": counts[word] or word in ALWAYS,
         }
         for word, name in NAMES.items()
     ]
     return {"currencies": currencies, "lines": lines}
 
 
-def _pace(now: PageFigures, runs: list[charts.Run], figures: BatchReport) -> tuple[str, str] | None:
-    """The large figure at the right, and what it says."""
-    if now.phase != "ended":
-        left, speed = figures.seconds_left, figures.speed
-        if left is None or speed is None:
-            return None
-        return duration_text(max(1.0, round(left))), f"left at {rate_text(speed.per_second)}"
-    found = length_and_pace(runs[-1][1]) if runs else None
-    return found and (duration_text(found[0]), f"the last run, {rate_text(found[1])}")
+def _pace(now: PageFigures) -> tuple[str, str] | None:
+    """The large figure at the right, and what it says: the time left. None when that is not known."""
+    left = seconds_left(now.report, now.series.pace)
+    if left is None or _doing(now) != "paying":
+        return None
+    return duration_text(max(1.0, round(left))), f"left at {rate_text(now.series.pace)}"
 
 
-def _groups(now: PageFigures, figures: BatchReport) -> list[Context]:
+def _groups(now: PageFigures) -> list[Context]:
     """Payouts and rows to look at, by outcome: advice with its command, and the causes."""
     found: dict[str, list[Context]] = {}
     for word in EXTRA:
-        if payouts := figures.counts[word]:
-            sums = {currency: each[word] for currency, each in figures.sums.items() if each[word]}
-            found[word] = [{"text": counted(payouts, "payout"), "money": money_text(sums), "rows": ()}]
+        if payouts := now.report.counts[word]:
+            sums = {currency: each[word] for currency, each in now.report.sums.items() if each[word]}
+            found[word] = [{"text": f"{counted(payouts, 'payout')} · {money_text(sums)}", "rows": ()}]
     for cause in now.causes[:_MOST_CAUSES]:
-        text, money = clean(cause_text(cause)).rsplit(" · ", 1)
-        shown: Context = {"text": text, "money": money, "rows": [_line(row) for row in cause.rows]}
+        shown: Context = {"text": clean(cause_text(cause)), "rows": [_line(row) for row in cause.rows]}
         found.setdefault(cause.outcome, []).append(shown)
     return [
         {
             "tone": _TONES[word],
             "heading": f"{NAMES[word].strip().capitalize()}: {meaning}",
-            "advice": advice_on(word, figures, now.ledger),
+            "advice": advice_on(word, now.report, now.ledger),
             "causes": found[word],
         }
         for word, meaning in _GROUPS.items()
@@ -264,32 +239,23 @@ def _groups(now: PageFigures, figures: BatchReport) -> list[Context]:
     ]
 
 
-def _look_at(now: PageFigures, figures: BatchReport) -> str | None:
-    """When the rows to look at were read, if the figures above are newer."""
-    counts = Counter[str]()
-    for cause in now.causes:
-        counts[cause.outcome] += cause.count
-    whole = (word for word in Cause.outcomes if word is not Outcome.NOT_FINAL)
-    is_same = all(counts[word] == figures.counts[word] for word in whole)
-    return None if is_same else clock(now.causes_at)
-
-
 def _line(row: RowView) -> Context:
     """A row of the table of rows to look at."""
+    begin, end = _SHORT
+    is_long = len(row.reference) > begin + end + 3
     return {
         "number": row.number,
         "key": _key(row),
         "reference": row.reference,
-        "short": shortened(row.reference),
+        "short": f"{row.reference[:begin]}…{row.reference[-end:]}" if is_long else row.reference,
         "amount": amount_text(row.currency, row.amount),
-        "attempts": str(row.attempts),
-        "at_once": row.payout_id is not None and row.first_sent is not None,
+        "sends": f"sent {counted(row.sends, 'time')}" if row.sends else "not sent",
     }
 
 
 def _key(row: RowView) -> str:
     """The row's key; its number where that is masked."""
-    return row.row_key if row.name == row.row_key else f"row {row.number}"
+    return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
 
 
 def _word(word: str) -> str:
@@ -297,51 +263,21 @@ def _word(word: str) -> str:
     return NAMES[word].strip().lower()
 
 
-def _happened(row: RowView) -> tuple[str, str]:
-    """Colour and word of what became of a row. The word alone says it, without the colour."""
-    tone = _TONES[row.outcome]
-    return {"way": "work", "none": "idle"}.get(tone, tone), _word(row.outcome)
-
-
-def _facts(row: RowView) -> list[tuple[str, str]]:
-    found = [
-        ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
-        ("Method", row.method),
-        ("Outcome", _word(row.outcome)),
-        ("Payout", row.payout_id),
-        ("Payout is of", row.payout_money),
-        ("Status", row.payout_status),
-        ("Statuses", _statuses(row)),
-        ("Reason", row.reason),
-        ("Generation", f"{row.generation}" if row.generation else None),
-        ("First sent", moment(row.first_sent) + " UTC" if row.first_sent else None),
-        ("Last sent", moment(row.last_sent) + " UTC" if row.last_sent else None),
-    ]
-    return [(name, clean(text)) for name, text in found if text]
-
-
-def _statuses(row: RowView) -> str | None:
-    """The statuses of a row whose payout's status has changed, by the service's clock where it is known."""
-    if len(row.statuses) < 2:
-        return None
-    times = [each.at if each.service_at is None else each.service_at for each in row.statuses]
-    texts = [status_text(attrs.asdict(each)) for each in row.statuses]
-    return "; ".join(f"{moment(at)} UTC {text}" for at, text in zip(times, texts, strict=True))
-
-
-def _certificate(found: Mapping[str, Any] | None) -> Context | None:
-    """The certificate for people."""
-    if found is None:
-        return None
-    audit, check = found["list"], found["ledger"]
+def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:
+    """The latest certificate for people."""
+    audit, facts = found["list"], now.report.facts()
     compared = [
-        (name, f"{each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else ""))
+        f"{name}: {each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else "")
         for name, each in audit["fields"].items()
     ]
     rounded = {currency: Decimal(amount) for currency, amount in audit["rounded"].items()}
+    on_list = (
+        f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, {audit['differing']:,} different"
+    )
     return {
         "clean": found["clean"],
         "settled": found["settled"],
+        "is_earlier": (found["rows"], found["sums"]) != (facts["rows"], facts["sums"]),
         "findings": [clean(text) for text in found["findings"]],
         "turns": [clean(text) for text in audit["turns"]],
         "at": moment(found["at"]),
@@ -349,30 +285,20 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
-            ("List read", moment(found["looked_at"] or found["at"]) + " UTC"),
-            (
-                "On the list",
-                f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
-                f"{audit['differing']:,} different",
-            ),
+            ("List read", f"{moment(found['looked_at'])} UTC"),
+            ("On the list", on_list),
             *([("Rounded", f"{money_text(rounded)} in all, against what was asked for")] if rounded else []),
             ("Input", found["input_hash"]),
-            ("Ledger", f"{check['entries']:,} entries, head {check['head']}"),
+            ("Compared", " · ".join(compared)),
         ],
-        "fields": compared,
     }
 
 
-def _step(now: PageFigures, figures: BatchReport) -> str:
-    """Advice on the batch as a whole when the run is over."""
-    if now.phase != "ended" or figures.is_untouched:
+def _step(now: PageFigures) -> str:
+    """Advice on the batch as a whole, while nobody is known to work on it."""
+    report = now.report
+    if now.is_working or report.is_untouched:
         return ""
-    clean_one = None if now.certificate is None else bool(now.certificate["clean"])
-    code = figures.exit_code or int(clean_one is False)
-    return going_on(figures, code, None, now.ledger, clean=clean_one)
-
-
-def shortened(text: str) -> str:
-    """A long reference without its middle: `nccuq4qo…aukiqa`."""
-    begin, end = _SHORT
-    return text if len(text) <= begin + end + 3 else f"{text[:begin]}…{text[-end:]}"
+    if now.batch.paused is not None and not report.is_complete:
+        report = attrs.evolve(report, stopped=f"{PAUSED}: {now.batch.paused}")
+    return going_on(report, now.ledger, clean=(now.batch.certificate or {}).get("clean"))

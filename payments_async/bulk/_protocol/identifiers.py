@@ -19,13 +19,14 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
 
 from ..._codec import decode, encode
 from ..._validation.rules import is_identifier, name_problem
-from .records import HIDDEN, Binding, LedgerRow, NewRow
+from .records import HIDDEN, Binding, LedgerRow
 
 REFERENCE_LIMIT = 191
 """The longest reference, in characters (Endpoints, POST /payouts)."""
@@ -40,7 +41,6 @@ _GENERATION_END = re.compile(r"~g[0-9]+\Z", re.ASCII)
 _GENERATION: Final = re.compile(r"(.*)~g([1-9][0-9]{0,8})", re.ASCII | re.DOTALL)
 _PLAIN_REFERENCE: Final = re.compile(r"(?!.{0,190}[0-9]{9})[A-Za-z0-9_./#:~-]{1,191}", re.ASCII)
 """Without spaces, and without nine digits in a row, which a date has not and an account may have."""
-_NAMES: Final = tuple(field.name for field in attrs.fields(NewRow))
 
 
 def _written(part: str | bytes | int | None) -> bytes:
@@ -58,16 +58,6 @@ def digest(*parts: str | bytes | int | None) -> bytes:
 def body_hash(body: bytes) -> str:
     """Compute the hash of a request body, as hexadecimal text."""
     return hashlib.sha256(body).hexdigest()
-
-
-def keyed_hash(key: bytes, first: str, *others: str) -> str:
-    """Compute the hash of values under a batch's secret key, 64 hexadecimal digits.
-
-    Anybody can guess what a plain hash of a phone number stands for, and nobody this one without the key.
-    With an empty key the first value is such a hash already: an archive without accounts has no key.
-    """
-    text = "\0".join((first, *others))
-    return hashlib.blake2b(text.encode(), digest_size=32, key=key).hexdigest() if key else first
 
 
 def _readable(raw: bytes) -> str:
@@ -127,7 +117,7 @@ class Identity:
     def proof(self, content: str) -> Proof:
         """Make the proof for the payout's metadata; `content` is the hash of the body without it."""
         return Proof(
-            batch=_shortened("batch", self.environment, self.batch_id),
+            batch=_batch_part(self.environment, self.batch_id),
             row=_shortened("row", self.row_key),
             body=_shortened("body", content),
             generation=self.generation,
@@ -136,6 +126,12 @@ class Identity:
 
 def _shortened(kind: str, *parts: str) -> str:
     return _readable(digest(kind, *parts)[:_PROOF_BYTES])[:_PROOF_PART]
+
+
+@lru_cache(maxsize=8)
+def _batch_part(environment: str, batch_id: str) -> str:
+    """The same for each row of a batch."""
+    return _shortened("batch", environment, batch_id)
 
 
 @attrs.frozen
@@ -182,7 +178,7 @@ def shown_reference(reference: str) -> str:
     return reference if _PLAIN_REFERENCE.fullmatch(reference) else HIDDEN
 
 
-# The next generation of a row
+# The generations of a row
 
 
 def parted(reference: str) -> tuple[str, int]:
@@ -191,46 +187,23 @@ def parted(reference: str) -> tuple[str, int]:
     return (found[1], int(found[2])) if found else (reference, 0)
 
 
-def later_references(reference: str, latest: int) -> list[str]:
-    """List the references of later generations of a row, up to generation `latest`."""
-    stem, generation = parted(reference)
-    return [f"{stem}~g{number}" for number in range(generation + 1, latest + 1)]
+def identity_of(row: LedgerRow, binding: Binding, generation: int | None = None) -> Identity:
+    """The identity of a row's payout of a generation, the present one unless given."""
+    number = row.generation if generation is None else generation
+    place = (row.environment or binding.environment, binding.batch_id, row.row_key)
+    if number != row.generation:  # of another payout no key is used any more, or none yet
+        return Identity(*place, number, given=row.stem)
+    return Identity(*place, number, row.epoch, row.revision, row.stem)
 
 
-def earlier_references(reference: str, latest: int) -> list[str]:
-    """List the references of earlier generations of a row, none later than `latest`."""
-    stem, generation = parted(reference)
-    earlier = range(1, min(generation, latest + 1))
-    return [stem, *(f"{stem}~g{number}" for number in earlier)] if generation else []
+def body_at(row: LedgerRow, binding: Binding, generation: int | None = None) -> bytes:
+    """The bytes of a row's request at a generation, the present one unless given: its reference, its proof.
 
-
-def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
-    """Give a row its next reference, with body and key to match. Raises ValueError if it gets too long."""
-    return at_generation(row, binding, row.known.generation + 1)
-
-
-def at_generation(row: LedgerRow, binding: Binding, generation: int) -> NewRow:
-    """Give a row the reference of a generation, with body and key to match. Raises ValueError, too."""
-    stem, _ = parted(row.reference) if row.known.generation else (row.reference, 0)
-    identity = Identity(binding.environment, binding.batch_id, row.row_key, generation, given=stem)
+    Raises ValueError where the reference would be longer than the service takes.
+    """
+    identity = identity_of(row, binding, generation)
     reference = identity.reference()
-    body = _renamed(row.body, reference, identity)
-    made = body_hash(body)
-    return _replacement(
-        row, reference=reference, body=body, body_hash=made, idempotency_key=identity.idempotency_key(made)
-    )
-
-
-def same_again(row: LedgerRow, binding: Binding) -> NewRow:
-    """Give a refused row a new idempotency key, to be sent again unchanged: it may be accepted now."""
-    known = row.known
-    place = (binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch)
-    key = Identity(*place, known.revision + 1).idempotency_key(row.body_hash)
-    return _replacement(row, idempotency_key=key)
-
-
-def _replacement(row: LedgerRow, **changes: Any) -> NewRow:
-    return NewRow(**{**{name: getattr(row, name) for name in _NAMES}, **changes})
+    return _renamed(row.body, reference, identity) if identity.generation else row.body
 
 
 def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:

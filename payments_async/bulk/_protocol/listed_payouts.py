@@ -7,16 +7,13 @@ that failed. Every other that arrived or may still arrive is an extra payout.
 The list decides whatever the ledger says of the row:
 
     row is                       the list shows                        the row becomes
-    CREATED, CONFLICT            its payout, as asked for              CREATED with the payout that stands
-    under way, in doubt          its payout, as asked for              CREATED
-    NEW                          its payout, as asked for              CREATED, and nothing is sent
-    NEW, under way, in doubt     another payout under its reference    CONFLICT
+    any                          its payout, as asked for              CREATED with the payout that stands
+    NEW, in flight, in doubt     another payout under its reference    CONFLICT
     NEW, REJECTED, CANCELLED     an earlier payout that has not        CREATED with it; CONFLICT if it has
                                  failed                                other content
-    under way, in doubt          only an earlier one that has not      CREATED with it, once its own cannot
+    in flight, in doubt          only an earlier one that has not      CREATED with it, once its own cannot
                                  failed                                appear any more
-    neither under way            a later payout, as asked for          CREATED, of that payout's generation
-    nor in doubt
+    any                          a later payout, as asked for          CREATED, of that payout's generation
 """
 
 from __future__ import annotations
@@ -28,13 +25,12 @@ import attrs
 
 from ...models import Payout, PayoutStatus
 from ...models.statuses import PayoutEnd
-from . import row_state, transitions
-from .identifiers import Proof, at_generation, parted
+from .identifiers import Proof, body_at, parted
 from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, other_account, shown
 from .outcomes import ExtraPayout
-from .payout_status import described, end_of, facts_of, failure_of, money_of, status_of
-from .records import Binding, LedgerRow, NewRow, RowOutcome
-from .row_state import UNFINISHED, RowKnowledge, RowState
+from .payout_status import described, end_of, facts_of, failure_of, money_of, shows_arrival, status_of
+from .records import Binding, LedgerRow
+from .row_state import UNFINISHED, RowState
 
 OTHER_CONTENT: Final = "other content under its reference"
 """Reason of a conflict: the row's own payout with other content; without proofs perhaps a stranger's."""
@@ -44,8 +40,6 @@ _S = RowState
 _OTHER: Final = (Match.OTHER_BODY, Match.FOREIGN)
 _MOST_LATER: Final = 16
 """Generations that a ledger may be behind: a later reference is reported, and no row gets it."""
-_ADOPTING: Final = frozenset({_S.NEW, *UNFINISHED, _S.CREATED, _S.CONFLICT})
-"""States of rows that can get the generation of a later payout."""
 
 
 @attrs.frozen
@@ -59,23 +53,20 @@ class RowPayout:
     found: Found
     match: Match
     end: PayoutEnd
+    other_money: str | None
+    """What it is of, if the service shows another sum than was asked for: `XOF 10.3`."""
 
     @classmethod
     def of(cls, row: LedgerRow, payout: Payout, binding: Binding) -> RowPayout:
         """Compare a payout with the row that asks for it, as the row is now."""
-        asking: LedgerRow | NewRow | None = row
-        generation = row.known.generation
-        if payout.reference != row.reference:
-            generation = parted(payout.reference or "")[1]
-            asking = _at_generation(row, binding, generation)
-        found = shown(payout)
-        asked = expected(row if asking is None else asking)
-        match = Match.FOREIGN if asking is None else match_of(asked, found)
-        is_earlier = generation < row.known.generation
-        had_arrived = (
-            row.had_arrived if payout.id == row.known.payout_id else is_earlier and row.earlier_arrived
-        )
-        return cls(payout, generation, asked, found, match, end_of(payout, had_arrived=had_arrived))
+        generation = parted(payout.reference or "")[1]
+        asked, found = _asked(row, binding, generation), shown(payout)
+        match = Match.FOREIGN if asked is None else match_of(asked, found)
+        is_own = payout.id == row.payout_id
+        had_arrived = row.had_arrived if is_own else generation < row.generation and row.earlier_arrived
+        end = end_of(payout, had_arrived=had_arrived)
+        asked = asked or expected(row, row.body)
+        return cls(payout, generation, asked, found, match, end, _other_money(asked, found, payout))
 
     @property
     def is_alive(self) -> bool:
@@ -83,13 +74,9 @@ class RowPayout:
         return self.end is not PayoutEnd.FAILED
 
     @property
-    def other_money(self) -> str | None:
-        """What it is of, if the service shows another sum than was asked for: `XOF 10.3`."""
-        asked, said = self.asked.details, self.found.details
-        if "amount" not in said:
-            return None
-        is_other = any(said.get(name) not in (None, asked[name]) for name in MONEY)
-        return money_of(self.payout) if is_other else None
+    def contradicts(self) -> bool:
+        """True if its status and timestamps contradict each other."""
+        return self.end is PayoutEnd.UNCLEAR
 
     @property
     def difference(self) -> str | None:
@@ -108,8 +95,11 @@ class RowPayout:
     def _differences(self) -> list[str]:
         if self.match is not Match.EQUAL:
             return differing(self.asked, self.found)
-        account = other_account(self.asked, self.found)  # its proof is equal, and takes a while to read
-        return [] if account is None else [account]
+        found = []  # its proof is equal, and takes a while to read
+        if self.found.details.get("method", self.asked.details["method"]) != self.asked.details["method"]:
+            found.append("with another method")
+        account = other_account(self.asked, self.found)
+        return [*found, account] if account else found
 
     @property
     def weight(self) -> int:
@@ -117,6 +107,14 @@ class RowPayout:
         payout = self.payout
         had_arrived = payout.status == PayoutStatus.REVERSED or payout.completed_at is not None
         return _weight(self.end, had_arrived=had_arrived)
+
+
+def _other_money(asked: Expected, found: Found, payout: Payout) -> str | None:
+    said = found.details
+    if "amount" not in said:
+        return None
+    is_other = any(said.get(name) not in (None, asked.details[name]) for name in MONEY)
+    return money_of(payout) if is_other else None
 
 
 def _weight(end: PayoutEnd, *, had_arrived: bool) -> int:
@@ -127,22 +125,41 @@ def _weight(end: PayoutEnd, *, had_arrived: bool) -> int:
     return 1 if had_arrived else 0
 
 
-def _at_generation(row: LedgerRow, binding: Binding, generation: int) -> NewRow | None:
+def _asked(row: LedgerRow, binding: Binding, generation: int) -> Expected | None:
+    """What a row asks for at a generation; None where its reference would be too long: it has no such one."""
     try:
-        return at_generation(row, binding, generation)
-    except ValueError:  # its reference would be too long: the row has no such payout
+        return expected(row, body_at(row, binding, generation))
+    except ValueError:
         return None
+
+
+@attrs.frozen
+class RowFacts:
+    """What the list says that a row is: what becomes of it in the ledger."""
+
+    state: RowState
+    generation: int
+    payout_id: str | None = None
+    status: str | None = None
+    end: PayoutEnd = PayoutEnd.OPEN
+    had_arrived: bool = False
+    """True if the service ever said that this payout had arrived."""
+    earlier_arrived: bool = False
+    """True if it ever said so of another payout of the row."""
+    money: str | None = None
+    code: str | None = None
+    message: str | None = None
 
 
 @attrs.frozen
 class Judgement:
     """What the list says of a row."""
 
-    outcome: RowOutcome | None = None
+    facts: RowFacts | None = None
     """What to record; None when nothing is new."""
     standing: RowPayout | None = None
     """The payout that stands for the row; None when the list shows none."""
-    extra: tuple[tuple[ExtraPayout, Payout], ...] = ()
+    extra: tuple[tuple[ExtraPayout, RowPayout], ...] = ()
     """Its payouts beside that one that have arrived or may still arrive."""
     findings: tuple[str, ...] = ()
     """What is wrong with the row, by the list."""
@@ -154,38 +171,27 @@ class Judgement:
 class _Ruling:
     """The row as the list leaves it, and the payout that stands for it."""
 
-    known: RowKnowledge
+    state: RowState
+    payout_id: str | None
     standing: RowPayout | None = None
     code: str | None = None
 
 
-def judge(
-    row: LedgerRow,
-    payouts: Sequence[RowPayout],
-    *,
-    absent: bool = False,
-    unsent: bool = False,
-    lost: bool = False,
-) -> Judgement:
+def judge(row: LedgerRow, payouts: Sequence[RowPayout], *, absent: bool = False) -> Judgement:
     """Judge a row by its payouts on the list, those of later generations that it cannot get among them.
 
-    `absent`: its own payout is not shown, and cannot appear any more. `unsent`: nothing was sent for it since
-    it was made new. `lost`: its ledger has lost commits, so that it may have been sent in any state.
+    `absent`: its own payout is not shown, and cannot appear any more.
     """
-    before = row
-    if lost and row.state in _LESS_KNOWN:
-        row = attrs.evolve(row, known=attrs.evolve(row_state.after_loss(row.known, 1), state=_S.IN_FLIGHT))
-    own = [each for each in payouts if each.generation == row.known.generation]
-    if unsent:
-        row = attrs.evolve(row, known=attrs.evolve(row.known, cleared=row.known.intents))
-    earlier = [each for each in payouts if each.generation < row.known.generation]
-    if row.state is _S.CREATED:
+    before, row = row, _at_latest(row, payouts)
+    own = [each for each in payouts if each.generation == row.generation]
+    earlier = [each for each in payouts if each.generation < row.generation]
+    if row.state is _S.CREATED and row.generation == before.generation:
         ruling = _of_created(row, payouts)
     else:
-        decided = _of_own(row, own, earlier) or _of_earlier(row, own, earlier, absent=absent, unsent=unsent)
-        ruling = decided or _Ruling(row.known)
+        decided = _of_own(row, own, earlier) or _of_earlier(row, own, earlier, absent=absent)
+        ruling = decided or _Ruling(row.state, row.payout_id)
     return Judgement(
-        _outcome(before, ruling, [each for each in payouts if each.generation > row.known.generation]),
+        _facts(before, row, ruling, [each for each in payouts if each.generation > row.generation]),
         ruling.standing,
         tuple(_extra(row, ruling, payouts)),
         tuple(_findings(row, ruling, payouts)),
@@ -193,8 +199,25 @@ def judge(
     )
 
 
-_LESS_KNOWN: Final = (_S.NEW, _S.REJECTED, *UNFINISHED)
-"""States of rows that may have been sent since, for all that a ledger knows which has lost commits."""
+def _at_latest(row: LedgerRow, payouts: Sequence[RowPayout]) -> LedgerRow:
+    """The row at the generation of its latest payout that has all that it asks for.
+
+    An earlier ledger, since lost, had sent it again.
+    """
+    latest = max(
+        (
+            each.generation
+            for each in payouts
+            if each.match is Match.EQUAL
+            and each.payout.id
+            and each.generation <= row.generation + _MOST_LATER
+        ),
+        default=0,
+    )
+    if latest <= row.generation:
+        return row
+    arrived = row.had_arrived or row.earlier_arrived
+    return attrs.evolve(row, generation=latest, state=_S.NEW, had_arrived=False, earlier_arrived=arrived)
 
 
 # The row
@@ -204,47 +227,43 @@ def _of_created(row: LedgerRow, payouts: Sequence[RowPayout]) -> _Ruling:
     """The payout that stands for a created row: its present one, unless another is nearer to arrival."""
     present, rivals = None, list[RowPayout]()
     for each in payouts:
-        if each.payout.id == row.known.payout_id:
+        if each.payout.id == row.payout_id:
             present = each
-        elif each.match is Match.EQUAL and each.payout.id and each.generation <= row.known.generation:
+        elif each.match is Match.EQUAL and each.payout.id and each.generation <= row.generation:
             rivals.append(each)
     if rivals:
         weight = _weight(row.payout_end, had_arrived=row.had_arrived) if present is None else present.weight
         best = _best(rivals)
         if best.weight > weight:
-            return _Ruling(attrs.evolve(row.known, payout_id=str(best.payout.id)), best)
-    return _Ruling(row.known, present)
+            return _Ruling(row.state, best.payout.id, best)
+    return _Ruling(row.state, row.payout_id, present)
 
 
 def _of_own(row: LedgerRow, own: Sequence[RowPayout], earlier: Sequence[RowPayout]) -> _Ruling | None:
     """The row by the payouts under its present reference; None where they decide nothing."""
-    if row.state in (_S.REJECTED, _S.CANCELLED):
-        return None
     found = [each for each in own if each.payout.id]
     equal = [each for each in found if each.match is Match.EQUAL]
     if equal:
-        return _confirmed(row, [*(each for each in earlier if each.match is Match.EQUAL), *equal])
+        return _confirmed([*(each for each in earlier if each.match is Match.EQUAL), *equal])
     other = next((each for each in found if each.match in _OTHER), None)
-    if other is None or row.state is _S.CONFLICT:
+    if other is None or row.state not in (_S.NEW, *UNFINISHED):
         return None
-    return _contradicted(row, other)
+    return _contradicted(other)
 
 
 def _of_earlier(
-    row: LedgerRow, own: Sequence[RowPayout], earlier: Sequence[RowPayout], *, absent: bool, unsent: bool
+    row: LedgerRow, own: Sequence[RowPayout], earlier: Sequence[RowPayout], *, absent: bool
 ) -> _Ruling | None:
     """The row by its earlier payouts that have not failed; None where they decide nothing."""
-    is_open = row.state in UNFINISHED and not unsent
+    is_open = row.state in UNFINISHED
     if row.state is _S.CONFLICT or (is_open and not absent):
         return None
     alive = [each for each in earlier if each.is_alive and each.payout.id]
     equal = [each for each in alive if each.match is Match.EQUAL]
     if equal:
-        return _confirmed(
-            row, [*equal, *(each for each in own if each.match is Match.EQUAL and each.payout.id)]
-        )
+        return _confirmed([*equal, *(each for each in own if each.match is Match.EQUAL and each.payout.id)])
     other = next((each for each in alive if each.match is not Match.FOREIGN), None)
-    return None if other is None or is_open else _contradicted(row, other)
+    return None if other is None or is_open else _contradicted(other)
 
 
 def _best(payouts: Iterable[RowPayout]) -> RowPayout:
@@ -252,54 +271,58 @@ def _best(payouts: Iterable[RowPayout]) -> RowPayout:
     return max(payouts, key=lambda each: (each.weight, each.generation))
 
 
-def _confirmed(row: LedgerRow, payouts: Sequence[RowPayout]) -> _Ruling:
+def _confirmed(payouts: Sequence[RowPayout]) -> _Ruling:
     best = _best(payouts)
-    return _Ruling(row_state.confirm(row.known, str(best.payout.id)), best)
+    return _Ruling(_S.CREATED, best.payout.id, best)
 
 
-def _contradicted(row: LedgerRow, other: RowPayout) -> _Ruling:
-    code = OTHER_PAYOUT if other.match is Match.FOREIGN else OTHER_CONTENT
-    return _Ruling(row_state.contradict(row.known), other, code)
+def _contradicted(other: RowPayout) -> _Ruling:
+    return _Ruling(_S.CONFLICT, None, other, OTHER_PAYOUT if other.match is Match.FOREIGN else OTHER_CONTENT)
 
 
-def _outcome(row: LedgerRow, ruling: _Ruling, later: Sequence[RowPayout]) -> RowOutcome | None:
+def _facts(before: LedgerRow, row: LedgerRow, ruling: _Ruling, later: Sequence[RowPayout]) -> RowFacts | None:
     """What to record of the row; None when nothing is new."""
-    standing, known = ruling.standing, ruling.known
+    standing = ruling.standing
     if standing is None:
         return None
+    is_other = before.payout_id != ruling.payout_id
+    money, earlier = standing.other_money, before.earlier_arrived or (before.had_arrived and is_other)
     if ruling.code is not None:
-        return RowOutcome(
-            row.number,
-            known,
-            failure_code=ruling.code,
-            failure_message=_listed([standing, *later]),
-            payout_money=standing.other_money,
-            body_hash=row.body_hash,
+        return RowFacts(
+            _S.CONFLICT,
+            row.generation,
+            earlier_arrived=earlier,
+            money=money,
+            code=ruling.code,
+            message=_listed([standing, *later]),
         )
-    status, end, failure = status_of(standing.payout), standing.end, _failure(standing)
+    status, end = status_of(standing.payout), standing.end
+    failure = None if standing.is_alive else failure_of(standing.payout, had_arrived=True)
     unclear = described(standing.payout) if end is PayoutEnd.UNCLEAR else None
-    why = row.failure_code if failure else row.failure_message if unclear else None
-    facts = row.service_status, row.payout_end, row.payout_money, why
+    why = before.failure_code if failure else before.failure_message if unclear else None
+    is_same = (before.state, before.generation, before.payout_id) == (
+        _S.CREATED,
+        row.generation,
+        ruling.payout_id,
+    )
+    known = before.service_status, before.payout_end, before.payout_money, why
     says_nothing = status is None and end is PayoutEnd.OPEN
-    if known == row.known and (
-        says_nothing or facts == (status, end, standing.other_money, failure or unclear)
-    ):
+    if is_same and (says_nothing or known == (status, end, money, failure or unclear)):
         return None
-    return RowOutcome(
-        row.number,
-        known,
+    message = _listed(later) if failure and later else unclear
+    had_arrived = shows_arrival(status, end) or (before.had_arrived and not is_other)
+    return RowFacts(
+        _S.CREATED,
+        row.generation,
+        ruling.payout_id,
         status,
         end,
+        had_arrived,
+        earlier,
+        money,
         failure,
-        _listed(later) if failure and later else unclear,
-        standing.other_money,
-        row.body_hash,
-        latest=True,
+        message,
     )
-
-
-def _failure(standing: RowPayout) -> str | None:
-    return None if standing.is_alive else failure_of(standing.payout, had_arrived=True)
 
 
 def _listed(payouts: Sequence[RowPayout]) -> str:
@@ -316,21 +339,18 @@ def _place(each: RowPayout) -> str:
 
 def _extra(
     row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]
-) -> Iterable[tuple[ExtraPayout, Payout]]:
-    state, generation = ruling.known.state, row.known.generation
-    present = ruling.known.payout_id if state is _S.CREATED else None
+) -> Iterable[tuple[ExtraPayout, RowPayout]]:
+    present = ruling.payout_id if ruling.state is _S.CREATED else None
     for each in payouts:
         if not each.is_alive or (present is not None and each.payout.id == present):
             continue
-        is_own = each.generation == generation
-        if state in UNFINISHED and is_own:
+        is_own = each.generation == row.generation
+        if ruling.state in UNFINISHED and is_own:
             continue  # it may still settle the row
-        if state is not _S.CONFLICT:
-            yield ExtraPayout.IN_EXCESS, each.payout
-        elif each.asked.proof is None:
-            yield (ExtraPayout.MOVED_IN_CONFLICT if is_own else ExtraPayout.IN_EXCESS), each.payout
-        elif _is_of_batch(each):
-            yield ExtraPayout.MOVED_IN_CONFLICT, each.payout
+        if each.asked.proof is not None and not _is_of_batch(each):
+            continue  # a stranger's
+        in_conflict = ruling.state is _S.CONFLICT and (is_own or each.asked.proof is not None)
+        yield (ExtraPayout.MOVED_IN_CONFLICT if in_conflict else ExtraPayout.IN_EXCESS), each
 
 
 def _is_of_batch(each: RowPayout) -> bool:
@@ -346,7 +366,7 @@ _LATER: Final = (
 
 
 def _findings(row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]) -> Iterable[str]:
-    number, state, generation = row.number, ruling.known.state, row.known.generation
+    number, state, generation = row.number, ruling.state, row.generation
     if ruling.standing is not None and ruling.standing.end is PayoutEnd.UNCLEAR and ruling.code is None:
         yield f"row {number}: {ruling.standing.payout.id} is {described(ruling.standing.payout)}"
     for each in payouts:
@@ -354,14 +374,14 @@ def _findings(row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]) -> 
         if each.generation > generation:
             yield _LATER.format(number, f"{facts_of(payout)}{_place(each)}")
         elif each.generation < generation:
-            if each.is_alive and payout.id != ruling.known.payout_id:
+            if each.is_alive and payout.id != ruling.payout_id:
                 yield _PAST.format(number, payout.id, described(payout))
         elif state is _S.CONFLICT:
             yield f"row {number}: in conflict, and the list shows {facts_of(payout)}"
         elif state is not _S.CREATED:
             yield f"row {number}: {state}, and the list shows {facts_of(payout)}"
-        elif payout.id != ruling.known.payout_id and each.is_alive:
-            yield f"row {number}: {payout.id} has its reference, beside {ruling.known.payout_id}"
+        elif payout.id != ruling.payout_id and each.is_alive:
+            yield f"row {number}: {payout.id} has its reference, beside {ruling.payout_id}"
 
 
 def _turn(row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]) -> str | None:
@@ -370,11 +390,11 @@ def _turn(row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]) -> str 
     if standing is None or ruling.code is not None:
         return None
     payout = standing.payout
-    if row.known.generation > standing.generation and row.known.payout_id != payout.id:
+    if row.generation > standing.generation and row.payout_id != payout.id:
         return _PAST.format(row.number, payout.id, described(payout, had_arrived=row.earlier_arrived))
     for each in payouts:
         is_same = (each.end, status_of(each.payout)) == (row.payout_end, row.service_status)
-        if row.is_final and each.payout.id == row.known.payout_id and not is_same:
+        if row.is_final and each.payout.id == row.payout_id and not is_same:
             said = described(each.payout, had_arrived=row.had_arrived)
             return (
                 f"row {row.number}: {each.payout.id} had ended as {row.service_status}, "
@@ -383,80 +403,54 @@ def _turn(row: LedgerRow, ruling: _Ruling, payouts: Sequence[RowPayout]) -> str 
     return None
 
 
-def other_status(row: LedgerRow, each: RowPayout) -> str | None:
-    """Describe a created row's payout whose status is another than the ledger has now; None if it is not."""
-    status, end = status_of(each.payout), each.end
-    if status in (None, row.service_status) and end is row.payout_end:
-        return None
-    said = described(each.payout, had_arrived=row.had_arrived)
-    return f"row {row.number}: {each.payout.id} is {said} on the list, and {row.service_status} in the ledger"
-
-
 UNSEEN: Final = "the list does not show its payout"
 UNSEEN_EARLIER: Final = "the list does not show an earlier payout of it"
 
 
-def retry_block(row: LedgerRow, payouts: Sequence[RowPayout]) -> str | None:
-    """Say why a row must not be paid again, by all its payouts on the list; None when each has failed.
+def next_generation(row: LedgerRow, payouts: Sequence[RowPayout]) -> int | str:
+    """The generation that a failed row gets, by all its payouts on the list; or why it must not be paid.
 
-    `row`: as it was before the list was read. Its payout that had arrived has failed only once an earlier
-    reading has recorded that: one page of one reading may be wrong.
+    It counts the generations that the list shows as failed: a number whose payout was never shown is not
+    passed over, as what stands for the row may be an earlier payout. `row`: as it was before the list was
+    read. One that had arrived has failed only once an earlier reading has recorded that: one page of one
+    reading may be wrong.
     """
-    own = next((each for each in payouts if each.payout.id == row.known.payout_id), None)
-    stranger = next(
-        (each for each in payouts if each.generation == row.known.generation and each != own), None
-    )
+    own = next((each for each in payouts if each.payout.id == row.payout_id), None)
     if own is None or row.state is not _S.CREATED:
+        stranger = next((each for each in payouts if each.generation == row.generation), None)
         return UNSEEN if stranger is None else _NOT_ITS.format(stranger.payout.id)
     if (alive := next((each for each in payouts if each.is_alive), None)) is not None:
         return _alive(row, alive)
     if row.payout_end is PayoutEnd.ARRIVED:
-        return _turn(row, _Ruling(row.known, own), payouts)
+        return _turn(row, _Ruling(row.state, row.payout_id, own), payouts) or UNSEEN
     if own.match is not Match.EQUAL:
-        return own.difference
-    generation, generations = row.known.generation, {each.generation for each in payouts}
-    if row.known.may_have_paid and generation not in generations:
-        return UNSEEN
-    return UNSEEN_EARLIER if lacks_earlier(row, payouts) else None
+        return own.difference or UNSEEN
+    failed = failed_generations(payouts)
+    return failed if failed > own.generation else UNSEEN_EARLIER
 
 
-def lacks_earlier(row: LedgerRow, payouts: Iterable[RowPayout]) -> bool:
-    """True if the list does not show a payout of each earlier generation of a row that was sent."""
-    shown, unsent = {each.generation for each in payouts}, row.unsent_generations
-    return any(number not in shown and not unsent >> number & 1 for number in range(row.known.generation))
+def failed_generations(payouts: Iterable[RowPayout]) -> int:
+    """How many generations, from the first on, the list shows with payouts that have all failed."""
+    shown = {each.generation: True for each in payouts}
+    for each in payouts:
+        shown[each.generation] &= not each.is_alive
+    number = 0
+    while shown.get(number):
+        number += 1
+    return number
+
+
+def may_be_sent(row: LedgerRow, payouts: Sequence[RowPayout]) -> bool:
+    """True if every earlier payout of a row of a later generation is shown, and each has failed."""
+    is_alive = any(each.is_alive for each in payouts if each.generation < row.generation)
+    return not is_alive and failed_generations(payouts) >= row.generation
 
 
 def _alive(row: LedgerRow, alive: RowPayout) -> str:
-    if alive.generation == row.known.generation:
+    if alive.generation == row.generation:
         return f"its payout is {described(alive.payout)}"
-    place = "an earlier" if alive.generation < row.known.generation else "a later"
+    place = "an earlier" if alive.generation < row.generation else "a later"
     return f"the list shows {facts_of(alive.payout)}, {place} payout of it that has not failed"
 
 
 _NOT_ITS: Final = "the list shows {} under its reference, which is not the row's payout"
-
-
-# A later payout than the ledger knows
-
-
-def later_generation(
-    row: LedgerRow, payouts: Iterable[Payout], binding: Binding
-) -> tuple[NewRow, LedgerRow] | None:
-    """The row at the generation of its latest payout on the list that has all that it asks for.
-
-    An earlier ledger, since lost, had sent it again. Returns what is sent at that generation, and the row
-    with nothing known of it yet. None when the list shows no such payout.
-    """
-    if row.state not in _ADOPTING:
-        return None
-    known = row.known.generation
-    later = [(each, parted(each.reference or "")[1]) for each in payouts if each.reference != row.reference]
-    for payout, generation in sorted(later, key=lambda pair: -pair[1]):
-        if not known < generation <= known + _MOST_LATER or not payout.id:
-            continue
-        new = _at_generation(row, binding, generation)
-        if new is None or new.reference != payout.reference:
-            continue
-        if match_of(expected(new), shown(payout)) is Match.EQUAL:
-            return new, transitions.adopted(row, new, row.changed_in)
-    return None

@@ -161,14 +161,9 @@ _TEXTS: Final = tuple(
 _ASKED: Final = (*_TEXTS, ("country", _COUNTRY))
 
 
-def compare(row: NewRow, payout: Payout) -> Match:
-    """Compare a payout that has the row's reference with the row."""
-    return match_of(expected(row), shown(payout))
-
-
-def expected(row: NewRow) -> Expected:
-    """Read the payout that a row's recorded bytes ask for."""
-    body: dict[str, Any] = decode.parse(row.body)
+def expected(row: NewRow, sent: bytes) -> Expected:
+    """Read the payout that a row asks for with these bytes."""
+    body: dict[str, Any] = decode.parse(sent)
     instrument: dict[str, Any] = body.get("instrument") or {}
     details: dict[str, Detail] = {"amount": row.amount, "currency": row.currency, "method": row.method}
     for name, detail in _ASKED:

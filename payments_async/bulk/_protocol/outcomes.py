@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -10,7 +9,6 @@ from enum import StrEnum
 from functools import reduce
 from typing import Final, Generic, TypeVar
 
-from ...models.common import amount_text
 from ...models.statuses import PayoutEnd
 from .row_state import RowState
 
@@ -101,7 +99,6 @@ RowTotals = Mapping[tuple[Outcome, str], tuple[int, Decimal]]
 ExtraTotals = Mapping[tuple[ExtraPayout, str], tuple[int, Decimal]]
 """{(what they are, currency): (payouts, the sum of their amounts in major units)}."""
 P = TypeVar("P")
-W = TypeVar("W", bound=StrEnum)
 EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
 """A context for exact sums: a sum that would be rounded raises instead."""
 
@@ -148,11 +145,10 @@ def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
 
 
 def by_currency(totals: RowTotals) -> dict[str, Decimal]:
-    """Sum over all outcomes: {currency: sum}, without currencies that no row has any more."""
+    """Sum over all outcomes: {currency: sum}."""
     sums: dict[str, Decimal] = {}
-    for (_, currency), (rows, amount) in totals.items():
-        if rows:
-            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
+    for (_, currency), (_, amount) in totals.items():
+        sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
     return sums
 
 
@@ -168,11 +164,6 @@ def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:
         rows[word] += number
     counts = {word: sum(rows[outcome] for outcome in outcomes) for word, outcomes in GROUPS.items()}
     return {**counts, **{word.value: rows[word] for word in ExtraPayout}}
-
-
-def outcomes_text(counts: Mapping[str, int]) -> str:
-    """`2 rejected, 57 arrived`: how many rows have each outcome that some have."""
-    return ", ".join(f"{counts[each]:,} {each.replace('_', ' ')}" for each in Outcome if counts[each])
 
 
 def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str, Decimal]]:
@@ -192,44 +183,6 @@ def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str
 def sums_text(sums: Mapping[str, Mapping[str, Decimal]]) -> dict[str, dict[str, str]]:
     """The sums of `sums_of` as JSON values: amounts as text."""
     return {code: {word: as_text(amount) for word, amount in each.items()} for code, each in sums.items()}
-
-
-def totals_text(totals: Mapping[tuple[W, str], tuple[int, Decimal]]) -> str:
-    """Format totals as JSON text: `{"arrived":{"XOF":[500,"12345.00"]}}`."""
-    found: dict[str, dict[str, tuple[int, str]]] = {}
-    for (word, currency), (number, amount) in sorted(totals.items()):
-        found.setdefault(word, {})[currency] = (number, as_text(amount))
-    return json.dumps(found, separators=(",", ":"))
-
-
-def read_totals(text: str, words: type[W]) -> dict[tuple[W, str], tuple[int, Decimal]]:
-    """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
-    return {
-        (words(word), currency): (int(number), Decimal(amount))
-        for word, of_word in json.loads(text).items()
-        for currency, (number, amount) in of_word.items()
-    }
-
-
-def disagreements(kept: RowTotals, counted: RowTotals) -> list[str]:
-    """Describe each place where the stored totals and the counted ones differ."""
-    found = []
-    for place in sorted({*kept, *counted}):
-        (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
-        if (rows, amount) != (seen, sum_seen):
-            outcome, currency = place
-            recorded, there = amount_text(currency, amount), amount_text(currency, sum_seen)
-            words = outcome.replace("_", " ")
-            found.append(f"rows {words}: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
-    return found
-
-
-def balances(totals: RowTotals, rows: int, sums: Mapping[str, Decimal]) -> bool:
-    """True if every imported row, and every amount, is in exactly one class:
-
-    N = created + rejected + conflict + cancelled + in doubt + not started.
-    """
-    return rows == count_rows(totals, *Outcome) and by_currency(totals) == dict(sums)
 
 
 def is_complete(totals: RowTotals) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -25,6 +26,21 @@ def end_of(payout: Payout, *, had_arrived: bool = False) -> PayoutEnd:
     end, by_status = ending_of(payout), STATUS_ENDS.get(payout.status or "")
     is_return = end is PayoutEnd.UNCLEAR and had_arrived and by_status is PayoutEnd.FAILED
     return PayoutEnd.FAILED if is_return else end
+
+
+def shows_arrival(status: str | None, end: PayoutEnd) -> bool:
+    """True if a payout that is shown so has arrived, though it may have come back since."""
+    return end is PayoutEnd.ARRIVED or status == PayoutStatus.REVERSED
+
+
+def seconds_of(moment: object) -> float | None:
+    """A time of the service in seconds since 1970; None for one that is missing, or is no time."""
+    return moment.timestamp() if isinstance(moment, datetime) else None
+
+
+def ended_at(payout: Payout) -> float | None:
+    """The service's time of a payout's end: of the failure where it shows both; None while it shows none."""
+    return seconds_of(payout.failed_at) or seconds_of(payout.completed_at)
 
 
 def storable(payout: Payout) -> Payout:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from ..._attrs import maker
 from ...errors import (
     APIConnectionError,
@@ -18,42 +16,31 @@ from ...errors import (
     ConfigurationError,
     DeadlineExceeded,
     DecodeError,
+    LimitReached,
     NotFoundError,
     OutcomeUnknown,
     PaymentsError,
     PermissionDeniedError,
+    RateLimitedError,
     ResponseMismatch,
 )
 from ...models import Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
-from .attempts import AttemptReply, Record
-from .exit_codes import Stop
-from .payout_status import described, end_of, failure_of, status_of, storable, without_nul
+from .answers import AttemptReply, Posted, Record
+from .exit_codes import Exit, Stop
+from .payout_status import (
+    described,
+    end_of,
+    ended_at,
+    failure_of,
+    seconds_of,
+    status_of,
+    storable,
+    without_nul,
+)
 
 _LONGEST: Final = 500
-
-
-@attrs.frozen
-class Posted:
-    """The result of one post of a row."""
-
-    reply: AttemptReply
-    status: str | None = None
-    """The payout's status, when one was made."""
-    end: PayoutEnd = PayoutEnd.OPEN
-    failure: str | None = None
-    """Why the payout that was made has finally failed, in a word."""
-    code: str | None = None
-    """What went wrong, in a word: `HTTP 422`, `timeout`."""
-    message: str | None = attrs.field(default=None, repr=False)
-    """The service's own words, account data masked; or how the payout contradicts itself."""
-    counts: bool = True
-    """True if the post used up a try; False when our own pacing held it back."""
-    took: float = 0.0
-    """Seconds from sending to the answer, or to the timeout."""
-    word: str = ""
-    """The status, or what happened to the request, in a word: `201`, `timeout`; "" when none was made."""
 
 
 _reply: Final = maker(AttemptReply)
@@ -66,20 +53,20 @@ def succeeded(payout: Payout) -> Posted:
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
     reply = _reply(status, "executed", replayed, "matching", payout.id)
-    took = 0.0 if answer is None else answer.attempts[-1].elapsed
     end = end_of(payout)
+    code = failure_of(payout) if end is PayoutEnd.FAILED else None
     message = described(payout) if end is PayoutEnd.UNCLEAR else None
-    facts = (status_of(payout), end, failure_of(payout) if end is PayoutEnd.FAILED else None)
-    return _posted(reply, *facts, message=message, took=took, word=str(status))
+    return _posted(
+        reply, status_of(payout), end, code, message, seconds_of(payout.created_at), ended_at(payout)
+    )
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:
     """Make the result of an error; its verdict is of this attempt, or of a joined caller's."""
     if _is_anothers_doubt(error):
         return Posted(AttemptReply(), code=type(error).__name__)
-    if not error.attempts:
-        late = isinstance(error, DeadlineExceeded)  # never sent: our own pacing held it back
-        return Posted(AttemptReply(verdict="not_sent"), code=type(error).__name__, counts=not late)
+    if not error.attempts:  # our own pacing held it back, or the permission to send had ended
+        return Posted(AttemptReply(verdict="not_sent", withheld=True), code=type(error).__name__)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     record, payout_id = _record(cause, reference)
@@ -92,10 +79,10 @@ def failed(error: PaymentsError, reference: str) -> Posted:
         payout_id=payout_id,
         untrusted=failure == "tls" and error.effect == "none",
         withheld=failure == "withheld",
+        retry_after=cause.retry_after if isinstance(cause, RateLimitedError) else None,
     )
     code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
-    word = "" if reply.withheld else attempt.reason if attempt.status is None else str(attempt.status)
-    return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed, word=word)
+    return Posted(reply, code=code, message=_words(cause))
 
 
 def _is_anothers_doubt(error: PaymentsError) -> bool:
@@ -157,6 +144,20 @@ def stop_of(error: PaymentsError) -> Stop:
     if isinstance(error, APIConnectionError):
         return Stop.NOT_THE_SERVICE if error.kind == "tls" else Stop.TEMPORARY
     return Stop.NO_ACCESS if isinstance(error, FATAL) else Stop.TEMPORARY
+
+
+def unread_code(error: PaymentsError) -> Exit:
+    """The exit code where the list cannot be read: 75 if that may pass by itself, 2 if access is refused."""
+    if refuses_access(error):
+        return Exit.USAGE
+    return Exit.RESUMABLE if may_pass(error) else Exit.REFUSED
+
+
+def may_pass(error: PaymentsError) -> bool:
+    """True of an error that may be over when the same is asked again."""
+    status = error.status if isinstance(error, APIStatusError) else 0
+    is_away = isinstance(error, APIConnectionError | DeadlineExceeded | LimitReached)
+    return status in (408, 429) or status >= 500 or is_away
 
 
 def refuses_access(error: PaymentsError) -> bool:

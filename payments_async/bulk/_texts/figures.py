@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from .._activity import Activity
-from .._export.causes import Cause
 from .._protocol.outcomes import Outcome
-from .._protocol.run_figures import RunSeries, SpeedFigures
-from .._report import BatchFigures
-from .quantities import duration_text, took_text
+from ..report import BatchFigures
+from .quantities import counted, duration_text
 
-_SHORT_RUN: Final = 3
+if TYPE_CHECKING:
+    from .._export.causes import Cause  # loads SQLAlchemy, which commands about one payout do without
+
 B = TypeVar("B", bound=BatchFigures)
-
-
-def figures_in(status: Mapping[str, Any]) -> BatchFigures:
-    """The figures in the content of a status file."""
-    sums = {
-        currency: {word: Decimal(amount) for word, amount in of_currency.items()}
-        for currency, of_currency in status["sums"].items()
-    }
-    speed, given = SpeedFigures.read(status.get("speed")), status.get("activity")
-    known = attrs.fields_dict(Activity)  # a run of another version may write more
-    activity = Activity(**{name: given[name] for name in known if name in given}) if given else None
-    return BatchFigures(status["rows"], sums, activity=activity, speed=speed)
 
 
 def with_causes(figures: B, causes: Iterable[Cause]) -> B:
@@ -45,43 +33,31 @@ def leading(figures: BatchFigures) -> str:
 
 def leading_sums(figures: BatchFigures) -> list[tuple[str, Decimal, Decimal]]:
     """Each currency, its sum of `leading`, and what was asked."""
-    sums = [(currency, each[leading(figures)], each["asked"]) for currency, each in figures.sums.items()]
-    return [(currency, done or asked * 0, asked) for currency, done, asked in sums]
-
-
-def length_and_pace(run: RunSeries) -> tuple[float, float] | None:
-    """The seconds from a run's first answer to its last, and payouts created a second.
-
-    None for a short run: it is counted in whole seconds.
-    """
-    total = run.total
-    is_long = total.created and total.seconds >= _SHORT_RUN
-    return (float(total.seconds), total.per_second) if is_long else None
-
-
-def activity_text(activity: Activity | None, since: float = 0.0) -> str:
-    """`3 rows wait, next check in 12 s: …`, or how much of the list was read. `since`: seconds ago."""
-    if not activity:
-        return ""
-    waiting, listed, seconds = activity.waiting, activity.listed, activity.next_look
-    if activity.doing == "reading" or (listed and not waiting and seconds is None):
-        so_far = f", {listed:,} payout{'' if listed == 1 else 's'} so far" if listed else ""
-        return f"reading the service's list{so_far}"
-    text = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
-    if not waiting and listed:
-        text = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"
-    if text and seconds is not None:
-        text += f", next check in {duration_text(round(max(seconds - since, 0.0)))}"
-    if not waiting:
-        return activity.why or text  # new rows wait for room in a guard's sums
-    return f"{text}: {activity.why}"  # the reason last: a narrow terminal cuts it off
-
-
-def answers_text(speed: SpeedFigures) -> str:
-    """`p95 180 ms · 3 refused (429) · 12 other errors · 1 unanswered`, from the first answer on."""
-    parts = [] if speed.p95 is None else [f"p95 {took_text(speed.p95)}"]
-    parts += [
-        f"{speed.refused:,} refused (429)",
-        f"{speed.failed:,} other error{'' if speed.failed == 1 else 's'}",
+    word = leading(figures)
+    return [
+        (
+            currency,
+            each[word] or each["asked"] * 0,
+            each["asked"],
+        )  # zero, with its decimals
+        for currency, each in figures.sums.items()
     ]
-    return " · ".join([*parts, f"{speed.no_answer:,} unanswered"])
+
+
+def seconds_left(figures: BatchFigures, pace: float) -> float | None:
+    """Seconds until every row is decided, at `pace` rows a second; None when that cannot be said."""
+    rows = figures.rows - figures.done
+    return rows / pace if rows and pace else None
+
+
+def activity_text(activity: Activity | None) -> str:
+    """`waiting, next check in 12 s: …`, or how much of the list was read; empty while rows are paid."""
+    if activity is None or activity.doing == "paying":
+        return ""
+    if activity.doing in ("reading", "reconciling"):
+        so_far = f", {counted(activity.listed, 'payout')} so far" if activity.listed else ""
+        return f"reading the service's list{so_far}"
+    text = "following the payouts" if activity.doing == "following" else "waiting"
+    if activity.next_look is not None:
+        text += f", next check in {duration_text(max(activity.next_look, 0.0))}"
+    return f"{text}: {activity.why}" if activity.why else text  # a narrow terminal cuts the reason off

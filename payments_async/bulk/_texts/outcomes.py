@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
-from .._export.causes import Cause
-from .._protocol.outcomes import outcomes_text as outcomes_text
-from .._report import BatchFigures
+from ..report import BatchFigures
 from .quantities import money_text
+
+if TYPE_CHECKING:  # these load SQLAlchemy, which commands about one payout do without
+    from .._export.causes import Cause
+    from .._export.row_view import RowView
+    from .._protocol.records import StatusChange
 
 _LONG_NAME: Final = 40
 _LONG_REASON: Final = 160
@@ -36,19 +39,13 @@ EXTRA: Final = ("moved_in_conflict", "in_excess")
 """Payouts that stand for no row."""
 ALWAYS: Final = ("asked", "rejected", "in_doubt", "created")
 """What tables show also without rows."""
-_NOT_PAID: Final = {
-    "failed": "failed",
-    "returned": "returned",
-    "rejected": "rejected",
-    "conflict": "in conflict",
-    "in_excess": "in excess",
-}
+_NOT_PAID: Final = ("failed", "returned", "rejected", "conflict", "in_excess")
 
 
 def failures_text(figures: BatchFigures) -> str:
     """`15 failed, 1 rejected, 2 in conflict`: the rows that did not end as they should; empty without any."""
     counts = figures.counts
-    texts = [f"{counts[each]:,} {words}" for each, words in _NOT_PAID.items() if counts[each]]
+    texts = [f"{counts[word]:,} {NAMES[word].strip().lower()}" for word in _NOT_PAID if counts[word]]
     return ", ".join(texts + [f"{figures.contradicting:,} contradictory"] * bool(figures.contradicting))
 
 
@@ -69,15 +66,15 @@ def more_causes(causes: Sequence[Cause]) -> str:
     return f"{rows:,} rows with {len(causes):,} more causes" if rows else ""
 
 
-def status_text(change: Mapping[str, Any]) -> str:
+def status_text(change: StatusChange) -> str:
     """`completed`, or `completed (contradicts itself)`."""
-    status = change["status"] or "none shown"
-    return f"{status} (contradicts itself)" if change["contradicts"] else str(status)
+    status = change.status or "none shown"
+    return f"{status} (contradicts itself)" if change.contradicts else status
 
 
-def inspector_page(facts: Mapping[str, Any]) -> str | None:
+def inspector_page(row: RowView) -> str | None:
     """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
-    parts = urlsplit(str(facts["base_url"]))
-    if parts.hostname not in _HERE or not facts["payout_id"]:
+    parts = urlsplit(row.base_url)
+    if parts.hostname not in _HERE or row.payout_id is None:
         return None
-    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['payout_id']), safe='')}"
+    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(row.payout_id, safe='')}"

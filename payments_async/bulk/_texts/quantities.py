@@ -18,11 +18,10 @@ _TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`, `2 batches`, `2 retries`."""
+    """`1 row`, `2,000 rows`, `2 batches`, `2 processes`, `2 retries`."""
     if number != 1:
-        noun = (
-            f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-        )
+        many_es = noun.endswith(("ch", "ss"))
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if many_es else f"{noun}s"
     return f"{number:,} {noun}"
 
 
@@ -47,14 +46,6 @@ def duration_text(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-
-
-def size_text(size: float) -> str:
-    """`740 bytes`, `12 MB`, `1.3 GB`: space on a disk."""
-    units, power = ("bytes", "kB", "MB", "GB", "TB"), 0
-    while size >= 999.5 and power < len(units) - 1:
-        size, power = size / 1000, power + 1
-    return f"{size:.1f} {units[power]}".replace(".0 ", " ") if size < 9.95 else f"{size:.0f} {units[power]}"
 
 
 def rate_text(per_second: float) -> str:

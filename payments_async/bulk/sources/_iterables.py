@@ -10,8 +10,8 @@ import attrs
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._base import Source
-from ._cells import faults_of, flatten, type_missing, type_of
-from ._columns import REFERENCE, ROW_KEY
+from ._cells import faults_of, flatten, plain_amount, type_missing, type_of
+from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._requests import RowMaker, SourceItem
 
 Item = PayoutRequest | tuple[str, PayoutRequest]
@@ -75,15 +75,17 @@ def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
     if not isinstance(request, PayoutRequest):
         reason = f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}"
         return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
-    typed, faults = _typed(request)
-    faults |= faults_of(typed)
-    cells = {} if faults else flatten(_record(request))[0]  # the hash may not encode an invalid value
+    request, faults = typed(request)
+    faults |= faults_of(request)
+    cells: dict[str, Any] = {}
+    if not faults:  # the hash may not encode an invalid value
+        cells = {**flatten(_record(request))[0], AMOUNT: plain_amount(request.amount)}
     maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
     original = [str(value or "") for value in (row_key, request.reference)]
-    return maker.finished(typed, row_key, original, line=None, faults=faults)
+    return maker.finished(request, row_key, original, line=None, faults=faults)
 
 
-def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
+def typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
     """Add the instrument's type to a request when it was left out and exactly one fits (gap L)."""
     instrument = request.instrument
     if not isinstance(instrument, Instrument) or instrument.type:

@@ -15,7 +15,7 @@ import attrs
 from ..._validation.tables import doubts
 from ...params import PayoutRequest
 from ..errors import RowFault
-from ._cells import Cells, Faults, build, digits_warning, text_faults
+from ._cells import Cells, Faults, build, digits_warning, plain_amount, text_faults
 from ._columns import AMOUNT, REFERENCE, ROW_KEY, compared, row_key_fault
 
 
@@ -118,16 +118,14 @@ class RowMaker:
         faults: Faults | None = None,
     ) -> Sequence[SourceItem]:
         """Make a row of `cells`, or list all its faults. `faults` are those that the file's reader found."""
-        line_text = self.count(cells)
-        faults = dict(faults or ())
-        if any(sign in line_text for sign in _ODD):
-            faults = {**text_faults(cells), **faults}
         request, found = build(cells)
-        faults = {**found, **faults}
+        line_text = self.count(cells if AMOUNT in found else {**cells, AMOUNT: plain_amount(request.amount)})
+        odd = text_faults(cells) if any(sign in line_text for sign in _ODD) else {}
+        faults = {**found, **odd, **(faults or {})}
         return self.finished(request, cells.get(ROW_KEY), original, line=line, faults=faults)
 
     def count(self, cells: Cells) -> str:
-        """Add a row to the fingerprint, amounts as text: `50.10` is the same row from any format."""
+        """Add a row to the fingerprint, amounts as text: `50.1` is the same row from any format."""
         amount = cells.get(AMOUNT, "")
         return self.fingerprint.add(cells if isinstance(amount, str) else {**cells, AMOUNT: str(amount)})
 

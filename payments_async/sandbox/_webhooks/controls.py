@@ -11,7 +11,7 @@ from .._common.values import Delivery
 from .._records.emit_webhook import emit_webhook, forged_payload, webhook_body
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
-from .outbox import Outbox
+from .outbox import WebhookOutbox
 from .receiver_answers import ReceiverAnswer
 from .webhook import Webhook
 
@@ -20,7 +20,7 @@ class WebhookControls:
     """Shows, repeats and forges deliveries. Every method may be called from any thread."""
 
     clock: Clock
-    _outbox: Outbox
+    _outbox: WebhookOutbox
 
     @abstractmethod
     def changing(self) -> AbstractContextManager[World]:

@@ -23,7 +23,7 @@ INBOX = 2_000
 
 
 @attrs.define(eq=False)
-class Outbox:
+class WebhookOutbox:
     """Keeps the deliveries that the core emits. `poke` wakes the sender, and is set while there is one."""
 
     lock: threading.RLock

@@ -11,50 +11,36 @@ from pathlib import Path
 
 import attrs
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async import Instrument
-from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState
-from payments_async.bulk._ledger.ledger import Ledger
-from payments_async.bulk._loading import load
-from payments_async.bulk._loading.load import LoadSettings
-from payments_async.bulk._loading.new_rows import RowIdentifiers
-from payments_async.bulk._protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk._protocol.row_state import confirm, contradict, doubt, refuse
-from payments_async.bulk._protocol.stop_rules import Account
-from payments_async.bulk._report import report_of
-from payments_async.bulk.sources import IterableSource, Row
-from tests.support.batches import Item, item
-from tests.support.ledgers import Clock, all_rows
-from tests.support.places import Place, begun, chain_of, opened, planned
+from payments_async.bulk import LedgerOfAnotherInput, PayoutBatch, RowState
+from payments_async.bulk._ledger.tables import rows as table
+from payments_async.bulk._protocol.identifiers import body_hash, identity_of
+from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.sandbox import Sandbox
+from tests.support.batches import Item, in_process, item, ledger_rows
+from tests.support.places import Place
 
 _S = RowState
 NAMES = itertools.count(1)
-PLACE = Account("sandbox", "https://api.example.test/v1", "key-1")
-OUTCOMES = {
-    _S.CREATED: lambda known: confirm(known, "po_1"),
-    _S.REJECTED: refuse,
-    _S.CONFLICT: contradict,
-    _S.IN_DOUBT: doubt,
-}
-SENT = st.sampled_from([*OUTCOMES, _S.IN_FLIGHT])
+FREE = (_S.NEW, False)
+STATES = st.tuples(st.sampled_from([state for state in _S if state is not _S.CANCELLED]), st.booleans())
+"""The state of a row, and whether something may have been sent for it of which nothing is proven."""
 EDITS = st.sampled_from(["kept", "amount", "phone", "currency", "removed"])
 
 
 @attrs.frozen
 class Story:
-    """The states of the rows that were sent, what becomes of each row in the input, and rows added to it."""
+    """Where the first rows stand, what becomes of each row in the input, and rows added to it."""
 
-    sent: list[RowState]
+    stand: list[tuple[RowState, bool]]
     edits: list[str]
     added: int
     shuffled: bool
-
-    @property
-    def states(self) -> dict[int, RowState]:
-        states = [*self.sent, *[_S.NEW] * len(self.edits)]
-        return {number: states[number - 1] for number in range(1, len(self.edits) + 1)}
 
     def edited(self) -> list[Item]:
         rows = [_edited(number, edit) for number, edit in enumerate(self.edits, 1) if edit != "removed"]
@@ -63,10 +49,13 @@ class Story:
 
     def refused(self) -> int:
         """Differences that no operator may have."""
-        allowed = {"removed": {_S.NEW}, "kept": {*_S}}
-        states = self.states
-        each = (states[n] in allowed.get(e, {_S.NEW, _S.REJECTED}) for n, e in enumerate(self.edits, 1))
-        return self.added + sum(not fine for fine in each)
+        allowed = {"removed": [FREE], "kept": [*itertools.product(_S, [False, True])]}
+        stand = [*self.stand, *[FREE] * len(self.edits)]
+        fine = (
+            where in allowed.get(edit, [FREE, (_S.REJECTED, False)])
+            for where, edit in zip(stand, self.edits, strict=False)
+        )
+        return self.added + sum(not each for each in fine)
 
 
 def _edited(number: int, edit: str) -> Item:
@@ -82,7 +71,7 @@ def _edited(number: int, edit: str) -> Item:
 STORIES = st.integers(1, 6).flatmap(
     lambda rows: st.builds(
         Story,
-        sent=st.lists(SENT, max_size=rows),
+        stand=st.lists(STATES, max_size=rows),
         edits=st.lists(EDITS, min_size=rows, max_size=rows).filter(lambda edits: {*edits} != {"removed"}),
         added=st.sampled_from([0, 0, 0, 1]),
         shuffled=st.booleans(),
@@ -94,7 +83,7 @@ STORIES = st.integers(1, 6).flatmap(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_edits_are_taken_over_whole_or_not_at_all(story: Story) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_played(Path(folder) / "ledger", story, "story"))
+        asyncio.run(_played(Path(folder) / "ledger", story))
 
 
 @given(STORIES)
@@ -104,53 +93,53 @@ def test_edits_are_taken_over_whole_or_not_at_all(story: Story) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_in_a_database_too(database: str, story: Story) -> None:
-    asyncio.run(_played(database, story, f"story-{next(NAMES)}"))
+    asyncio.run(_played(database, story))
 
 
-async def _played(place: Place, story: Story, name: str) -> None:
-    async with await opened(place, create=True, batch_id=name) as ledger:
-        await _load(ledger, name, [item(number) for number in range(1, len(story.edits) + 1)])
-        await planned(ledger)
-    async with await opened(place, batch_id=name) as ledger:
-        await _send(ledger, story.sent)
-        before = {row.number: row for row in await all_rows(ledger)}
-        assert {number: row.state for number, row in before.items()} == story.states
-        chain = await chain_of(ledger)
-        if refused := story.refused():
-            with pytest.raises(LedgerOfAnotherInput) as caught:
-                await _load(ledger, name, story.edited(), accept_edits=True)
-            assert caught.value.total == refused
-            assert {row.number: row for row in await all_rows(ledger)} == before
-            assert await chain_of(ledger) == chain
-            return
-        report = await _load(ledger, name, story.edited(), accept_edits=True)
-        edits = [edit for edit in story.edits if edit not in ("kept", "removed")]
-        assert (report.corrected, report.cancelled) == (len(edits), story.edits.count("removed"))
-        await _assert_taken_over(ledger, story, before)
-    async with await opened(place, Clock("second"), batch_id=name) as ledger:
-        chain = await chain_of(ledger)
-        await _load(ledger, name, story.edited(), accept_edits=True)
-        assert await chain_of(ledger) == chain
+async def _played(place: Place, story: Story) -> None:
+    with Sandbox() as sandbox:
+        async with (
+            in_process(sandbox) as client,
+            PayoutBatch.open(place, client, batch_id=f"story-{next(NAMES)}") as batch,
+        ):
+            await batch.load([item(number) for number in range(1, len(story.edits) + 1)], pay_again=True)
+            await _stand(batch, story.stand)
+            before = {row.number: row for row in await ledger_rows(batch)}
+            facts = attrs.evolve(await batch.facts(), now=0.0)
+            if refused := story.refused():
+                with pytest.raises(LedgerOfAnotherInput) as caught:
+                    await batch.load(story.edited(), accept_edits=True, pay_again=True)
+                assert caught.value.total == refused
+                assert {row.number: row for row in await ledger_rows(batch)} == before
+                assert attrs.evolve(await batch.facts(), now=0.0) == facts
+                return
+            report = await batch.load(story.edited(), accept_edits=True, pay_again=True)
+            edits = [edit for edit in story.edits if edit not in ("kept", "removed")]
+            assert (report.corrected, report.cancelled) == (len(edits), story.edits.count("removed"))
+            await _assert_taken_over(batch, story, before)
+            after = await ledger_rows(batch)
+            again = await batch.load(story.edited(), accept_edits=True)
+            assert (again.corrected, again.cancelled, await ledger_rows(batch)) == (0, 0, after)
 
 
-async def _load(ledger: Ledger, name: str, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
-    wishes = LoadSettings(batch_id=name, accept_edits=accept_edits, pay_again=True)
-    return await load.load(ledger, PLACE, IterableSource(rows), wishes)
+async def _stand(batch: PayoutBatch, stand: list[tuple[RowState, bool]]) -> None:
+    """Leave the first rows as processes may leave them."""
+
+    async def work(connection: AsyncConnection) -> None:
+        for row, (state, doubted) in zip(found, stand, strict=False):
+            facts = {"state": state.value, "doubted": doubted}
+            await connection.execute(sa.update(table).where(table.c.id == row.id).values(**facts))
+
+    found = await ledger_rows(batch)
+    await batch._ledger.database.write(work)
 
 
-async def _send(ledger: Ledger, states: list[RowState]) -> None:
-    if states:
-        sent = zip((await ledger.claim(len(states))).rows, states, strict=True)
-        await ledger.record(
-            RowOutcome(row.number, OUTCOMES[state](row.known)) for row, state in sent if state in OUTCOMES
-        )
-
-
-async def _assert_taken_over(ledger: Ledger, story: Story, before: Mapping[int, LedgerRow]) -> None:
-    after = {row.number: row for row in await all_rows(ledger)}
-    keys = [row.idempotency_key for row in (*before.values(), *after.values())]
+async def _assert_taken_over(batch: PayoutBatch, story: Story, before: Mapping[int, LedgerRow]) -> None:
+    after = {row.number: row for row in await ledger_rows(batch)}
+    binding = (await batch.facts()).binding
     for number, edit in enumerate(story.edits, 1):
         row, was = after[number], before[number]
+        keys = {identity_of(each, binding).idempotency_key(body_hash(each.body)) for each in (row, was)}
         assert row.reference == was.reference
         if edit == "kept":
             assert row == was
@@ -159,23 +148,10 @@ async def _assert_taken_over(ledger: Ledger, story: Story, before: Mapping[int, 
         else:
             wanted = _edited(number, edit)[1]
             assert (row.state, row.amount, row.currency) == (_S.NEW, wanted.amount, wanted.currency)
-            assert keys.count(row.idempotency_key) == 1
-            assert row.known.revision == was.known.revision + 1
-    report = report_of(ledger.header, ledger.totals)
+            assert (len(keys), row.revision) == (2, was.revision + 1)
+    report = await batch.status()
     sums: dict[str, Decimal] = {}
     for row in after.values():
         sums[row.currency] = sums.get(row.currency, Decimal(0)) + row.amount
-    assert report.balanced
+    assert report.is_balanced
     assert report.totals == sums
-    assert (await ledger.check()).findings == ()
-
-
-async def test_no_row_asks_for_a_reference_that_is_too_long_with_its_generation(tmp_path: Path) -> None:
-    naming = RowIdentifiers("sandbox", "batch-1")
-    async with await begun(tmp_path / "ledger", 1) as ledger:
-        (stored,) = await all_rows(ledger)
-    retried = attrs.evolve(stored, known=attrs.evolve(stored.known, generation=1), reference="r~g1")
-    row = Row(1, 2, "row-1", "r", item(1)[1])
-    assert naming.keeps_reference(row, retried)
-    assert not naming.keeps_reference(attrs.evolve(row, reference="x" * 190), retried)
-    assert not naming.keeps_reference(attrs.evolve(row, reference=None), retried)

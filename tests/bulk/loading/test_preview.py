@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState, SourceErrors, SourceUnreadable
-from payments_async.bulk.ledger_errors import LedgerOfAnotherAddress, LedgerOfAnotherBatch
+from payments_async.bulk import LedgerMismatch, PayoutBatch, RowState, SourceErrors, SourceUnreadable
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
@@ -44,8 +43,8 @@ async def test_others_run_while_a_file_is_read(tmp_path: Path) -> None:
 
 
 async def test_a_preview_is_what_loading_then_does(batch: Any) -> None:
-    seen = await batch.preview(items(3), batch_id="june")
-    assert await batch.load(items(3), batch_id="june") == seen
+    seen = await batch.preview(items(3))
+    assert await batch.load(items(3)) == seen
     known = await batch.preview(items(3))
     assert (known.is_new, known.rows, known.differing) == (False, 3, 0)
     assert await batch.load(items(3)) == known
@@ -56,14 +55,14 @@ async def test_a_preview_of_an_edited_input_tells_what_differs(batch: Any, tmp_p
     await batch.load(path)
     assert not (await batch.preview(path)).is_new
     csv_file(tmp_path, {**PHONE, "amount": "60.10"}, PHONE)
-    before, head = await ledger_rows(batch), (await batch.check()).head
+    before = await ledger_rows(batch)
     report = await batch.preview(path)
     assert [(each.number, each.fields, each.state) for each in report.differences] == [
         (1, ("amount",), RowState.NEW)
     ]
     assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
     assert report.input_totals == {"XOF": Decimal("110.20")}
-    assert (await ledger_rows(batch), (await batch.check()).head) == (before, head)
+    assert await ledger_rows(batch) == before
     csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
     with pytest.raises(SourceErrors):
         await batch.preview(path)
@@ -79,11 +78,11 @@ async def test_a_preview_opens_a_ledger_for_itself(
         await batch.load(items(2))
     report = await PayoutBatch.open(tmp_path / "l").preview(items(1))
     assert [each.what for each in report.differences] == ["removed"]
-    with pytest.raises(LedgerOfAnotherBatch):
+    with pytest.raises(LedgerMismatch, match="its batch id is batch, and this run's is other"):
         await PayoutBatch.open(tmp_path / "l").preview(items(1), batch_id="other")
     elsewhere = desk.other_client(service.api_key, "http://127.0.0.1:9/v1")
     async with elsewhere, desk.open(tmp_path / "l", elsewhere) as batch:
-        with pytest.raises(LedgerOfAnotherAddress):
+        with pytest.raises(LedgerMismatch, match="its base URL is"):
             await batch.preview(items(2))
 
 
@@ -127,7 +126,9 @@ async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped
 
 
 async def test_a_sibling_is_reported_as_a_warning(desk: Desk, client: Any, tmp_path: Path) -> None:
-    async with desk.open(tmp_path / "june", client) as batch:
-        await batch.load(items(2), batch_id="june")
+    async with desk.open(tmp_path / "june.ledger", client, batch_id="june") as batch:
+        await batch.load(items(2))
     report = await PayoutBatch.open(tmp_path / "l").preview(items(2))
-    assert "june" in report.warnings[0]
+    assert "june.ledger" in report.warnings[0]
+    report = await PayoutBatch.open(tmp_path / "june.ledger", batch_id="july").preview(items(2))
+    assert "batch june" in report.warnings[0]

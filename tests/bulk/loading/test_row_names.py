@@ -9,7 +9,6 @@ from unicodedata import is_normalized, normalize
 import pytest
 
 from payments_async.bulk import BatchIdRequired, PayoutBatch, SourceErrors
-from payments_async.bulk._loading import load
 from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import IterableSource, Row
@@ -49,14 +48,14 @@ async def row_of(key: str) -> Row:
 @pytest.mark.parametrize("key", COMPOSED)
 async def test_a_composed_key_keeps_the_reference_that_it_always_had(key: str) -> None:
     assert is_normalized("NFC", key)
-    assert RowIdentifiers("live", "june").new_row(await row_of(key)).reference == COMPOSED[key]
+    assert RowIdentifiers("live", "june").new_row(await row_of(key)).stem == COMPOSED[key]
 
 
 @pytest.mark.parametrize("key", ["José", "가", "\u212b", "नमस्ते", "Ω-7"])
 async def test_unicode_forms_of_one_key_have_one_reference(key: str) -> None:
     forms = [await row_of(normalize(form, key)) for form in ("NFC", "NFD")]
     assert len({row.row_key for row in forms}) == 1
-    assert len({RowIdentifiers("live", "june").new_row(row).reference for row in forms}) == 1
+    assert len({RowIdentifiers("live", "june").new_row(row).stem for row in forms}) == 1
     assert len({RowIdentifiers("live", "june").new_row(row).body for row in forms}) == 1
 
 
@@ -93,7 +92,7 @@ async def test_a_key_is_not_blank(key: str) -> None:
 async def test_an_operators_reference_is_never_rewritten() -> None:
     (row,) = [each async for each in IterableSource([item(1, reference=DECOMPOSED)]).rows()]
     assert isinstance(row, Row)
-    assert RowIdentifiers("live", "june").new_row(row).reference == DECOMPOSED
+    assert RowIdentifiers("live", "june").new_row(row).stem == DECOMPOSED
 
 
 async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:
@@ -109,9 +108,9 @@ async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
         async with desk.open(tmp_path / ledger, client) as batch:
             if rows is blanks:
                 with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
-                    await batch.load(rows, batch_id="june")
+                    await batch.load(rows)
             else:
-                await batch.load(rows, batch_id="june")
+                await batch.load(rows)
                 await batch.run()
     assert len(service.books.payouts()) == 3
 
@@ -122,7 +121,7 @@ async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
     other = [(normalize("NFD", key), request) for key, request in ITEMS]
     for ledger, rows in (("l", ITEMS), ("lost", other)):
         async with desk.open(tmp_path / ledger, client) as batch:
-            await batch.load(rows, batch_id="june")
+            await batch.load(rows)
             assert (await batch.run()).exit_code == 0
             assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 3
@@ -136,7 +135,7 @@ async def test_names_that_differ_only_in_unicode_form_are_one(
     path = csv_file(tmp_path, *[cells[0] | row for row in cells])
     for reads in (batch.preview, batch.load):
         with pytest.raises(SourceErrors) as caught:
-            await reads(path, batch_id="june", skip_invalid=True)
+            await reads(path, skip_invalid=True)
         assert reported(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
         assert not caught.value.can_skip
 
@@ -145,7 +144,7 @@ async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
     batch: Any, service: Sandbox
 ) -> None:
     rows = [("emp-1", item(1)[1]), ("emp-2", item(2)[1]), ("EMP-1", item(3)[1])]
-    warnings = (await batch.load(rows, batch_id="june")).warnings
+    warnings = (await batch.load(rows)).warnings
     assert warnings == (
         "row 3, row_key differs from that of row 1 only in case: they are two rows, and both are paid",
     )
@@ -174,33 +173,19 @@ async def test_a_live_key_pays_no_rows_that_nothing_names(
     references = [item(n, reference=f"inv-{n}") for n in (1, 2)]
     half = [item(1, reference="inv-1"), item(2)]
     async with desk.client(service, api_key="sk_live_x", base_url="https://localhost/v1") as client:
-        async with desk.open(tmp_path / "l", client) as batch:
+        async with desk.open(tmp_path / "l", client, batch_id=None) as batch:
             for rows in (ITEMS, half):
                 for reads in (batch.load, batch.preview):
                     with pytest.raises(BatchIdRequired, match="every row would be paid again") as caught:
                         await reads(rows)
                     assert caught.value.effect == "none"
-        assert not (tmp_path / "l").exists()
-        async with desk.open(tmp_path / "named", client) as batch:
+        async with desk.open(tmp_path / "named", client, batch_id=None) as batch:
             assert (await batch.load(ITEMS, batch_id="june")).is_new
             assert not (await batch.load(ITEMS)).is_new
-        async with desk.open(tmp_path / "references", client) as batch:
+        async with desk.open(tmp_path / "references", client, batch_id=None) as batch:
             assert (await batch.preview(references)).warnings == ()
             assert (await batch.load(references)).is_new
     assert service.requests == []
-
-
-async def test_a_live_ledger_of_an_earlier_release_goes_on_without_a_name(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with desk.client(service, api_key="sk_live_x", base_url="https://localhost/v1") as client:
-        with monkeypatch.context() as earlier:
-            earlier.setattr(load, "must_name", lambda place, batch_id: False)
-            async with desk.open(tmp_path / "l", client) as batch:
-                await batch.load(ITEMS)
-        async with desk.open(tmp_path / "l", client) as batch:
-            assert not (await batch.load(ITEMS)).is_new
-            assert (await batch.load(ITEMS[:2], accept_edits=True)).cancelled == 1
 
 
 async def test_a_preview_without_a_key_says_what_a_live_one_needs(tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
-"""The person's browser: only one with a window, and never waited for."""
+"""The person's browser: only one with a window, never waited for, and no ticket where others can read it."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import stat
 import sys
 import threading
 import urllib.request
@@ -17,185 +15,135 @@ from urllib.request import url2pathname
 
 import pytest
 
-from payments_async.bulk._page import PageElsewhere, address_file, browser, open_elsewhere, ticket_form
-from payments_async.bulk._page.browser import find_browser, open_in, open_page_in
-from payments_async.bulk._page.serving import open_page
-from payments_async.bulk._page.ticket_form import ticket_of
-from payments_async.bulk._texts.ledger_address import LedgerAddress
-from tests.support.batch_pages import GivenSource, served, states
+from payments_async.bulk._page import BatchPage, browser
+from payments_async.bulk._page.access import PageAccess
+from payments_async.bulk._page.browser import open_in_browser
 from tests.support.jumping import JumpingRuntime
 from tests.support.strangers import nobody_is_known
 
-ADDRESS = "http://127.0.0.1:20001/?token=x"
-
 
 class Given(webbrowser.BaseBrowser):
-    """A browser that does what a test says."""
+    """A browser that does what a test says with an address."""
 
-    def __init__(self, name: str = "firefox", opening: Callable[[], bool] = bool) -> None:
+    def __init__(self, opening: Callable[[str], object], name: str = "firefox") -> None:
         super().__init__(name)
         self._opening = opening
 
     def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
-        assert url == ADDRESS
-        return self._opening()
+        return bool(self._opening(url))
 
 
-class Opening(webbrowser.BaseBrowser):
-    """A browser that does what a test says with an address."""
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets the person's browser."""
 
-    def __init__(self, opening: Callable[[str], bool]) -> None:
-        super().__init__("firefox")
-        self._opening = opening
+    def use(opening: Callable[[str], object], name: str = "firefox") -> None:
+        monkeypatch.setenv("BROWSER", "given")
+        monkeypatch.setattr(webbrowser, "get", lambda: Given(opening, name))
 
-    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
-        return self._opening(url)
+    return use
 
 
-async def test_a_browser_in_the_terminal_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[webbrowser.BaseBrowser] = []
+@pytest.mark.usefixtures("no_window")
+async def test_a_browser_in_the_terminal_is_none(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(_: str) -> None:
+        raise AssertionError("it is opened")
 
-    def get() -> webbrowser.BaseBrowser:
-        if not found:
-            raise webbrowser.Error
-        return found.pop()
+    def missing() -> None:
+        raise webbrowser.Error
 
-    monkeypatch.setattr(webbrowser, "get", get)
-    monkeypatch.setattr(browser.sys, "platform", "linux")
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    found.append(Given())
-    assert await find_browser() is None, "a machine without a screen"
-    monkeypatch.setenv("BROWSER", "given")
-    assert await find_browser() is not None
-    assert await find_browser() is None, "there is none"
+    access = PageAccess(20_001)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(webbrowser, "get", lambda: Given(never))
+    assert not await open_in_browser(access), "a machine without a screen"
     for name in ("w3m", "/usr/bin/lynx", "www-browser"):
-        found.append(Given(name))
-        assert await find_browser() is None
-
-
-async def test_a_browser_that_stays_in_front_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
-    closed = threading.Event()
-    assert await open_in(Given(opening=closed.wait), ADDRESS)
-    closed.set()
-
-
-async def test_a_browser_that_does_not_open_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-
-    def missing() -> bool:
-        raise OSError
-
-    def misset() -> bool:
-        raise ValueError("BROWSER is no command")
-
-    for opening in (lambda: False, missing, misset):
-        assert not await open_in(Given(opening=opening), ADDRESS)
-    assert await open_in(Given(opening=lambda: True), ADDRESS)
-
-
-def test_a_browser_that_is_closed_after_the_command_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
-    closed, threads = threading.Event(), set(threading.enumerate())
-    asyncio.run(open_in(Given(opening=closed.wait), ADDRESS))
-    (waiting,) = (each for each in threading.enumerate() if each not in threads and each.daemon)
-    closed.set()
-    waiting.join(300)  # an exception in a thread fails the test
-
-
-async def test_where_no_user_is_known_a_browser_gets_a_private_file_whose_form_opens_the_page(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    nobody_is_known(monkeypatch)
-    async with served(GivenSource(states()["running"])) as page:
-        link = page.access.new_address()
-        ticket = link.partition("token=")[2]
-        shown: list[str] = []
-
-        def post_the_form(url: str) -> bool:
-            file = Path(url2pathname(urlsplit(url).path))
-            modes = stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)
-            assert modes == (0o600, 0o700)
-            form = file.read_text()
-            action, value = re.search(r'action="(.*?)"', form), re.search(r'value="(.*?)"', form)
-            assert action is not None
-            assert value is not None
-            posted = urllib.request.Request(action[1], f"ticket={value[1]}".encode())
-            posted.add_unredirected_header("Origin", "null")
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(posted) as answer:
-                shown.extend((url, answer.url, answer.read().decode()))
-            return True
-
-        async def is_used() -> bool:
-            return not page.access.is_open(ticket)
-
-        monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-        assert await open_page_in(Opening(post_the_form), link, is_used)
-        assert ticket not in shown[0]
-        assert shown[1] == f"{page.access.origin}{page.access.rules.root}/"
-        assert "GHS 2,797,197.20" in shown[2]
-        assert not Path(url2pathname(urlsplit(shown[0]).path)).exists()
-
-
-async def test_a_browser_that_cannot_read_the_file_leaves_the_link_to_the_person(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    nobody_is_known(monkeypatch)
-    runtime = JumpingRuntime()
-    monkeypatch.setattr(browser, "SYSTEM", runtime)
-    began = runtime.monotonic()
-
-    async def is_used() -> bool:
-        return False
-
-    assert not await open_page_in(Opening(lambda _: True), ADDRESS, is_used)
-    assert 10.0 <= runtime.monotonic() - began < 11.0
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(ticket_form, "write_text", full)
-    assert not await open_page_in(Opening(lambda _: True), ADDRESS, is_used)
+        use(never, name)
+        assert not await open_in_browser(access)
+    monkeypatch.setattr(webbrowser, "get", missing)
+    assert not await open_in_browser(access)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which user it is")
-async def test_where_the_user_is_known_a_browser_gets_the_link() -> None:
-    got: list[str] = []
+async def test_where_the_user_is_known_a_browser_gets_the_link(use: Callable[..., None]) -> None:
+    access, got = PageAccess(20_001), list[str]()
 
-    async def is_used() -> bool:
-        raise AssertionError("nobody needs to know")
+    def opening(address: str) -> bool:
+        got.append(address)
+        return True
 
-    assert await open_page_in(Opening(lambda url: not got.append(url)), ADDRESS, is_used)
-    assert got == [ADDRESS]
+    use(opening)
+    assert await open_in_browser(access)
+    (link,) = got
+    assert access.use(link.removeprefix(f"{access.origin}/?token="))
 
 
-async def test_the_link_is_for_the_person_when_the_browser_did_not_open_the_page(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_browser_that_does_not_open_is_said_to(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def misset(_: str) -> bool:
+        raise ValueError("BROWSER is no command")
+
+    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
+    for opening, is_open in ((lambda _: False, False), (misset, False), (lambda _: True, True)):
+        use(opening)
+        assert await open_in_browser(PageAccess(20_001)) is is_open
+
+
+def test_a_browser_that_stays_in_front_is_not_waited_for_and_may_be_closed_after_the_command(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
+    closed, threads = threading.Event(), set(threading.enumerate())
+    use(lambda _: closed.wait())
+    assert asyncio.run(open_in_browser(PageAccess(20_001)))
+    (waiting,) = (thread for thread in threading.enumerate() if thread not in threads and thread.daemon)
+    closed.set()
+    waiting.join(300)
+    assert not waiting.is_alive()
+
+
+async def test_where_no_user_is_known_a_private_file_has_the_ticket(
+    page: BatchPage, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nobody_is_known(monkeypatch)
-    monkeypatch.setattr(browser, "SYSTEM", JumpingRuntime())
-    monkeypatch.setenv("BROWSER", "given")
-    monkeypatch.setattr(webbrowser, "get", lambda: Opening(lambda _: True))
-    async with served(GivenSource(states()["running"])) as page:
-        link, is_open = await open_page(page)
-        assert not is_open
-        assert page.access.is_open(ticket_of(link))
+    shown: list[str] = []
+
+    def post_the_form(address: str) -> bool:
+        file = Path(url2pathname(urlsplit(address).path))
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        form = file.read_text()
+        (action,), (ticket,) = re.findall(r'action="(.*?)"', form), re.findall(r'value="(.*?)"', form)
+        assert ticket not in address
+        posted = urllib.request.Request(action, f"ticket={ticket}".encode())
+        posted.add_unredirected_header("Origin", "null")
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(posted) as answer:
+            shown.extend((str(file), answer.url, answer.read().decode()))
+        return True
+
+    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
+    use(post_the_form)
+    link, is_open = await page.open()
+    assert is_open
+    assert page._access.is_open(link.partition("?token=")[2]), "it is for another browser"
+    assert shown[1] == f"{page.address}{page._access.rules.root}/"
+    assert "XOF 4.02" in shown[2]
+    assert not Path(shown[0]).exists()
 
 
-async def test_the_page_of_another_process_is_asked_whether_the_browser_opened_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_browser_that_cannot_read_the_file_leaves_the_link_to_the_person(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
     nobody_is_known(monkeypatch)
-    monkeypatch.setattr(browser, "SYSTEM", JumpingRuntime())
-    monkeypatch.setenv("BROWSER", "given")
-    monkeypatch.setattr(webbrowser, "get", lambda: Opening(lambda _: True))
-    ledger = LedgerAddress(str(tmp_path / "l"))
-    async with served(GivenSource(states()["running"])) as page:
-        address_file.publish(ledger.text, page.access)
-        running = PageElsewhere(os.getpid(), page.access.new_address())
-        assert await open_elsewhere(ledger, running) == (running.address, False)
-        page.access.use(ticket_of(running.address))
-        link, is_open = await open_elsewhere(ledger, running)
-        assert is_open
-        assert page.access.is_open(ticket_of(link))
+    runtime = JumpingRuntime()
+    monkeypatch.setattr(browser, "SYSTEM", runtime)
+    use(lambda _: True)
+    began = runtime.monotonic()
+    assert not await open_in_browser(PageAccess(20_001))
+    assert 10.0 <= runtime.monotonic() - began < 11.0, "of simulated time"
+    monkeypatch.setattr(browser, "write_text", full)
+    assert not await open_in_browser(PageAccess(20_001))

@@ -6,14 +6,16 @@ import itertools
 import json
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async._request.call import AttemptResult
 from payments_async._request.error_responses import status_error
 from payments_async._request.outcome import read_answer
-from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
+from payments_async.bulk._protocol.answers import AttemptReply, Kind, Posted, doubt_wait, unsent, word_of
 from payments_async.bulk._protocol.exit_codes import Stop
-from payments_async.bulk._protocol.responses import Posted, failed, refuses_access, stop_of, succeeded, why
+from payments_async.bulk._protocol.responses import failed, refuses_access, stop_of, succeeded, why
+from payments_async.bulk._protocol.row_state import RowState, Turn
 from payments_async.bulk.errors import access_problem
 from payments_async.errors import (
     APIConnectionError,
@@ -31,24 +33,31 @@ from payments_async.errors import (
 )
 from payments_async.models import Attempt, Payout, Verdict
 from payments_async.models.statuses import PayoutEnd
-from tests.simulation.service import client_verdict
 from tests.support.motion import REPLAYED
 from tests.support.pure_calls import BODY, NOW, PAYOUT, begun, prepared
+from tests.support.rows import ledger_row
 from tests.support.scripted import answer
 
 ASKED = json.loads(BODY)
 RECORD = {"id": "po_1", "reference": ASKED["reference"], "amount": {"value": 10.1, "currency": "XOF"}}
-RECORDS: dict[str, tuple[Any, Step]] = {
-    "the payout": ({"data": RECORD}, Step.CONFIRM),
-    "another amount": ({"data": {**RECORD, "amount": {"value": 7, "currency": "XOF"}}}, Step.RESOLVE),
-    "an odd field": ({"data": {**RECORD, "amount": 7}}, Step.CONFIRM),
-    "an odd field of another": ({"data": {**RECORD, "amount": 7, "reference": "r-2"}}, Step.AGAIN),
-    "no id": ({"data": {**RECORD, "id": None}}, Step.AGAIN),
-    "no object": ([], Step.AGAIN),
-    "HTML": (b"<html>", Step.AGAIN),
-    "nothing": (b"", Step.AGAIN),
+Next = tuple[RowState, Turn]
+CREATED = (RowState.CREATED, Turn.NOTHING)
+REJECTED = (RowState.REJECTED, Turn.NOTHING)
+BACK = (RowState.NEW, Turn.POST)
+"""It made nothing: given back."""
+AGAIN = (RowState.IN_DOUBT, Turn.POST)
+LOOK = (RowState.IN_DOUBT, Turn.LOOK)
+RECORDS: dict[str, tuple[Any, Next]] = {
+    "the payout": ({"data": RECORD}, CREATED),
+    "another amount": ({"data": {**RECORD, "amount": {"value": 7, "currency": "XOF"}}}, LOOK),
+    "an odd field": ({"data": {**RECORD, "amount": 7}}, CREATED),
+    "an odd field of another": ({"data": {**RECORD, "amount": 7, "reference": "r-2"}}, AGAIN),
+    "no id": ({"data": {**RECORD, "id": None}}, AGAIN),
+    "no object": ([], AGAIN),
+    "HTML": (b"<html>", AGAIN),
+    "nothing": (b"", AGAIN),
 }
-"""{what a 2xx carries: its body, what follows}."""
+"""{what a 2xx carries: its body, what becomes of the row}."""
 REFUSALS = {
     "taken": {"message": "The reference has already been taken."},
     "at work": {"message": "The request is being processed."},
@@ -56,16 +65,17 @@ REFUSALS = {
     "HTML": b"<html>",
 }
 """What a 409 may say, and any other error."""
-STEPS: dict[int, tuple[Step, Step]] = {
-    **dict.fromkeys((100, 408, 500, 501, 503, 599, 600), (Step.AGAIN, Step.RESOLVE)),
-    **dict.fromkeys((400, 402, 413, 422, 428, 451), (Step.REJECT, Step.REJECT)),
-    **dict.fromkeys((401, 403), (Step.HALT_CREDENTIALS, Step.RESOLVE)),
-    **dict.fromkeys((404, 405, 407, 421), (Step.HALT_ADDRESS, Step.RESOLVE)),
-    **dict.fromkeys((301, 302, 308), (Step.HALT_ADDRESS, Step.HALT_ADDRESS)),
-    409: (Step.RESOLVE, Step.RESOLVE),
-    429: (Step.PAUSE, Step.RESOLVE),
+ADDRESS, KEY = Stop.NOT_THE_SERVICE, Stop.NO_ACCESS
+NEXT: dict[int, tuple[Next, Next, Stop | None]] = {
+    **dict.fromkeys((100, 408, 500, 501, 503, 599, 600), (AGAIN, LOOK, None)),
+    **dict.fromkeys((400, 402, 413, 422, 428, 451), (REJECTED, REJECTED, None)),
+    **dict.fromkeys((401, 403), (BACK, LOOK, KEY)),
+    **dict.fromkeys((404, 405, 407, 421), (BACK, LOOK, ADDRESS)),
+    **dict.fromkeys((301, 302, 308), (AGAIN, AGAIN, ADDRESS)),
+    409: (LOOK, LOOK, None),
+    429: (BACK, LOOK, None),
 }
-"""{status: what follows the answer, and what follows it when it is a replay}."""
+"""{status: what becomes of a row by the answer, by a replay of it; what an answer stops}."""
 EARLIER: tuple[Verdict | None, ...] = (None, "not_sent", "not_executed", "in_doubt")
 
 
@@ -81,45 +91,88 @@ def posted(status: int, body: Any, *, replayed: bool, earlier: Verdict | None) -
     return failed(call.conclusion(result.error), "r-1"), result.verdict
 
 
-def next_step(found: Posted, verdict: Verdict) -> Step:
-    """What follows while no other post of the row is in doubt."""
-    return after_attempt(found.reply, doubt=verdict in ("in_doubt", "executed"), tries_left=1)
+def next_of(found: Posted, *, doubted: bool = False) -> Next:
+    """What becomes of a row, sent once in this generation, of which an earlier send may be in doubt."""
+    word = word_of(attrs.evolve(ledger_row(), takes=1, doubted=doubted), found)
+    return word.state, word.turn
 
 
 @pytest.mark.parametrize("earlier", EARLIER)
 def test_a_refusal_has_the_clients_verdict_unless_an_attempt_before_it_is_in_doubt(
     earlier: Verdict | None,
 ) -> None:
-    for status, replayed, text in itertools.product(STEPS, (False, True), REFUSALS):
+    for status, replayed, text in itertools.product(NEXT, (False, True), REFUSALS):
         found, verdict = posted(status, REFUSALS[text], replayed=replayed, earlier=earlier)
         joined = earlier == "in_doubt" and verdict != "in_doubt"
         told = (status, replayed, text)
         assert found.reply.verdict == ("in_doubt" if joined else verdict), told
-        assert next_step(found, found.reply.verdict) is (Step.AGAIN if joined else STEPS[status][replayed]), (
-            told
-        )
+        assert next_of(found) == (AGAIN if joined else NEXT[status][replayed]), told
+
+
+@pytest.mark.parametrize("status", NEXT)
+def test_what_made_nothing_leaves_an_earlier_send_of_the_row_in_doubt(status: int) -> None:
+    usual, _, stop = NEXT[status]
+    found, _ = posted(status, {}, replayed=False, earlier=None)
+    assert next_of(found, doubted=True) == {REJECTED: LOOK, BACK: AGAIN}.get(usual, usual)
+    word = word_of(ledger_row(), found)
+    assert word.stop is stop
+    assert word.is_doubt is (usual in (AGAIN, LOOK))
 
 
 @pytest.mark.parametrize("earlier", EARLIER)
 def test_a_2xx_is_the_payout_only_with_its_record(earlier: Verdict | None) -> None:
     for status, replayed, name in itertools.product((200, 201, 202, 204), (False, True), RECORDS):
-        body, step = RECORDS[name]
+        body, becomes = RECORDS[name]
         found, verdict = posted(status, body, replayed=replayed, earlier=earlier)
         assert found.reply.verdict == verdict, (status, name)
-        assert next_step(found, verdict) is step, (status, name)
-        assert step is not Step.CONFIRM or (verdict, found.reply.payout_id) == ("executed", "po_1")
+        assert next_of(found) == next_of(found, doubted=True) == becomes, (status, name)
+        assert becomes != CREATED or (verdict, found.reply.payout_id) == ("executed", "po_1")
+
+
+def test_a_row_in_doubt_is_posted_again_ever_later_and_at_last_looked_for() -> None:
+    assert [doubt_wait(takes) for takes in range(1, 12)] == [
+        *(0.5, 1.0, 2.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0),
+        None,  # fifteen minutes: the list proves more
+    ]
+    silent = Posted(AttemptReply())
+    assert next_of(silent) == AGAIN
+    word = word_of(attrs.evolve(ledger_row(), takes=11), silent)
+    assert (word.state, word.turn) == LOOK
+
+
+@pytest.mark.parametrize(
+    ("reply", "takes", "wait", "is_failure"),
+    [
+        (AttemptReply(429, "not_executed", retry_after=7.5), 1, 7.5, False),
+        (AttemptReply(429, "not_executed"), 1, 1.0, False),
+        (AttemptReply(None, "not_sent"), 1, 1.0, True),
+        (AttemptReply(None, "not_sent"), 3, 4.0, True),
+        (AttemptReply(None, "not_sent"), 99, 60.0, True),
+        (AttemptReply(None, "not_sent", withheld=True), 9, 0.0, False),
+        (AttemptReply(401, "not_executed"), 9, 0.0, False),
+    ],
+)
+def test_a_row_that_is_given_back_waits_as_the_service_asks(
+    reply: AttemptReply, takes: int, wait: float, is_failure: bool
+) -> None:
+    word = word_of(attrs.evolve(ledger_row(), takes=takes), Posted(reply))
+    assert ((word.state, word.turn), word.wait, word.is_failure) == (BACK, wait, is_failure)
+
+
+def test_a_server_that_does_not_prove_its_name_stops_the_run() -> None:
+    word = word_of(ledger_row(), Posted(AttemptReply(None, "not_sent", untrusted=True)))
+    assert ((word.state, word.turn), word.stop) == (BACK, ADDRESS)
+
+
+def test_a_row_that_is_given_back_unsent_is_as_it_was() -> None:
+    assert (unsent(ledger_row()).state, unsent(ledger_row()).kind) == (RowState.NEW, Kind.WITHHELD)
+    assert unsent(attrs.evolve(ledger_row(), doubted=True)).state is RowState.IN_DOUBT
 
 
 def test_a_payout_that_contradicts_itself_as_soon_as_it_is_made_is_described() -> None:
     posted = succeeded(Payout(id="po_1", status="completed", failed_at=NOW))
-    assert (posted.status, posted.end, posted.failure) == ("completed", PayoutEnd.UNCLEAR, None)
+    assert (posted.status, posted.end, posted.code) == ("completed", PayoutEnd.UNCLEAR, None)
     assert posted.message == "completed with failed_at: the service contradicts itself"
-
-
-def test_the_model_service_has_the_clients_verdicts() -> None:
-    for status, replayed in itertools.product(STEPS, (False, True)):
-        _, verdict = posted(status, REFUSALS["taken"], replayed=replayed, earlier=None)
-        assert client_verdict(status, replayed=replayed) == verdict, (status, replayed)
 
 
 def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
@@ -133,10 +186,9 @@ def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_
     assert told("r-2") == AttemptReply(201, "executed", record="other")
 
 
-def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
+def test_what_our_own_pacing_kept_back_was_not_sent() -> None:
     posted = failed(DeadlineExceeded("late"), "r-1")
-    assert posted.reply == AttemptReply(verdict="not_sent")
-    assert not posted.counts
+    assert posted.reply == AttemptReply(verdict="not_sent", withheld=True)
 
 
 @pytest.mark.parametrize("verdicts", [(), ("in_doubt", "not_executed"), ("in_doubt", "not_sent")])
@@ -164,6 +216,12 @@ def test_the_words_of_a_refusal_are_its_message_and_its_fields(body: Any, words:
     error = status_error(PAYOUT, answer(422, body), NOW)
     error.attempts = (Attempt(1, "not_executed", "422", 422),)
     assert failed(error, "r-1").message == words
+
+
+def test_a_server_that_does_not_prove_its_name_is_told_with_the_reason() -> None:
+    error = APIConnectionError("told", kind="tls", detail="certificate has expired")
+    error.attempts = (Attempt(1, "not_sent", "tls"),)
+    assert failed(error, "r-1").message == "certificate has expired"
 
 
 def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
@@ -207,6 +265,7 @@ def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, s
             "answered (tls: certificate has expired): check the base URL",
         ),
         (ConfigurationError("the key was replaced"), "the key was replaced"),
+        (answered_with(ServerError, 503), "text"),
     ],
 )
 def test_what_refuses_access_is_one_sentence_that_says_what_to_change(

@@ -14,7 +14,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, in_process, items
+from tests.support.batches import alter, in_process, items, runtime_of
 from tests.support.scripted import altered
 from tests.support.spoiled import hiding, repeating
 
@@ -225,3 +225,12 @@ async def test_a_contradiction_that_two_pages_show_counts_once(batch: PayoutBatc
     (finding,) = audit.findings
     assert finding.endswith(" is completed with failed_at: the service contradicts itself")
     assert (audit.seen, audit.differing) == (ROWS, 1)
+
+
+async def test_a_run_makes_a_certificate_of_its_own_though_the_list_was_just_read(batch: PayoutBatch) -> None:
+    runtime_of(batch._service._client).advance(3 * 86_400.0)
+    hide(batch, 1, amount={"value": 2, "currency": "XOF"})
+    await batch.retry_failed()
+    report = await batch.run()
+    assert report.certificate is not None
+    assert (report.exit_code, report.certificate.agrees) == (1, False)

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk import BatchFigures, BulkError, PayoutBatch, RowState
+from payments_async.bulk._ledger.figures import awaited
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
 from tests.support.desks import Pay
-from tests.support.fleet import lists
 from tests.support.places import EITHER, Place
+from tests.support.sightings import lists
 from tests.support.spoiled import spoiling
 
 
@@ -35,8 +36,8 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
         await batch.load(items(3))
         plain = await batch.run()
         assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
-        report = await batch.follow(60.0)
-        assert (report.exit_code, report.counts["failed"], report.complete) == (1, 1, True)
+        report = await batch.run(wait_final=60.0)
+        assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
         assert report.counts["arrived"] == 2
         row = (await ledger_rows(batch))[1]
         assert (row.state, row.service_status, row.failure_code) == (
@@ -45,7 +46,7 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
             "RECIPIENT_ERROR",
         )
     async with open_at(place) as batch:
-        assert batch.status().counts["failed"] == 1
+        assert (await batch.status()).counts["failed"] == 1
 
 
 async def test_many_payouts_share_the_pages_of_one_list(
@@ -59,18 +60,6 @@ async def test_many_payouts_share_the_pages_of_one_list(
     assert 600 <= waited < 720
 
 
-async def test_a_walk_ends_with_the_last_payout_that_is_awaited(service: Sandbox, batch: PayoutBatch) -> None:
-    await batch.load(items(250))
-    await batch.run(max_rows=249)
-    await batch.follow(60.0)
-    ends(service, "complete after=20s")
-    await batch.run()
-    before = lists(service)
-    report = await batch.follow(60.0)
-    assert report.exit_code == 0
-    assert lists(service) - before < 8  # the newest page alone, each time
-
-
 async def test_the_time_is_kept_and_said_to_be_over(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
@@ -78,10 +67,10 @@ async def test_the_time_is_kept_and_said_to_be_over(
     await batch.load(items(2))
     report = await batch.run(wait_final=100.0)
     assert sum(runtime_of(client).slept) <= 102.0
-    assert (report.exit_code, report.counts["not_final"], report.complete) == (75, 1, True)
+    assert (report.exit_code, report.counts["not_final"], report.is_complete) == (75, 1, True)
     assert "1 payout is not final yet" in str(report.stopped)
     service.settle(service.books.payouts(status="processing")[0].id)
-    assert (await batch.follow(100.0)).exit_code == 0
+    assert (await batch.run(wait_final=100.0)).exit_code == 0
 
 
 async def test_a_payout_that_cannot_be_read_is_reported_and_not_waited_for_in_silence(
@@ -90,9 +79,9 @@ async def test_a_payout_that_cannot_be_read_is_reported_and_not_waited_for_in_si
     await batch.load(items(2))
     await batch.run()
     alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-    report = await batch.follow(100.0)
+    report = await batch.run(wait_final=100.0)
     assert (report.exit_code, report.counts["not_final"]) == (75, 1)
-    assert "1 payouts of the list could not be read" in str(report.stopped)
+    assert "1 of the list's payouts could not be read" in str(report.stopped)
 
 
 async def test_the_list_is_never_walked_more_often_than_every_five_seconds(
@@ -103,7 +92,7 @@ async def test_the_list_is_never_walked_more_often_than_every_five_seconds(
     await batch.run()
     before, began = lists(service), runtime_of(client).monotonic()
     for _ in range(12):
-        await batch.follow(2.5)
+        await batch.run(wait_final=2.5)
     seconds = runtime_of(client).monotonic() - began
     assert lists(service) - before <= 1 + seconds / 5.0
 
@@ -119,7 +108,7 @@ async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
         rule = service.on("payouts.list")
         for place, word in enumerate(("http:503", "reset", "lost_response", "http:400", "bad_json")):
             rule.respond(word, times=2, after=3 * place + 1)
-        report = await batch.follow(3600.0)
+        report = await batch.run(wait_final=3600.0)
         assert not service.unused_rules
     assert (report.exit_code, report.counts["arrived"]) == (0, 250)
 
@@ -132,10 +121,9 @@ async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the
         await batch.load(items(2))
         await batch.run()
         service.on("payouts.list").respond("http:503", times=None)
-        report = await batch.follow(600.0)
+        report = await batch.run(wait_final=600.0)
         assert (report.exit_code, report.counts["not_final"]) == (75, 2)
-        assert "the latest reading failed" in str(report.stopped)
-        assert "503" in str(report.stopped)
+        assert "the service's list cannot be read (payouts.list: HTTP 503" in str(report.stopped)
 
 
 async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, batch: PayoutBatch) -> None:
@@ -143,7 +131,7 @@ async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox
     await batch.run()
     before = lists(service)
     service.on("payouts.list").respond("http:401", times=None)
-    report = await batch.follow(600.0)
+    report = await batch.run(wait_final=600.0)
     assert (report.exit_code, report.resumable, lists(service) - before) == (2, "after_change", 1)
     assert "401" in str(report.stopped)
 
@@ -156,21 +144,18 @@ async def test_following_goes_on_after_a_restart_with_what_is_not_final(
     async with in_process(service) as client, open_at(place, client) as batch:
         await batch.load(items(5))
         await batch.run()
-        walks = 0
 
-        def cancel(_: Any) -> None:
-            nonlocal walks
-            walks += len(service.books.payouts(status="completed")) == 4
-            if walks == 2:
+        def cancel(figures: BatchFigures) -> None:
+            if figures.counts["arrived"] == 4:
                 following.cancel()
 
-        following = asyncio.ensure_future(batch.follow(3600.0, cancel))
+        following = asyncio.ensure_future(batch.run(cancel, wait_final=3600.0))
         with pytest.raises(asyncio.CancelledError):
             await following
     async with in_process(service) as client, open_at(place, client) as batch:
-        assert batch.status().counts["arrived"] == 4
-        assert (await batch._ledger.awaited()).rows == 1
-        report = await batch.follow(3600.0)
+        assert (await batch.status()).counts["arrived"] == 4
+        assert (await awaited(batch._ledger)).count == 1
+        report = await batch.run(wait_final=3600.0)
     assert (report.exit_code, report.counts["arrived"]) == (0, 5)
 
 
@@ -187,7 +172,7 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
 
     report = await batch.run(on_progress, wait_final=3600.0)
     assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
-    assert (await batch.follow(3600.0)).exit_code == 0
+    assert (await batch.run(wait_final=3600.0)).exit_code == 0
 
 
 async def test_stop_wakes_a_following_that_rests(
@@ -198,7 +183,7 @@ async def test_stop_wakes_a_following_that_rests(
     await batch.run()
     began = runtime_of(client).monotonic()
     runtime_of(client).call_later(100.0, lambda: batch.stop("enough"))
-    report = await batch.follow(3600.0)
+    report = await batch.run(wait_final=3600.0)
     assert report.stopped == "enough"
     assert runtime_of(client).monotonic() - began == pytest.approx(100.0)
 
@@ -217,8 +202,8 @@ async def test_what_had_ended_and_is_shown_otherwise_is_recorded_and_told(
     await batch.load(items(2))
     await batch.run(wait_final=20.0)
     turn(service, 0, "pending", completed=False, failed=False)
-    with caplog.at_level(logging.WARNING, "payments_async"):
-        await batch.follow(60.0)
+    with caplog.at_level(logging.WARNING, "payments"):
+        await batch.run(wait_final=60.0)
     first, _ = await ledger_rows(batch)
     assert (first.service_status, first.outcome) == ("pending", "not_final")
     assert caplog.text.count("had ended as completed, and the list shows pending") == 1
@@ -230,8 +215,6 @@ async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
     service: Sandbox, batch: PayoutBatch, seconds: Any
 ) -> None:
     await batch.load(items(1))
-    with pytest.raises(BulkError, match="positive number of seconds"):
-        await batch.follow(seconds)
     with pytest.raises(BulkError, match="wait_final"):
         await batch.run(wait_final=seconds)
     assert service.requests == []

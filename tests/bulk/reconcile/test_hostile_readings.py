@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +10,46 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._engine import earlier_payouts
-from payments_async.bulk._engine.payout_list import pages
-from payments_async.bulk._engine.reading import ListReading
+from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
 from payments_async.bulk._protocol.outcomes import Outcome
-from payments_async.bulk._reconcile import reconcile as reconciling
-from payments_async.bulk._reconcile.retry_failed import Retrier
-from payments_async.bulk.ledger_errors import LedgerRefused
+from payments_async.bulk._run import listing
+from payments_async.bulk._run.service import PayoutList, Service
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import lives, retried
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger
-from tests.support.fleet import posts
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.scripted import altered
+from tests.support.sightings import posts
 from tests.support.spoiled import spoiling
 
-Pages = Callable[..., AsyncIterator[Sequence[Payout]]]
 
-
-def one_a_page(*more: Payout, backwards: bool = False) -> Pages:
-    """The list with one payout on each page, then these."""
-
-    async def split(work: Any, filters: Any = None) -> AsyncIterator[Sequence[Payout]]:
-        found = [payout async for page in pages(work) for payout in page]
-        for payout in (*(found[::-1] if backwards else found), *more):
-            yield [payout]
-
-    return split
-
-
-async def listed(batch: PayoutBatch) -> list[Payout]:
+async def listed(service: Service) -> list[Payout]:
     """The list as it is now, newest first."""
-    return [payout async for page in pages(batch._service) for payout in page]
+    found, walk = list[Payout](), PayoutList(service)
+    while not walk.is_over:
+        found += await walk.page()
+    return found
+
+
+def one_a_page(patch: pytest.MonkeyPatch, *more: Payout, backwards: bool = False) -> None:
+    """The list comes with one payout on each page, then these."""
+
+    class Split(PayoutList):
+        pages_left: list[Payout] | None = None
+
+        async def page(self) -> list[Payout]:
+            if self.pages_left is None:
+                found = await listed(self._service)
+                self.pages_left = [*(found[::-1] if backwards else found), *more]
+            page = [self.pages_left.pop(0)]
+            self.is_over = not self.pages_left
+            return page
+
+    patch.setattr(listing, "PayoutList", Split)
 
 
 async def test_a_stale_copy_that_calls_a_living_payout_failed_pays_nothing(
@@ -54,19 +57,19 @@ async def test_a_stale_copy_that_calls_a_living_payout_failed_pays_nothing(
 ) -> None:
     fails(service, 1)
     await retried(batch)
-    stale = (await listed(batch))[-1]
+    stale = (await listed(batch._service))[-1]
     first, before = lives(service), posts(service)
-    monkeypatch.setattr(earlier_payouts, "pages", one_a_page(stale))
+    one_a_page(monkeypatch, stale)
     await batch.run(wait_final=60.0)
     assert posts(service) == before
-    assert (await ledger_rows(batch))[0].known.payout_id == first
+    assert (await ledger_rows(batch))[0].payout_id == first
 
 
 async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
     await retried(batch)
     await batch.run(wait_final=60.0)
-    stale = json.loads(json.dumps([each.to_dict() for each in await listed(batch)][-1], default=str))
+    stale = json.loads(json.dumps([each.to_dict() for each in await listed(batch._service)][-1], default=str))
     lives(service)
 
     def repeat(request: Any, answer: Any) -> Any:
@@ -88,48 +91,60 @@ async def test_a_list_in_another_order_makes_no_clean_certificate_over_an_excess
 ) -> None:
     fails(service, 1)
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "lost", client) as batch:
-        await batch.load(items(2), batch_id="june")
+        await batch.load(items(2), batch_id="batch")
         await batch.run(wait_final=60.0)
         await batch.retry_failed()
         await batch.run(wait_final=60.0)
         lives(service)
-    monkeypatch.setattr(reconciling, "pages", one_a_page(backwards=backwards))
+    one_a_page(monkeypatch, backwards=backwards)
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2), batch_id="june")
-        certificate = await batch.reconcile()
-        assert not certificate.is_clean
-        assert any("from the newest to the oldest" in each for each in certificate.findings) is backwards
-        again = await batch.reconcile()
-        assert (again.is_clean, again.report.counts["in_excess"]) == (False, 1)
-        assert told(again.report) == booked(service)
+        await batch.load(items(2), batch_id="batch")
+        for certificate in (await batch.reconcile(), await batch.reconcile()):
+            assert (certificate.is_clean, certificate.report.counts["in_excess"]) == (False, 1)
+            assert told(certificate.report) == booked(service)
 
 
-async def test_the_end_of_a_slow_reading_replaces_no_newer_word(service: Sandbox, batch: PayoutBatch) -> None:
-    fails(service, 1)
-    await retried(batch)
+async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_recorded(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
+) -> None:
+    await batch.load(items(1))
     await batch.run(wait_final=60.0)
-    turn(service, 2, "failed", completed=False, failed=True)
-    slow = ListReading(batch._ledger, batch._service)
-    await slow.take(await listed(batch))
-    turn(service, 2, "completed", completed=True, failed=False)
-    assert (await batch.reconcile()).is_settled
-    await slow.end()
+    turn(service, 0, "failed", completed=False, failed=True)
+    slow = await ReadingStore.begin(batch._ledger, None)
+    assert slow is not None
+    page = await listed(batch._service)
+    turn(service, 0, "completed", completed=True, failed=False)
+    runtime_of(client).advance(61.0)
+    async with open_at(place, client) as other:
+        assert (await other.reconcile()).is_settled
+    with pytest.raises(ReadingLost):
+        await slow.take(page, None)
+    with pytest.raises(ReadingLost):
+        await slow.end(whole=True)
     assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
 
 
-async def test_a_row_that_arrived_meanwhile_is_not_made_new(service: Sandbox, batch: PayoutBatch) -> None:
-    fails(service, 1)
+async def test_a_reading_that_was_left_is_gone_on_with_where_it_stood(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
+) -> None:
     await batch.load(items(2))
     await batch.run(wait_final=60.0)
-    retrier = Retrier(batch._ledger, batch._service, [1])
-    turn(service, 0, "failed", completed=False, failed=True)
-    await ListReading(batch._ledger, batch._service).take(await listed(batch))
-    turn(service, 0, "completed", completed=True, failed=False)
-    await ListReading(batch._ledger, batch._service).take(await listed(batch))
-    retrier._failed.add(1)  # as an older reading has it
-    with pytest.raises(LedgerRefused):
-        await retrier._replace([(await ledger_rows(batch))[0]], "")
-    assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
+    left = await ReadingStore.begin(batch._ledger, None)
+    assert left is not None
+    await left.take((await listed(batch._service))[:1], "a place")
+    async with open_at(place, client) as other:
+        assert await ReadingStore.begin(other._ledger, None) is None  # while it is this one's
+        runtime_of(client).advance(61.0)
+        next_one = await ReadingStore.begin(other._ledger, None)
+        assert next_one is not None
+        assert next_one.reading.cursor == "a place"
+        assert (next_one.reading.number, next_one.reading.began) == (left.reading.number, left.reading.began)
+        assert next_one.auditor.seen == 1
+        await next_one.give_up()
+    runtime_of(client).advance(900.0)  # one that is old proves too little
+    anew = await ReadingStore.begin(batch._ledger, None)
+    assert anew is not None
+    assert (anew.reading.cursor, anew.reading.number) == (None, left.reading.number + 1)
 
 
 async def test_absence_is_judged_only_on_a_list_that_was_read_whole(
@@ -138,8 +153,8 @@ async def test_absence_is_judged_only_on_a_list_that_was_read_whole(
     fails(service, 1)
     await retried(batch)
     service.on("payouts.create", description="row 1").respond("lost_response", times=None)
-    service.on("payouts.list").respond("http:503", times=None, after=2)
-    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
+    service.on("payouts.list").respond("http:503", times=None, after=1)
+    assert (await batch.run(patience=10.0)).counts["in_doubt"] == 1
     service.clear_rules()
     lives(service)
     service.advance(3_600.0)
@@ -203,6 +218,6 @@ async def test_what_no_database_can_hold_is_kept_readable(
             assert (await batch.run()).counts["rejected"] == refused
             assert (await batch.reconcile()).is_clean
             row, other = await ledger_rows(batch)
-    assert other.known.payout_id.startswith("po_\ufffd")
+    assert other.payout_id.startswith("po_\ufffd")
     assert str(other.service_status).startswith("\ufffd")
     assert "\0" not in (row.failure_message or "")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
+from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
@@ -27,7 +27,7 @@ def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
         rule.outcome("fail:RECIPIENT_ERROR", times=times)
 
 
-async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: AnyBatch) -> None:
+async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1, 2)
     rows = [("+22990000001", item(1)[1]), ("emp-2", item(2)[1])]
     await batch.load(rows)
@@ -38,7 +38,7 @@ async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, ba
 
 @EITHER
 async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
-    service: Sandbox, batch: AnyBatch
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 2, times=2)
     rows = [item(1), item(2, reference="salary-2", metadata={"team": "north"}), item(3)]
@@ -50,9 +50,9 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
         row = (await ledger_rows(batch))[1]
         assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
         assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
-        assert batch.status().counts["failed"] == 0
+        assert (await batch.status()).counts["failed"] == 0
         between = await batch.reconcile()
-        assert (between.audit.findings, between.check.findings) == ((), ())
+        assert between.audit.findings == ()
     final = await batch.run(wait_final=60.0)
     assert (final.exit_code, final.counts["arrived"]) == (0, 3)
     certificate = await batch.reconcile()
@@ -79,7 +79,7 @@ async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox,
 
 
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
-    service: Sandbox, batch: AnyBatch
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 2)
     await batch.load(items(150))
@@ -108,7 +108,7 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
 
 
 @EITHER
-async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, batch: AnyBatch) -> None:
+async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1, 2, 3)
     await batch.load(items(4))
     await batch.run(wait_final=60.0)
@@ -116,11 +116,11 @@ async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, bat
     assert report.rows == (2,)
     assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
     assert (await batch.retry_failed(rows=())).rows == ()
-    assert batch.status().counts["failed"] == 2
+    assert (await batch.status()).counts["failed"] == 2
 
 
 async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_changed(
-    service: Sandbox, batch: AnyBatch
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1)
     service.on("payouts.create", description="row 2").respond("http:409", times=None)
@@ -157,7 +157,7 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
             (3, "the list does not show its payout"),
             (4, "the list shows po_another under its reference, which is not the row's payout"),
         ]
-    assert batch.status().counts["failed"] == 4
+    assert (await batch.status()).counts["failed"] == 4
 
 
 async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
@@ -195,14 +195,14 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
         service.on("payouts.list").respond("http:503", after=1)
         with pytest.raises(PaymentsError):
             await batch.retry_failed()
-        assert not any(row.known.generation for row in await ledger_rows(batch))
+        assert not any(row.generation for row in await ledger_rows(batch))
         assert (await batch.retry_failed()).rows == (1, 150)
         assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
     assert len(service.books.payouts()) == 152
 
 
 async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
-    service: Sandbox, client: AsyncPayments, batch: AnyBatch
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     fails(service, 1)
     await batch.load(items(1))
@@ -216,13 +216,27 @@ async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
     assert len(service.books.payouts()) == 2
 
 
+async def test_a_later_payout_that_was_never_made_is_asked_for_again_though_the_list_shows_the_first(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
+) -> None:
+    fails(service, 1)
+    await batch.load(items(1))
+    await batch.run(wait_final=60.0)
+    await batch.retry_failed()
+    service.on("payouts.create").respond("http:409")
+    assert (await batch.run(patience=0.0)).exit_code == 3
+    runtime_of(client).advance(1_000.0)
+    service.advance(1_000.0)
+    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
+
+
 async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
     service: Sandbox, client: AsyncPayments, tmp_path: Path
 ) -> None:
     fails(service, 1)
     for name in ("a", "b"):
         async with PayoutBatch.open(tmp_path / name, client) as batch:
-            await batch.load(items(1), batch_id="june")
+            await batch.load(items(1), batch_id="batch")
             await batch.run(wait_final=60.0)
     for name in ("a", "b"):
         async with PayoutBatch.open(tmp_path / name, client) as batch:

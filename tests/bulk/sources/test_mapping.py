@@ -236,7 +236,7 @@ async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, 
         PayoutBatch.open(tmp_path / "june.ledger", client) as batch,
     ):
         assert (await batch.load(open_source(path, mapping=MAPPING))).is_new
-        assert '"form":"' + MAPPING.digest in batch.header().binding.input_stat
+        assert '"form":"' + MAPPING.digest in (await batch.facts()).binding.input_stat
         assert not (await batch.load(open_source(path, mapping=MAPPING))).is_new
         other = ColumnMapping(columns=COLUMNS, constants={**CONSTANTS, "description": "June"})
         report = await batch.preview(open_source(path, mapping=other))

@@ -29,11 +29,11 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-async def reference_of(key: str, batch_id: str = "june") -> str:
+async def reference_of(key: str, batch_id: str = "batch") -> str:
     """The reference that a row has in a batch of the sandbox."""
     (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
     assert isinstance(row, Row)
-    return RowIdentifiers("sandbox", batch_id).new_row(row).reference
+    return RowIdentifiers("sandbox", batch_id).new_row(row).stem
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ async def test_a_key_shared_with_a_faulty_row_refuses_the_file_whatever_the_opti
     path = csv_file(tmp_path, *rows, {**KEYED, "row_key": "emp-2"})
     for reads in (batch.preview, batch.load):
         with pytest.raises(SourceErrors) as caught:
-            await reads(path, batch_id="june", skip_invalid=True)
+            await reads(path, skip_invalid=True)
         assert (3, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
         assert not caught.value.can_skip
     assert service.requests == []
@@ -65,7 +65,7 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
     path.write_text(path.read_text() + "emp-1,50,10,XOF,mtn_bj,+22990000000,BJ\n")
     with pytest.raises(SourceErrors) as caught:
-        await batch.load(path, batch_id="june", skip_invalid=True)
+        await batch.load(path, skip_invalid=True)
     assert reported(caught.value.faults) == [
         (4, "row_key", UNIQUE.format(2)),
         (4, None, "has 7 cells, the header names 6 columns; a decimal comma? write 50.10"),
@@ -75,7 +75,7 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
 
 async def test_a_row_with_two_faults_has_its_key_once(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, {**KEYED, **BAD, "currency": "xof"}, {**KEYED, "row_key": "emp-2"})
-    report = await batch.load(path, batch_id="june", skip_invalid=True)
+    report = await batch.load(path, skip_invalid=True)
     assert (report.rows, report.skipped, report.warnings) == (1, 1, ())
 
 
@@ -88,21 +88,22 @@ async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any,
 
 async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
-    await batch.load(path, batch_id="june")
+    await batch.load(path)
     csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
     for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
         with pytest.raises(SourceErrors) as caught:
-            await reads(path, batch_id="june", skip_invalid=True, **options)
+            await reads(path, skip_invalid=True, **options)
         assert (4, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
 
 
 @pytest.mark.parametrize("batch_id", ["june", None])
 async def test_rejects_carry_the_reference_of_their_row(
-    batch: Any, tmp_path: Path, batch_id: str | None
+    desk: Desk, client: Any, tmp_path: Path, batch_id: str | None
 ) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"}, {**KEYED, "row_key": "emp-3 "})
-    report = await batch.load(path, batch_id=batch_id, skip_invalid=True, rejects=rejects)
+    async with desk.open(tmp_path / "l", client, batch_id=batch_id) as batch:
+        report = await batch.load(path, skip_invalid=True, rejects=rejects)
     amount, key = table(rejects)
     assert [*amount][:4] == ["line", "column", "reason", "reference"]
     assert amount["reference"] == await reference_of("emp-1", report.batch_id)
@@ -117,14 +118,14 @@ async def test_a_reject_that_was_paid_after_all_is_a_conflict_under_any_name(
     rejects = tmp_path / "rejects.csv"
     faulty = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
     async with desk.open(tmp_path / "l", client) as batch:
-        await batch.load(faulty, batch_id="june", skip_invalid=True, rejects=rejects)
+        await batch.load(faulty, skip_invalid=True, rejects=rejects)
         await batch.run()
     async with desk.open(tmp_path / "lost", client) as batch:  # the whole file, corrected
-        await batch.load(csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}), batch_id="june")
+        await batch.load(csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}))
         await batch.run()
     rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
-    async with desk.open(tmp_path / "rejects", client) as batch:
-        await batch.load(rejects, batch_id="july")
+    async with desk.open(tmp_path / "rejects", client, batch_id="july") as batch:
+        await batch.load(rejects)
         report = await batch.run()
     assert (report.exit_code, report.counts["conflict"]) == (1, 1)
     assert len(service.books.payouts()) == 2
@@ -136,10 +137,10 @@ async def test_a_corrected_reject_is_paid_once(
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
     async with desk.open(tmp_path / "l", client) as batch:
-        await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+        await batch.load(path, skip_invalid=True, rejects=rejects)
         await batch.run()
     rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
-    async with desk.open(tmp_path / "rejects", client) as batch:
+    async with desk.open(tmp_path / "rejects", client, batch_id=None) as batch:
         await batch.load(rejects)
         assert (await batch.run()).exit_code == 0
         assert (await batch.reconcile()).is_clean
@@ -152,7 +153,7 @@ async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path:
         tmp_path, {**KEYED, "metadata.payments_sdk": "mine"}, columns=[*KEYED, "metadata.payments_sdk"]
     )
     path.write_text(path.read_text() + "emp-2,50.10,XOF,mtn_bj,+22990000000,BJ,\n")
-    await PayoutBatch.open(tmp_path / "l").preview(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=rejects)
     (row,) = table(rejects)
     assert (row["row_key"], row["metadata.payments_sdk"]) == ("emp-1", "mine")
 
@@ -160,19 +161,18 @@ async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path:
 async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
-    batch = PayoutBatch.open(tmp_path / "l")
-    report = await batch.preview(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    batch = PayoutBatch.open(tmp_path / "l", batch_id="june")
+    report = await batch.preview(path, skip_invalid=True, rejects=rejects)
     assert "reference" not in table(rejects)[0]
     assert report.warnings[0].startswith("the rejects have no references")
     clean = csv_file(tmp_path, KEYED)
-    assert (await batch.preview(clean, batch_id="june", rejects=rejects)).warnings == ()
+    assert (await batch.preview(clean, rejects=rejects)).warnings == ()
 
 
 async def rejected(desk: Desk, service: Sandbox, folder: Path, source: Any) -> list[dict[str, str]]:
-    """What is rejected of an input in the batch `june`."""
+    """What is rejected of an input in the batch."""
     async with desk.client(service) as client, desk.open(folder / "l", client) as batch:
-        options: Any = {"batch_id": "june", "skip_invalid": True, "rejects": folder / "rejects.csv"}
-        await batch.preview(source, **options)
+        await batch.preview(source, skip_invalid=True, rejects=folder / "rejects.csv")
     return table(folder / "rejects.csv")
 
 
@@ -231,10 +231,10 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
     path.write_text(f"{path.read_text()}{broken}\n")
     rejects = tmp_path / "rejects.csv"
     if skipped:
-        await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+        await batch.load(path, skip_invalid=True, rejects=rejects)
     else:
         with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
-            await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+            await batch.load(path, skip_invalid=True, rejects=rejects)
         assert not caught.value.can_skip
     assert [row["line"] for row in table(rejects)] == ["3"]
 
@@ -259,21 +259,20 @@ async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, KEYED)
     with pytest.raises(SourceErrors, match="192 characters"):
-        await batch.load(path, batch_id="june", reference_prefix="p" * 140, rejects=rejects)
+        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
     assert table(rejects)[0]["reference"] == ""
 
 
-@pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l.lock", "l-wal"])
+@pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l-wal", "l-journal"])
 async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_path: Path, name: str) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, **BAD, "row_key": "emp-2"})
     before = path.read_bytes()
     rejects = f"{tmp_path}/{name}"
     for reads in (batch.preview, batch.load):
         with pytest.raises(BulkError, match="choose another path"):
-            await reads(path, batch_id="june", skip_invalid=True, rejects=rejects)
+            await reads(path, skip_invalid=True, rejects=rejects)
     assert path.read_bytes() == before
-    assert (await batch.load(path, batch_id="june", skip_invalid=True)).rows == 1
+    assert (await batch.load(path, skip_invalid=True)).rows == 1
     path.write_bytes(before + b"\n")
     with pytest.raises(BulkError, match="choose another path"):
         await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
-    assert (await batch.check()).findings == ()

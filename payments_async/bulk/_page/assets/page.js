@@ -1,7 +1,6 @@
 // Keeps the page fresh: after each piece of news the server renders it anew, and what differs takes its place.
 const root = document.documentElement;
 const live = document.getElementById("live");
-const isLive = "livePage" in document.body.dataset;
 root.classList.add("js");
 
 const shown = new WeakMap();
@@ -9,8 +8,7 @@ const regions = () => document.querySelectorAll("[data-live]");
 for (const region of regions()) shown.set(region, region.innerHTML);
 
 async function refresh() {
-  const answer = await fetch(location.pathname, { cache: "no-store", redirect: "manual" });
-  if (answer.type === "opaqueredirect") location.reload(); // a run has begun, and serves the page elsewhere
+  const answer = await fetch(location.pathname, { cache: "no-store" });
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const region of regions()) {
@@ -22,13 +20,11 @@ async function refresh() {
 function swap(region, next) {
   shown.set(region, next.innerHTML);
   const held = region.contains(document.activeElement) ? document.activeElement : null;
-  const place = [...region.querySelectorAll("a, summary")].indexOf(held);
-  const open = [...region.querySelectorAll("details")].map((one) => one.open);
+  const place = [...region.querySelectorAll("a")].indexOf(held);
   region.replaceChildren(...next.childNodes);
-  region.querySelectorAll("details").forEach((one, n) => { one.open = open[n] || false; });
   if (held) {
-    const now = [...region.querySelectorAll("a, summary")];
-    const again = now.find((one) => one.href === held.href && one.textContent === held.textContent);
+    const now = [...region.querySelectorAll("a")];
+    const again = now.find((one) => one.href === held.href);
     (again || now[place] || document.getElementById("main")).focus({ preventScroll: true });
   }
 }
@@ -36,7 +32,7 @@ function swap(region, next) {
 let heard = Date.now();
 function hear() {
   heard = Date.now();
-  if (isLive) say("on", "live"); else live.hidden = true;
+  say("on", "live");
 }
 
 function say(state, text) {
@@ -66,7 +62,7 @@ function listen() {
   stream = new EventSource(location.pathname.replace(/(rows\/\d+)?$/, "events"));
   stream.onopen = hear;
   stream.addEventListener("beat", hear);
-  stream.onerror = () => say("lost", "no connection: the run may have ended");
+  stream.onerror = () => say("lost", "no connection: the command that serves it may have ended");
   stream.addEventListener("change", () => { hear(); soon(); });
   stream.addEventListener("over", async () => {
     over = true;
@@ -80,7 +76,7 @@ function listen() {
 // The server sends a beat every five seconds, also when nothing has changed.
 setInterval(() => {
   const seconds = Math.floor((Date.now() - heard) / 1000);
-  if (isLive && stream?.readyState === EventSource.OPEN && seconds >= 12) say("lost", `no news for ${seconds} s`);
+  if (stream?.readyState === EventSource.OPEN && seconds >= 12) say("lost", `no news for ${seconds} s`);
 }, 1000);
 document.addEventListener("visibilitychange", listen);
 listen();

@@ -1,9 +1,22 @@
-"""Both tables."""
+"""The table of orders, and those of the outbox."""
 
-import django.db.models.deletion
+from typing import Any
+
 from django.db import migrations, models
+from sqlalchemy import create_mock_engine
 
 import shop.models
+from payments_sync.bulk import metadata
+
+
+def make_outbox(apps: Any, editor: Any) -> None:
+    """Make its tables on Django's own connection."""
+
+    def execute(made: Any, *_: object) -> None:
+        editor.execute(str(made.compile(dialect=engine.dialect)))
+
+    engine = create_mock_engine(f"{editor.connection.vendor}://", execute)
+    metadata.create_all(engine, checkfirst=False)
 
 
 class Migration(migrations.Migration):
@@ -22,21 +35,5 @@ class Migration(migrations.Migration):
                 ("paid", models.BooleanField(default=False)),
             ],
         ),
-        migrations.CreateModel(
-            name="Refund",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("request", models.TextField()),
-                ("payout_id", models.CharField(default="", max_length=64)),
-                (
-                    "order",
-                    models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, to="shop.order"),
-                ),
-            ],
-        ),
+        migrations.RunPython(make_outbox),
     ]

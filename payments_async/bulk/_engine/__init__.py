@@ -1,1 +1,0 @@
-"""The engine: sends rows, records outcomes and resolves rows in doubt."""

@@ -1,0 +1,278 @@
+"""Reads a batch's figures: counts and exact sums by outcome, payouts beside the rows, what came when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ...models.statuses import PayoutEnd
+from .._protocol.outcomes import (
+    EXACT,
+    OF_STATE,
+    ExtraPayout,
+    ExtraTotals,
+    Outcome,
+    RowTotals,
+    by_currency,
+    count_rows,
+)
+from .._protocol.row_state import RowState, Turn
+from .ledger import Ledger
+from .tables import batches, decided_by, has_turn, now, payouts, rows
+from .values import currency_of, halves, total_of
+
+_BUCKETS: Final = 240
+_DECIDED: Final = (RowState.CREATED.value, RowState.REJECTED.value, RowState.CONFLICT.value)
+"""States of rows that count as decided in a series: one given back or in doubt has a time as well."""
+_RECENT: Final = 60.0
+"""Seconds of which the pace is made."""
+
+
+@attrs.frozen
+class Figures:
+    """Counts and sums of a batch, of one moment."""
+
+    at: float
+    """By the database's clock."""
+    totals: RowTotals
+    extra: ExtraTotals
+    is_balanced: bool
+    """True if rows and sums are those that were imported."""
+    others: int = 0
+    """Rows of an outbox that are for a key of the other environment: they are never sent by this one."""
+    unreadable: tuple[str, ...] = ()
+    """What is wrong with rows that are in no sum."""
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Count the rows of any of these outcomes."""
+        return count_rows(self.totals, *outcomes)
+
+
+_ENDS: Final = (
+    (
+        sa.and_(
+            rows.c.payout_end == PayoutEnd.FAILED.value,
+            _arrived := sa.or_(rows.c.had_arrived, rows.c.earlier_arrived),
+        ),
+        Outcome.RETURNED.value,
+    ),
+    (rows.c.payout_end == PayoutEnd.FAILED.value, Outcome.FAILED.value),
+    (rows.c.payout_end == PayoutEnd.ARRIVED.value, Outcome.ARRIVED.value),
+)
+OUTCOME: Final = sa.case(
+    *(
+        (rows.c.state == state.value, outcomes[0].value)
+        for state, outcomes in OF_STATE.items()
+        if state is not RowState.CREATED
+    ),
+    *_ENDS,
+    else_=Outcome.NOT_FINAL.value,
+)
+"""What became of a row, as SQL says it: `outcome_of` says the same of a value."""
+
+
+async def figures(ledger: Ledger, environment: str = "", decided_before: float | None = None) -> Figures:
+    """Read the figures. `environment`: of an outbox, whose rows count. Raises LedgerError.
+
+    `decided_before`: none that is new, and only those whose latest word, or whose taker's time, is older.
+    """
+
+    async def work(connection: AsyncConnection) -> Figures:
+        mine = rows.c.batch_id == ledger.batch_id
+        is_ours = (rows.c.environment == environment,) if environment else ()
+        if decided_before is not None:
+            is_taken = rows.c.state == RowState.IN_FLIGHT.value
+            is_older = sa.case((is_taken, rows.c.due <= decided_before), else_=decided_by(decided_before))
+            is_ours = (*is_ours, rows.c.state != RowState.NEW.value, is_older)
+        what, (high, low) = OUTCOME.label("what"), halves(rows.c.units)
+        sums = (
+            sa.func.count().label("count"),
+            sa.func.sum(high).label("high"),
+            sa.func.sum(low).label("low"),
+        )
+        found = sa.select(what, rows.c.currency, rows.c.scale, *sums).where(mine, *is_ours)
+        grouped = await connection.execute(found.group_by(what, rows.c.currency, rows.c.scale))
+        wrong = list[str]()
+        totals = _added(grouped.mappings(), "what", Outcome, wrong)
+        high, low = halves(payouts.c.units)
+        beside = sa.select(
+            *(payouts.c.beside, payouts.c.currency, payouts.c.scale),
+            *(sa.func.count().label("count"), sa.func.sum(high).label("high"), sa.func.sum(low).label("low")),
+        ).where(payouts.c.batch_id == ledger.batch_id, payouts.c.beside.is_not(None))
+        others = await connection.execute(
+            beside.group_by(payouts.c.beside, payouts.c.currency, payouts.c.scale)
+        )
+        extra = _added(others.mappings(), "beside", ExtraPayout, wrong)
+        elsewhere = 0
+        if environment and decided_before is None:
+            others_rows = sa.select(sa.func.count()).where(mine, rows.c.environment != environment)
+            elsewhere = (await connection.execute(others_rows)).scalar_one()
+        at = (await connection.execute(sa.select(now()))).scalar_one()
+        is_balanced = not wrong and _balances(ledger, totals)
+        return Figures(at, totals, extra, is_balanced, elsewhere, tuple(wrong))
+
+    return await ledger.database.read(work)
+
+
+def _balances(ledger: Ledger, totals: RowTotals) -> bool:
+    known = ledger.known
+    if known.is_outbox or known.forgotten_at is not None:
+        return True
+    sums = {code: amount for code, amount in known.totals.items() if amount}
+    return count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
+
+
+def _added(found: Any, word: str, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Decimal]]:
+    """Add up the groups of a sum, whose amounts have several scales: {(word, currency): (count, sum)}.
+
+    `wrong`: gets what is wrong with groups that cannot be added.
+    """
+    totals = dict[Any, tuple[int, Decimal]]()
+    for each in found:
+        try:
+            place = kind(each[word]), currency_of(each["currency"])
+            amount = total_of(each["high"] or 0, each["low"] or 0, each["scale"])
+        except ValueError as error:
+            wrong.append(f"{each['count']:,} of the batch cannot be read: {error}")
+            continue
+        count, total = totals.get(place, (0, Decimal(0)))
+        totals[place] = count + each["count"], EXACT.add(total, amount)
+    return totals
+
+
+@attrs.frozen
+class Next:
+    """What is left to do."""
+
+    posts: bool
+    """Whether any row is to be posted, now or later."""
+    ready: bool
+    """Whether one is due."""
+    looks: bool
+    """Whether any is looked for in the list."""
+    waits: bool
+    """Whether a row waits for a reading of the list before it may be posted."""
+    doubts: bool
+    """Whether a row is to be posted again of which the list may show a payout."""
+    due: float | None
+    """Seconds until the next row may be posted that may not be posted yet; None without one."""
+
+
+async def next_of(ledger: Ledger, environment: str) -> Next:
+    """Read what is left to do. Raises LedgerError."""
+
+    mine = rows.c.batch_id == ledger.batch_id
+    post = (mine, has_turn(Turn.POST), rows.c.environment == environment, rows.c.id <= _LAST_ROW)
+    first = sa.select(sa.func.min(rows.c.due)).where(*post, rows.c.due > now()).scalar_subquery()
+    what = {
+        "posts": post,
+        "ready": (*post, rows.c.due <= now()),
+        "looks": (mine, has_turn(Turn.LOOK)),
+        "waits": (*post, rows.c.generation > 0, rows.c.due <= now()),
+        "doubts": (*post, rows.c.doubted),
+    }
+    there = [sa.exists(sa.select(rows.c.id).where(*where)).label(word) for word, where in what.items()]
+    (found,) = await ledger.database.find(sa.select(*there, (first - now()).label("due")))
+    return Next(**{word: bool(found[word]) for word in what}, due=found["due"])
+
+
+_LAST_ROW: Final = sa.func.coalesce(
+    sa.select(batches.c.last_row)
+    .where(batches.c.batch_id == rows.c.batch_id)
+    .correlate(rows)
+    .scalar_subquery(),
+    (1 << 62) - 1,
+)
+"""The last row that may be taken."""
+
+
+@attrs.frozen
+class Awaited:
+    """Created payouts that may still end."""
+
+    count: int
+    since: float | None
+    """When the oldest was created at the latest; None where that is not known of each."""
+
+
+async def awaited(ledger: Ledger) -> Awaited:
+    """Read which created payouts may still end. Raises LedgerError."""
+    waiting = sa.select(
+        sa.func.count().label("count"),
+        sa.func.min(rows.c.decided_at).label("oldest"),
+        sa.func.sum(sa.cast(rows.c.is_found, sa.Integer)).label("found"),
+    ).where(
+        rows.c.batch_id == ledger.batch_id,
+        rows.c.state == RowState.CREATED.value,
+        rows.c.payout_end == PayoutEnd.OPEN.value,
+    )
+    (each,) = await ledger.database.find(waiting)
+    return Awaited(int(each["count"]), None if each["found"] else each["oldest"])
+
+
+async def only_own(ledger: Ledger) -> bool:
+    """Whether each row was created by the answer to this ledger's own request, and none otherwise decided.
+
+    An earlier ledger, since lost, may have paid any other long ago. Raises LedgerError.
+    """
+    other = sa.select(rows.c.id).where(
+        rows.c.batch_id == ledger.batch_id,
+        sa.or_(rows.c.state != RowState.CREATED.value, rows.c.is_found, rows.c.generation > 0),
+    )
+    return not await ledger.database.has(other)
+
+
+@attrs.frozen
+class Series:
+    """When rows were decided: how many in each of some equal spans of time."""
+
+    begin: float = 0.0
+    """Seconds since 1970."""
+    width: float = 1.0
+    """Seconds of a span."""
+    created: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    """Rejected, in conflict."""
+    pace: float = 0.0
+    """Rows a second over the last minute."""
+
+    @property
+    def end(self) -> float:
+        """The end of the last span."""
+        return self.begin + self.width * len(self.created)
+
+
+async def series(ledger: Ledger) -> Series:
+    """Read when rows were decided. Reads all rows. Raises LedgerError."""
+
+    async def work(connection: AsyncConnection) -> Series:
+        is_decided = rows.c.state.in_(_DECIDED), rows.c.decided_at.is_not(None)
+        mine = (rows.c.batch_id == ledger.batch_id, *is_decided)
+        ends = sa.select(sa.func.min(rows.c.decided_at), sa.func.max(rows.c.decided_at), now())
+        first, last, at = (await connection.execute(ends.where(*mine))).one()
+        if first is None:
+            return Series()
+        width = max(1.0, float(int((last - first) / _BUCKETS) + 1))
+        begin = float(int(first / width)) * width
+        place = sa.cast((rows.c.decided_at - begin) / width, sa.Integer).label("place")
+        is_created = (rows.c.state == RowState.CREATED.value).label("is_created")
+        counted = sa.select(place, is_created, sa.func.count().label("count")).where(*mine)
+        found = (await connection.execute(counted.group_by(place, is_created))).mappings().all()
+        recent = sa.select(sa.func.count()).where(*mine, rows.c.decided_at > at - _RECENT)
+        number = (await connection.execute(recent)).scalar_one()
+        return _series(begin, width, found, number / min(_RECENT, max(1.0, at - first)))
+
+    return await ledger.database.read(work)
+
+
+def _series(begin: float, width: float, found: Any, pace: float) -> Series:
+    most = max(max(each["place"], 0) for each in found) + 1
+    counts: Mapping[bool, list[int]] = {True: [0] * most, False: [0] * most}
+    for each in found:
+        counts[bool(each["is_created"])][max(each["place"], 0)] += each["count"]
+    return Series(begin, width, tuple(counts[True]), tuple(counts[False]), pace)

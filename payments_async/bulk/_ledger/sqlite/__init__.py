@@ -1,1 +1,0 @@
-"""The ledger in a SQLite file, for one process on one machine."""

@@ -1,0 +1,179 @@
+"""Compares what a reading of the list shows with the ledger, row by row and field by field. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from ...models import Amount
+from .listed_payouts import Judgement, RowPayout
+from .matching import MONEY, Match, compared
+from .outcomes import EXACT, as_text
+from .payout_status import described, status_of
+from .records import LedgerRow
+from .row_state import RowState
+
+MOST_FINDINGS: Final = 100
+_NAMED: Final = 5
+_OTHER: Final = (Match.FOREIGN, Match.OTHER_BODY)
+
+
+@attrs.frozen
+class FieldCount:
+    """Counts the created rows of which one field was compared with the list."""
+
+    compared: int = 0
+    not_shown: int = 0
+    """Rows whose payouts the list shows without the field: they were not compared."""
+
+
+@attrs.frozen
+class Audit:
+    """The result of comparing the ledger with the service's list."""
+
+    seen: int
+    """Created rows whose payouts the list shows as requested, amount and currency included."""
+    missing: int
+    """Created rows whose payouts the list does not show."""
+    differing: int
+    """Rows whose payouts differ between list and ledger, and rows in conflict."""
+    uncompared: int
+    """Created rows whose payouts the list shows without an amount or currency, but otherwise equal."""
+    fields: Mapping[str, FieldCount]
+    """{field: the count of rows compared}: `amount`, `currency`, and `metadata.payments_sdk`,
+    the proof that covers the whole request, and account details where the list shows them in full; without
+    proofs, each detail instead."""
+    rounded: Mapping[str, Decimal]
+    """{currency: the sum that the list shows of rounded payouts, less what was asked for}."""
+    findings: tuple[str, ...]
+    """The first differences."""
+    turns: tuple[str, ...]
+    """The first payouts that had ended, and that the list now shows with another status. The ledger has the
+    new one: a turn is no difference."""
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values, amounts as text."""
+        rounded = {currency: as_text(amount) for currency, amount in self.rounded.items()}
+        return {**attrs.asdict(self), "rounded": rounded}
+
+
+@attrs.define
+class Auditor:
+    """Adds up one reading of the list, page by page. It is kept beside the reading's place in the list."""
+
+    seen: int = 0
+    missing: int = 0
+    differing: int = 0
+    uncompared: int = 0
+    unread: int = 0
+    """Payouts of the list that could not be read: each may be any that it seems to lack."""
+    listed: int = 0
+    compared: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MONEY, 0))
+    not_shown: dict[str, int] = attrs.field(factory=dict)
+    rounded: dict[str, str] = attrs.field(factory=dict)
+    first_uncompared: list[int] = attrs.field(factory=list)
+    findings: list[str] = attrs.field(factory=list)
+    turns: list[str] = attrs.field(factory=list)
+
+    def to_json(self) -> str:
+        """The state as JSON text."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Auditor:
+        """Read what `to_json` wrote. Raises ValueError or TypeError for anything else."""
+        return msgspec.json.decode(text, type=cls)
+
+    def take(
+        self,
+        row: LedgerRow,
+        payouts: Sequence[RowPayout],
+        judgement: Judgement,
+        *,
+        is_counted: bool,
+        has_first: bool,
+    ) -> None:
+        """Compare a row, as the list leaves it, with its payouts.
+
+        `is_counted`: a page before has counted it. `has_first`: the payout that counts is the first of them.
+        """
+        facts = judgement.facts
+        payout_id = row.payout_id if facts is None else facts.payout_id
+        state = row.state if facts is None else facts.state
+        own = [each for each in payouts if payout_id is not None and each.payout.id == payout_id]
+        if state is RowState.CREATED and own:
+            if not is_counted:
+                self._count(row, own[0])
+            # a list that grows while it is read may repeat a payout on two pages, but never with a difference
+            if any(each.match in _OTHER for each in own[has_first:]):
+                self.note(f"row {row.number}: {payout_id}, and the list shows it in two ways")
+            if len({(status_of(each.payout), each.end) for each in own}) > 1:
+                said = " and ".join(described(each.payout) for each in own)
+                self.note(f"row {row.number}: {payout_id} is {said} on the list")
+        for finding in judgement.findings:
+            self.note(finding)
+        if (
+            judgement.turn is not None
+            and len(self.turns) < MOST_FINDINGS
+            and judgement.turn not in self.turns
+        ):
+            self.turns.append(judgement.turn)
+
+    def _count(self, row: LedgerRow, own: RowPayout) -> None:
+        """Count a created row whose payout the list shows, and each of its fields."""
+        fields = compared(own.asked, own.found)
+        for name, is_shown in fields.items():
+            counts = self.compared if is_shown else self.not_shown
+            counts[name] = counts.get(name, 0) + 1
+        if own.difference is not None:
+            self.note(f"row {row.number}: {own.difference}")
+        if own.match in _OTHER:
+            return
+        if not all(fields[name] for name in MONEY):
+            self.uncompared += 1
+            self.first_uncompared = sorted([*self.first_uncompared, row.number])[:_NAMED]
+        elif own.match is Match.EQUAL:
+            self.seen += 1
+            if own.other_money is not None:
+                self._add_rounded(row, own)
+
+    def _add_rounded(self, row: LedgerRow, own: RowPayout) -> None:
+        shown = (own.payout.amount or Amount()).value or row.amount
+        before = Decimal(self.rounded.get(row.currency, "0"))
+        self.rounded[row.currency] = as_text(EXACT.add(before, EXACT.subtract(shown, row.amount)))
+
+    def note(self, finding: str, kind: str = "differing") -> None:
+        """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
+        if finding in self.findings:
+            return
+        setattr(self, kind, getattr(self, kind) + 1)
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(finding)
+
+    def result(self) -> Audit:
+        """The result, once the list was read whole."""
+        names = {**self.compared, **self.not_shown}
+        return Audit(
+            self.seen,
+            self.missing,
+            self.differing,
+            self.uncompared,
+            {name: FieldCount(self.compared.get(name, 0), self.not_shown.get(name, 0)) for name in names},
+            {currency: Decimal(amount) for currency, amount in self.rounded.items()},
+            (*_not_compared(self.uncompared, self.first_uncompared), *self.findings),
+            tuple(self.turns),
+        )
+
+
+def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
+    """Make the finding for rows that were not compared; `first` are the first of their numbers."""
+    if not uncompared:
+        return ()
+    rows = "1 row was" if uncompared == 1 else f"{uncompared} rows were"
+    more = f" and {uncompared - len(first)} more" if uncompared > len(first) else ""
+    which = f"row{'s' * (uncompared > 1)} {', '.join(map(str, first))}{more}"
+    return (f"{rows} not compared: the list shows no amount or no currency of {which}",)

@@ -1,1 +1,0 @@
-"""Compares the service's list with the ledger: follow, reconcile, retry, certify."""

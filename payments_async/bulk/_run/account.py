@@ -1,0 +1,74 @@
+"""Checks that a client pays from the account to which a batch is pinned: references are unique in a project.
+
+Two processes with keys of two projects would pay every row twice. So a batch is pinned to the first key, and
+another one is admitted only once its list shows a payout of the batch, or while no row was ever sent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..._http.addresses import same_service
+from .._ledger import views
+from .._ledger.ledger import Ledger
+from .._protocol.identifiers import body_at
+from .._protocol.matching import Match, expected, match_of, shown
+from .._protocol.stop_rules import Account
+from ..errors import LedgerError, LedgerMismatch
+from .service import PayoutList, Service
+
+_SETTLED: Final = "it is paid: only rows that no batch has paid get a batch of their own"
+_OTHER_KEY: Final = (
+    "use the batch's key, or one of the same project: it is taken as soon as the list shows it a payout of "
+    "this batch (up to 15 minutes after it was made: try again then)"
+)
+
+
+def require_account(ledger: Ledger, account: Account) -> None:
+    """Check environment and address, which need no question, and that there are rows. Raises LedgerError."""
+    if ledger.known.forgotten_at is not None:
+        raise LedgerError(ledger.label, "the batch was settled, and its rows were deleted", remedy=_SETTLED)
+    there = ledger.known.binding
+    if ledger.known.is_outbox:
+        return
+    if there.environment != account.environment:
+        raise LedgerMismatch(
+            ledger.label, "environment", recorded=there.environment, given=account.environment
+        )
+    if there.base_url and not same_service(there.base_url, account.base_url):
+        raise LedgerMismatch(ledger.label, "base URL", recorded=there.base_url, given=account.base_url)
+
+
+async def admit(ledger: Ledger, service: Service) -> None:
+    """Pin the batch to the client's key, or check that the key is of the same project.
+
+    Raises LedgerMismatch, PaymentsError when the list cannot be read, and LedgerError.
+    """
+    account = service.account
+    require_account(ledger, account)
+    pinned = await ledger.pin(account)
+    if pinned != account.key and not await ledger.admit(account, untouched=True):
+        if not await _sees_own(ledger, service):
+            raise LedgerMismatch(
+                ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=_OTHER_KEY
+            )
+        await ledger.admit(account, untouched=False)
+    await ledger.refresh()
+
+
+async def _sees_own(ledger: Ledger, service: Service) -> bool:
+    """Whether the list shows a payout with the id that the ledger has; where it has none, one that equals
+    a sent row in proof and content."""
+    knows_ids = await views.has_payouts(ledger)
+    walk, binding = PayoutList(service), ledger.known.binding
+    while not walk.is_over:
+        page = {each.reference: each for each in await walk.page() if each.reference is not None}
+        for row in await views.sent_payouts(ledger, page.keys()):
+            payout = page.get(row.reference)
+            if payout is not None and (
+                row.payout_id == payout.id
+                if knows_ids
+                else match_of(expected(row, body_at(row, binding)), shown(payout)) is Match.EQUAL
+            ):
+                return True
+    return False

@@ -1,0 +1,66 @@
+"""Makes a batch's certificate: reads the service's list, and compares the ledger with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from ...errors import SearchIncomplete
+from .._ledger import figures
+from .._ledger.ledger import Ledger
+from ..report import Certificate, report_of
+from .listing import ListTaken, listed_since, read_list, read_whole
+from .service import Service
+
+_WAIT: float = 1.0
+
+
+async def certify(
+    ledger: Ledger,
+    service: Service,
+    *,
+    since: datetime | None = None,
+    environment: str = "",
+    on_page: Callable[[], object] | None = None,
+) -> Certificate:
+    """Read the service's list, record what it shows, and compare the ledger with it row by row.
+
+    The whole list is read once before the first certificate in which a row is anything but created by the
+    answer to this ledger's own request: an earlier ledger, since lost, may have paid it long ago.
+    `since`: read the list from this earlier moment on. `environment`: of an outbox, whose rows count: those
+    that were decided before the reading. Waits while another process reads. Raises PaymentsError when the
+    list cannot be read to its end.
+    """
+    while True:
+        await ledger.refresh()
+        all_of_it = not ledger.known.read_all and not await figures.only_own(ledger)
+        try:
+            if since is not None and not all_of_it:
+                start = min(since.timestamp(), listed_since(ledger))
+                store = await read_list(ledger, service, start, on_page)
+            else:
+                store = await read_whole(ledger, service, all_of_it=all_of_it, on_page=on_page)
+            break
+        except ListTaken:
+            await service.runtime.sleep(_WAIT)
+    if unread := store.auditor.unread:  # each could be any that the list seems to lack
+        told = f"{unread} of the list's payouts could not be read"
+        raise SearchIncomplete(told, pages=0, cursor=None)
+    known = ledger.known
+    found = await figures.figures(ledger, environment, store.reading.began if known.is_outbox else None)
+    report = report_of(known, found.totals, found.extra, is_balanced=found.is_balanced)
+    binding, account = known.binding, service.account
+    certificate = Certificate(
+        report,
+        account.environment,
+        account.base_url,
+        account.key,
+        binding.input_hash,
+        found.at,
+        store.reading.began,
+        store.reading.since,
+        store.auditor.result(),
+        known.guard,
+    )
+    await ledger.change(certificate=certificate.to_json())
+    return certificate

@@ -1,0 +1,129 @@
+"""Reads the service's list for a batch, to its end: one process at a time; the next goes on there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from ..._emitter import logger
+from ...errors import SearchIncomplete
+from ...models._masking import clean
+from .._ledger.figures import Awaited
+from .._ledger.ledger import Ledger
+from .._ledger.readings import ReadingLost, ReadingStore
+from .service import PayoutList, Service
+
+_RENEW_EVERY: Final = 20.0
+_DAY: Final = 86_400.0
+
+
+class ListTaken(Exception):
+    """Another process reads the list now."""
+
+
+def listed_since(ledger: Ledger, awaited: Awaited | None = None) -> float:
+    """From when on the list surely shows every payout of a batch that this ledger knows of.
+
+    A day before it was loaded, or before the oldest payout that an answer or a reading has shown. Where only
+    the ends of payouts are `awaited`, a day before the oldest of these was created.
+    """
+    if awaited is not None and awaited.since is not None:
+        return awaited.since - _DAY
+    batch = ledger.known
+    oldest = batch.created_at if batch.oldest is None else min(batch.created_at, batch.oldest)
+    return oldest - _DAY
+
+
+async def read_list(
+    ledger: Ledger,
+    service: Service,
+    since: float | None,
+    on_page: Callable[[], object] | None = None,
+    may_go_on: Callable[[], bool] | None = None,
+    *,
+    is_whole: bool = True,
+    keeps: bool = False,
+) -> ReadingStore:
+    """Read the list to its end, and record what it shows.
+
+    `since`: the service's time from which on; None for all of it. `may_go_on`: asked before each page.
+    `is_whole`: it surely shows every payout of the batch, so that one which it does not show is absent.
+    `keeps`: the reading stays this process's for another minute.
+    Raises ListTaken while another process reads, PaymentsError when it cannot be read to its end, and
+    LedgerError. What was read until then is recorded, and the next reading goes on there.
+    """
+    store = await ReadingStore.begin(ledger, since)
+    if store is None:
+        raise ListTaken
+    is_begun = store.reading.cursor is None
+    try:
+        async with _renewed(store, service):
+            walk = PayoutList(service, store.reading.since, store.reading.cursor)
+            while not walk.is_over:
+                if may_go_on is not None and not may_go_on():
+                    raise SearchIncomplete("the reading was stopped", pages=walk.pages, cursor=walk.cursor)
+                unread = walk.unread
+                page = await walk.page()
+                store.auditor.unread += walk.unread - unread
+                store.auditor.listed += len(page)
+                await store.take(page, None if walk.is_over else walk.cursor)
+                is_begun = True
+                if on_page is not None:
+                    on_page()
+            await store.end(whole=is_whole and not store.auditor.unread)
+        if not keeps:
+            await store.give_up()
+    except ReadingLost:
+        raise ListTaken from None
+    except BaseException:
+        await store.give_up(anew=not is_begun)  # the service may know the place of an earlier reader no more
+        raise
+    for turn in store.auditor.turns:
+        logger.warning("%s", clean(turn))
+    await ledger.refresh()
+    return store
+
+
+@asynccontextmanager
+async def _renewed(store: ReadingStore, service: Service) -> AsyncIterator[None]:
+    """Context in which the reading stays this process's, also while a page waits for a 429."""
+
+    async def renew() -> None:
+        while True:
+            await service.runtime.sleep(_RENEW_EVERY)
+            try:
+                await store.renew()
+            except ReadingLost:  # the next page finds out
+                return
+
+    renewing = asyncio.ensure_future(renew())
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.wait([renewing])
+
+
+async def read_whole(
+    ledger: Ledger,
+    service: Service,
+    *,
+    all_of_it: bool = False,
+    shows_all: bool = True,
+    keeps: bool = False,
+    on_page: Callable[[], object] | None = None,
+    may_go_on: Callable[[], bool] | None = None,
+) -> ReadingStore:
+    """Read what surely shows every payout of the batch; all of the list where a part lacks one.
+
+    `all_of_it`: all of the list in any case. `shows_all`: the payouts of created rows are waited for too.
+    Raises as `read_list`.
+    """
+    since = None if all_of_it else listed_since(ledger)
+    store = await read_list(ledger, service, since, on_page, may_go_on, keeps=keeps)
+    is_part = store.reading.since is not None
+    if is_part and ((shows_all and store.auditor.missing) or await store.lacks()):
+        return await read_list(ledger, service, None, on_page, may_go_on, keeps=keeps)
+    return store

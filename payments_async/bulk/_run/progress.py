@@ -1,0 +1,97 @@
+"""The figures of a batch while it runs: read now and then, and kept up to date by what this process does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from ..._emitter import logger
+from .._activity import Activity
+from .._ledger import figures
+from .._ledger.figures import Figures
+from .._ledger.ledger import Ledger
+from .._protocol.answers import Word
+from .._protocol.outcomes import Outcome, Sums, count_rows
+from .._protocol.records import LedgerRow
+from ..report import BatchFigures, batch_figures_of
+from .sending import outcome_after
+from .service import Service
+
+_EVERY: Final = 5.0
+_SHARE: Final = 20
+"""The time between two readings of the figures is at least so many times that of the last one."""
+
+
+class Progress:
+    """What a run tells its caller."""
+
+    def __init__(
+        self, ledger: Ledger, service: Service, on_progress: Callable[[BatchFigures], object] | None
+    ) -> None:
+        self._ledger, self._service, self._hook = ledger, service, on_progress
+        self._sums: Sums[tuple[Outcome, str]] = Sums()
+        self.figures: Figures | None = None
+        """As they were read last."""
+        self._due = 0.0
+        self.activity: Activity = Activity(doing="paying")
+
+    @property
+    def environment(self) -> str:
+        """Of an outbox, whose rows count."""
+        return self._service.account.environment if self._ledger.known.is_outbox else ""
+
+    async def refresh(self) -> Figures:
+        """Read the figures anew. Raises LedgerError."""
+        began = self._service.runtime.monotonic()
+        self.figures = await figures.figures(self._ledger, self.environment)
+        self._sums = Sums(self.figures.totals)
+        ended = self._service.runtime.monotonic()
+        self._due = ended + max(_EVERY, _SHARE * (ended - began))
+        return self.figures
+
+    def count(self, outcome: Outcome) -> int:
+        """Count the rows of an outcome, as they were read last and changed by this process."""
+        return count_rows(self._sums.totals, outcome)
+
+    async def refresh_if_due(self) -> None:
+        """Read them anew if that is a while ago. Raises LedgerError."""
+        if self._hook is not None and self._service.runtime.monotonic() >= self._due:
+            await self.refresh()
+            self.tell()
+
+    def taken(self, rows: Sequence[LedgerRow]) -> None:
+        """Count rows as under way."""
+        for row in rows:
+            before = Outcome.IN_DOUBT if row.doubted else Outcome.NOT_STARTED
+            self._move(row, before, Outcome.UNDER_WAY)
+
+    def spoken(self, words: Sequence[Word]) -> None:
+        """Count rows by their outcomes."""
+        for word in words:
+            self._move(word.row, Outcome.UNDER_WAY, outcome_after(word))
+        self.tell()
+
+    def _move(self, row: LedgerRow, before: Outcome, after: Outcome) -> None:
+        if self._sums.totals.get((before, row.currency), (0, 0))[0]:
+            self._sums.remove((before, row.currency), row.amount)
+            self._sums.add((after, row.currency), row.amount)
+
+    def doing(self, activity: Activity) -> None:
+        """Say what is done now."""
+        if activity != self.activity:
+            self.activity = activity
+            self.tell()
+
+    def tell(self) -> None:
+        """Call the caller's hook. It cannot break the run."""
+        if self._hook is None or self.figures is None:
+            return
+        totals = {place: total for place, total in self._sums.totals.items() if total[0]}
+        activity = attrs.evolve(self.activity, listed=self._service.listed)
+        told = batch_figures_of(totals, self.figures.extra, activity)
+        try:
+            self._hook(told)
+        except Exception as error:
+            logger.warning("on_progress failed: %s", type(error).__name__)

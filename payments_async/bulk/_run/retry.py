@@ -1,0 +1,196 @@
+"""Makes rows new again: those whose payouts have finally failed, and those that were rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+import attrs
+
+from ...models.common import amount_text
+from .._ledger import loading, views
+from .._ledger.ledger import Ledger
+from .._ledger.readings import ReadingLost, ReadingStore
+from .._protocol.identifiers import body_at, shown_key
+from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, RowPayout, next_generation
+from .._protocol.outcomes import EXACT, NOT_ARRIVED, Outcome, brief
+from .._protocol.records import HIDDEN, LedgerRow
+from .._protocol.row_state import RowState
+from ..errors import BulkError
+from .listing import ListTaken, read_whole
+from .service import Service
+
+_REASONS: Final = 100
+_GROUP: Final = 500
+_WAIT: Final = 1.0
+_RETURNED: Final = "its payout had arrived and was returned: name the row to pay its {} once more"
+_TURNED: Final = "its payout had arrived, and this reading alone says that it has failed: read the list again"
+
+
+@attrs.frozen
+class LeftRow:
+    """A row that is not retried."""
+
+    number: int
+    reason: str
+    """The reason, without account data."""
+
+
+@attrs.frozen
+class RetryReport:
+    """The rows that the next `run` will pay again."""
+
+    batch_id: str
+    rows: tuple[int, ...]
+    """The numbers of the rows, in rising order."""
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
+    """{currency: the sum of the rows' amounts, major units}."""
+    left: tuple[LeftRow, ...]
+    """Rows that were requested, or believed to have failed, and are left unchanged."""
+    dry_run: bool = False
+    """True if no row was made new: the report is what would have been done."""
+    reasons: Mapping[int, str] = attrs.field(factory=dict)
+    """{number: reason for the retry} of the first hundred `rows`: key, amount, failure code."""
+
+
+@attrs.define
+class _Retried:
+    """Counts the rows that are made new again."""
+
+    rows: list[int] = attrs.field(factory=list)
+    totals: dict[str, Decimal] = attrs.field(factory=dict)
+    reasons: dict[int, str] = attrs.field(factory=dict)
+    left: dict[int, str] = attrs.field(factory=dict)
+
+    def add(self, row: LedgerRow) -> None:
+        """Count a row, with its reason if it is one of the first; no account data."""
+        self.rows.append(row.number)
+        self.totals[row.currency] = EXACT.add(self.totals.get(row.currency, Decimal(0)), row.amount)
+        if len(self.reasons) < _REASONS:
+            name = shown_key(row.row_key, row.number)
+            key = "" if name in ("", HIDDEN) else f"{name}, "
+            why = row.failure_code or "no failure code"
+            self.reasons[row.number] = f"{key}{amount_text(row.currency, row.amount)}: {why}"
+
+    def report(self, ledger: Ledger, *, dry_run: bool) -> RetryReport:
+        """Make the report of these rows, and of those left unchanged."""
+        left = tuple(LeftRow(number, self.left[number]) for number in sorted(self.left))
+        rows = tuple(sorted(self.rows))
+        return RetryReport(ledger.batch_id, rows, self.totals, left, dry_run, self.reasons)
+
+
+async def _require(ledger: Ledger, wanted: Collection[int], state: RowState, reason: str) -> None:
+    """Check that all requested rows are in that state. Raises BulkError."""
+    found = await views.numbered(ledger, wanted)
+    for number in sorted(wanted):
+        row = found.get(number)
+        if row is None:
+            raise BulkError(f"row {number} is not in the batch; nothing was changed")
+        if row.state is not state:
+            outcome = row.outcome.replace("_", " ")
+            raise BulkError(f"row {number}: {outcome}, and {reason}; nothing was changed")
+
+
+async def retry_failed(
+    ledger: Ledger,
+    service: Service,
+    rows: Collection[int] | None,
+    *,
+    dry_run: bool,
+    on_page: Callable[[], object] | None = None,
+) -> RetryReport:
+    """Read the list, then make rows new whose payouts it shows as failed, each of every generation.
+
+    One whose payout had arrived and was returned is made new only by its number. Raises BulkError for rows
+    that cannot be retried, PaymentsError when the list cannot be read to its end, and LedgerError.
+    """
+    wanted = None if rows is None else frozenset(rows)
+    if wanted is not None:
+        await _require(ledger, wanted, RowState.CREATED, "only a created row's payout can have failed")
+    while True:
+        believed = {row.id: row.outcome async for row in views.all_rows(ledger, NOT_ARRIVED)}
+        try:
+            store = await read_whole(ledger, service, keeps=True, on_page=on_page)
+            work = _Retry(ledger, store, wanted, believed, dry_run=dry_run)
+            return await work.done()
+        except (ListTaken, ReadingLost):
+            await service.runtime.sleep(_WAIT)
+
+
+class _Retry:
+    """Makes rows new, under a reading that is still this process's."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: ReadingStore,
+        wanted: frozenset[int] | None,
+        believed: Mapping[int, Outcome],
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._ledger, self._store, self._wanted, self._believed = ledger, store, wanted, believed
+        self._dry_run = dry_run
+        self._retried = _Retried()
+
+    async def done(self) -> RetryReport:
+        ids = sorted(await self._candidates())
+        for start in range(0, len(ids), _GROUP):
+            await self._store.make_new(ids[start : start + _GROUP], self._decide, dry_run=self._dry_run)
+        await self._store.give_up()
+        return self._retried.report(self._ledger, dry_run=self._dry_run)
+
+    async def _candidates(self) -> Collection[int]:
+        if self._wanted is not None:
+            return [row.id for row in (await views.numbered(self._ledger, self._wanted)).values()]
+        failed = {row.id async for row in views.all_rows(self._ledger, NOT_ARRIVED)}
+        return failed | self._believed.keys()
+
+    def _decide(self, row: LedgerRow, shown: Sequence[RowPayout]) -> int | None:
+        found = self._generation(row, shown)
+        if isinstance(found, str):
+            self._retried.left[row.number] = found
+            return None
+        self._retried.add(row)
+        return found
+
+    def _generation(self, row: LedgerRow, shown: Sequence[RowPayout]) -> int | str:
+        """The row's next generation, or why it is left."""
+        found: int | str = next_generation(row, shown) if shown else UNSEEN
+        if isinstance(found, str):
+            return self._explained(found)
+        if row.outcome is Outcome.RETURNED and self._wanted is None:
+            return _RETURNED.format(amount_text(row.currency, row.amount))
+        if row.outcome is Outcome.RETURNED and self._believed.get(row.id) is not Outcome.RETURNED:
+            return _TURNED
+        try:
+            body_at(row, self._ledger.known.binding, found)
+        except ValueError as error:
+            return str(error)
+        return found
+
+    def _explained(self, reason: str) -> str:
+        if (unread := self._store.auditor.unread) and reason in (UNSEEN, UNSEEN_EARLIER):
+            return f"{reason}, which may be one of the {unread} that could not be read"
+        return reason
+
+
+async def retry_rejected(ledger: Ledger, rows: Collection[int] | None, *, dry_run: bool) -> RetryReport:
+    """Make rejected rows new again: same reference, same body, a new idempotency key.
+
+    Raises BulkError, before anything is changed, for rows that were not rejected.
+    """
+    wanted = None if rows is None else frozenset(rows)
+    if wanted is not None:
+        await _require(
+            ledger, wanted, RowState.REJECTED, "only a rejected row can be sent as it is once more"
+        )
+    retried, ids = _Retried(), list[int]()
+    async for row in views.all_rows(ledger, [Outcome.REJECTED]):
+        if wanted is None or row.number in wanted:
+            retried.add(row)
+            ids.append(row.id)
+    for start in range(0, len(ids) if not dry_run else 0, _GROUP):
+        await loading.same_again(ledger, ids[start : start + _GROUP])
+    return retried.report(ledger, dry_run=dry_run)

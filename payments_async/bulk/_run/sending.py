@@ -1,0 +1,310 @@
+"""Takes rows that are due and sends them. What each answer proves is recorded in groups.
+
+A row is sent once a take, within 45 of the 60 seconds for which it is this process's, by a clock that counts
+suspension. So there are no two loops that retry one payout. That is asked again at the very last, behind the
+rate limiter, of the transport itself: a process that slept with a row in hand sends nothing after it woke.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import attrs
+
+from ..._assumptions import KEY_TRUSTED_FOR
+from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
+from .._ledger.ledger import SENT_WITHIN, Ledger
+from .._protocol.answers import Kind, Word, looked_for, never_allowed, unsent, word_of
+from .._protocol.exit_codes import Stop
+from .._protocol.outcomes import Outcome, outcome_of
+from .._protocol.records import LedgerRow
+from .._protocol.responses import stop_of, why_of
+from .._protocol.row_state import RowState
+from .._protocol.stop_rules import Account, too_many_failures
+from ..errors import LedgerError
+from .service import KeyReplaced, Service
+from .stopping import Stopping
+
+_AHEAD: Final = 2
+"""Rows in hand for each that is sent at a time."""
+_LEAST: Final = 1.0
+"""Seconds that a row must have left to be sent."""
+_GROUP: Final = 200
+_GROUP_FOR: Final = 0.05
+"""Seconds for which outcomes are gathered."""
+_UNREACHED: Final = 30.0
+"""Seconds of failures to connect after which a run ends."""
+
+
+@attrs.frozen
+class InHand:
+    """A row that this process has taken, and until when it may be sent."""
+
+    row: LedgerRow
+    until: float
+    """By the clock that counts suspension."""
+    at: float
+    """When it was taken, by the database's clock."""
+
+
+class Sending:
+    """The rows in this process's hands."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        account: Account,
+        stopping: Stopping,
+        *,
+        width: int,
+        needs_confirmation: bool,
+        on_words: Callable[[Sequence[Word]], object],
+        on_taken: Callable[[Sequence[LedgerRow]], object],
+        on_trouble: Callable[[str], object],
+    ) -> None:
+        self._ledger, self._service, self._account = ledger, service, account
+        self._stopping, self._width, self._needs = stopping, width, needs_confirmation
+        self._on_words, self._on_taken, self._on_trouble = on_words, on_taken, on_trouble
+        self._queue: deque[InHand] = deque()
+        self._wanted = asyncio.Event()
+        self._news = asyncio.Event()
+        self._words: list[Word] = []
+        self._spoken = asyncio.Event()
+        self._busy = 0
+        self._is_ending = self._is_over = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._recording: asyncio.Task[None]
+        self._failing = 0
+        self._failing_since = 0.0
+        self._is_unreached = True
+        self._decided = self._failed = 0
+        self.paused: str | None = None
+        """Why nothing is sent now; None while rows are."""
+        self.no_room_until: float = 0.0
+        """Until when a guard's sums have no room, by the clock that counts suspension."""
+        self.room: str | None = None
+        """Why there is no room in a guard's sums; None while there may be."""
+        self.took_new: bool = True
+        """Whether a row that was taken last is not in doubt."""
+        self.throttled: int = 0
+        """How many 429s this process was given."""
+
+    @property
+    def busy(self) -> int:
+        """Rows in hand whose outcome is not recorded."""
+        return self._busy
+
+    @property
+    def failing_for(self) -> float:
+        """Seconds since the service began to fail; 0.0 while it does not."""
+        return self._service.clock() - self._failing_since if self._failing else 0.0
+
+    def start(self) -> None:
+        """Begin to send what is taken."""
+        self._tasks = [asyncio.ensure_future(self._send_rows()) for _ in range(self._width)]
+        self._recording = asyncio.ensure_future(self._record_words())
+
+    # Taking
+
+    @property
+    def _room(self) -> int:
+        """How many more rows may be taken. One at a time while the service fails: few are in doubt."""
+        most = 1 if self._failing > self._width else _AHEAD * self._width
+        return most - self._busy
+
+    async def take(self) -> bool:
+        """Take rows if there is room for a good many. False if none was due. Raises LedgerError."""
+        room = self._room
+        if room < min(self._width, _AHEAD * self._width) and self._busy:
+            return True
+        if self._failing:
+            await self._stopping.rest(min(self._failing / 10.0, 5.0))
+        asked = self._service.clock()
+        if self.paused is not None or asked < self.no_room_until or self._stopping.draining:
+            return False
+        taken = await self._ledger.take(max(room, 1), self._account, needs_confirmation=self._needs)
+        for trouble in taken.unreadable:
+            self._on_trouble(trouble)
+        for row in taken.rows:
+            within = min(SENT_WITHIN, taken.cleared_for.get(row.id, SENT_WITHIN))
+            self._queue.append(InHand(row, asked + within, taken.at))
+        self._busy += len(taken.rows)
+        self.took_new = not all(row.doubted for row in taken.rows)
+        self._on_taken(taken.rows)
+        self._wanted.set()
+        return bool(taken.rows)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until an outcome was recorded, at most so long."""
+        self._news.clear()
+        waiting = asyncio.ensure_future(self._news.wait())
+        resting = asyncio.ensure_future(self._stopping.rest(seconds))
+        try:
+            await asyncio.wait([waiting, resting], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (waiting, resting):
+                task.cancel()
+            await asyncio.wait([waiting, resting])
+        self._raise_failure()
+
+    # Sending
+
+    async def _send_rows(self) -> None:
+        while True:
+            while not self._queue:
+                if self._is_ending:
+                    return
+                self._wanted.clear()
+                await self._wanted.wait()
+            hand = self._queue.popleft()
+            try:
+                word = await self._word(hand)
+            except BaseException:  # it was sent perhaps: who looks at it next finds it in doubt
+                self._busy -= 1
+                raise
+            self._words.append(word)
+            self._spoken.set()
+
+    async def _word(self, hand: InHand) -> Word:
+        row, seconds = hand.row, hand.until - self._service.clock()
+        if not self._may_send(hand) or seconds < _LEAST:
+            return unsent(row)
+        if row.doubted and row.key_since is not None and hand.at - row.key_since >= KEY_TRUSTED_FOR:
+            return looked_for(row)
+        try:
+            posted = await self._service.send(
+                row, self._ledger.known.binding, seconds, lambda: self._may_send(hand)
+            )
+        except GuardRefused as error:
+            return self._without_room(row, error)
+        except KeyReplaced as error:
+            self._stopping.drain(str(error))
+            return unsent(row)
+        except (ConfigurationError, LimitStoreUnavailable) as error:
+            self._stopping.drain(str(error), stop_of(error))
+            return unsent(row)
+        word = word_of(row, posted)
+        self._note(word)
+        return word
+
+    def _may_send(self, hand: InHand) -> bool:
+        """Asked at the very last, before the first byte leaves."""
+        is_stopped = self._stopping.draining or self.paused is not None
+        return not is_stopped and self._service.clock() < hand.until
+
+    def _without_room(self, row: LedgerRow, error: GuardRefused) -> Word:
+        if error.room_at is None and self._ledger.known.is_outbox:
+            return never_allowed(row, str(error))  # its other rows, which nobody has checked either, go on
+        if error.room_at is None:  # by its rules it is never allowed
+            self._stopping.drain(f"row {row.number}: {error}", Stop.RULE)
+            return unsent(row)
+        seconds = max((error.room_at - self._service.runtime.now()).total_seconds(), 0.0)
+        self.room = f"row {row.number}: {error}"
+        self.no_room_until = self._service.clock() + seconds
+        return unsent(row)
+
+    def _note(self, word: Word) -> None:
+        """Learn from an answer how the service is, and whether anything else can be sent."""
+        self.room = None
+        posted = word.posted
+        if word.stop is not None and posted is not None:
+            self._stopping.drain(why_of(posted.code, posted.message), word.stop)
+        if word.kind is Kind.THROTTLED:
+            self.throttled += 1
+        elif word.is_failure:
+            if not self._failing:
+                self._failing_since, self._is_unreached = self._service.clock(), True
+            self._failing += 1
+            self._is_unreached &= word.kind is Kind.UNSENT
+            if self._is_unreached and self.failing_for >= _UNREACHED and posted is not None:
+                self._stopping.drain(f"the service cannot be reached ({posted.code})")
+        elif word.kind is not Kind.WITHHELD:
+            self._failing = 0
+
+    # Recording
+
+    async def _record_words(self) -> None:
+        while not (self._is_over and not self._words):
+            await self._spoken.wait()
+            if len(self._words) < _GROUP and self._busy > len(self._words):
+                await self._service.runtime.sleep(_GROUP_FOR)
+            self._spoken.clear()
+            while self._words:
+                group, self._words = self._words[:_GROUP], self._words[_GROUP:]
+                await self._ledger.record(group)
+                self._busy -= len(group)
+                self._on_words(group)
+                await self._judge_failures(group)
+            self._news.set()
+
+    async def _judge_failures(self, found: Sequence[Word]) -> None:
+        self._decided += sum(word.state in (RowState.CREATED, RowState.REJECTED) for word in found)
+        self._failed += sum(word.state is RowState.REJECTED for word in found)
+        reason = too_many_failures(self._ledger.known.max_failure_rate, self._decided, self._failed)
+        if reason is not None and self.paused is None:
+            self.paused = reason
+            await self._ledger.change(paused=reason)
+
+    def _raise_failure(self) -> None:
+        for task in (*self._tasks, self._recording):
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                raise error
+
+    # The end
+
+    async def end(self, drain: float) -> None:
+        """Give back what was not begun, and let what has left finish within so many seconds."""
+        self._give_back()
+        self._is_ending = True
+        self._wanted.set()
+        late = asyncio.Event()
+        sent: asyncio.Future[Any] = asyncio.gather(*self._tasks, return_exceptions=True)
+        timer = self._service.runtime.call_later(drain, late.set)
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(late.wait())
+        try:
+            await asyncio.wait({sent, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            waiting.cancel()
+        if not sent.done():
+            self._stopping.drain("the time to drain was over")
+            await _cancelled(self._tasks)
+        await sent
+        await self._end_recording()
+        self._raise_failure()
+
+    async def cut(self) -> None:
+        """End at once: what has left stays under way, for whoever looks next. What is known is recorded."""
+        self._queue.clear()
+        await _cancelled(self._tasks)
+        with suppress(LedgerError):
+            await self._end_recording()
+
+    async def _end_recording(self) -> None:
+        self._is_over = True
+        self._spoken.set()
+        await self._recording
+
+    def _give_back(self) -> None:
+        while self._queue:
+            self._words.append(unsent(self._queue.popleft().row))
+        if self._words:
+            self._spoken.set()
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait(tasks)
+
+
+def outcome_after(word: Word) -> Outcome:
+    """What became of a row by a word."""
+    end = word.posted.end if word.is_fact and word.posted is not None else word.row.payout_end
+    return outcome_of(word.state, end, had_arrived=False)

@@ -1,0 +1,47 @@
+"""Ends a run before the batch is complete, and interrupts its waits."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..._runtime import Runtime
+from .._protocol.exit_codes import Stop
+
+
+class Stopping:
+    """Whether a run ends early, and why. Draining, it begins no request, and finishes what has left."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._resting: set[asyncio.Future[None]] = set()
+        self.reason: str | None = None
+        """The reason in words; the first one stays."""
+        self.kind: Stop = Stop.TEMPORARY
+        """The change that is needed before the work can continue, by the first reason."""
+        self.draining: bool = False
+
+    def drain(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
+        """Take no more rows, and give back those that were not begun."""
+        if self.reason is None:
+            self.reason, self.kind = reason, kind
+        self.draining = True
+        for rested in self._resting:
+            _wake(rested)
+
+    async def rest(self, seconds: float) -> None:
+        """Pause for so many seconds; draining ends the pause."""
+        if self.draining:
+            return
+        rested = asyncio.get_running_loop().create_future()
+        self._resting.add(rested)
+        timer = self._runtime.call_later(max(seconds, 0.0), lambda: _wake(rested))
+        try:
+            await rested
+        finally:
+            timer.cancel()
+            self._resting.discard(rested)
+
+
+def _wake(resting: asyncio.Future[None]) -> None:
+    if not resting.done():
+        resting.set_result(None)

@@ -1,0 +1,171 @@
+"""A run under a guard sends what has room in its sums, waits for more, and stops where that takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import AsyncPayments, Guard, LimitStoreUnavailable
+from payments_async._guard.key_guard import KeyGuard
+from payments_async.sandbox import Sandbox
+from tests.support.batches import (
+    Between,
+    assert_true,
+    in_process,
+    items,
+    open_at,
+    paid,
+    runtime_of,
+)
+from tests.support.places import EITHER
+
+
+def guard_of(most: str, window: int = 3600) -> Guard:
+    """A guard whose sum lets so much out."""
+    return Guard(most={"XOF": most}, sums=[("XOF", most, window)], decimals=False, budgets="process")
+
+
+def key_guard(client: AsyncPayments) -> Any:
+    """The guards of a client's key."""
+    return client._internal.guard
+
+
+def another_process(service: Sandbox, guard: Guard, before: AsyncPayments) -> AsyncPayments:
+    """A client that knows of no earlier call, and shares the state of the sums."""
+    client = in_process(service, 1, guard=guard)
+    runtime_of(client).advance(runtime_of(before).monotonic())
+    key_guard(client)._budgets = key_guard(before)._budgets
+    return client
+
+
+def held(client: AsyncPayments) -> Decimal:
+    """What is reserved now, and has no outcome."""
+    guard = key_guard(client)
+    guard._reserve_here([], runtime_of(client).monotonic())
+    return Decimal(guard._budgets.sums.get("XOF", 0))
+
+
+async def test_a_run_waits_for_room_and_goes_on(service: Sandbox, place: Path | str) -> None:
+    seen: list[Any] = []
+    async with in_process(service, guard=guard_of("30", 600)) as client:
+        report = await paid(place, client, items(9), on_progress=seen.append)
+        passed = runtime_of(client).monotonic()
+    assert report.exit_code == 0
+    assert_true(report, service, items(9))
+    assert 600 <= passed < 3600
+    waits = [each.activity for each in seen if each.activity and each.activity.why]
+    assert waits[0].doing == "waiting"
+    assert re.fullmatch(
+        r"row [89]: payouts.create: the guard refused it, and nothing was sent \(rule sums\): XOF [89].01 is "
+        r"more than is left of the sum of 600 s, 30: 1.93 are left now; there may be room at 2026-01-01 "
+        r"00:10:.. UTC",
+        waits[0].why,
+    )
+
+
+@EITHER
+async def test_a_run_without_room_in_time_stops_and_is_resumed(service: Sandbox, place: Path | str) -> None:
+    async with in_process(service, guard=guard_of("30")) as client:
+        report = await paid(place, client, items(9), patience=600.0)
+        assert (report.exit_code, report.resumable) == (75, "now")
+        assert report.counts["not_started"] == 2
+        assert report.stopped is not None
+        assert report.stopped.endswith("1.93 are left now; there may be room at 2026-01-01 01:00:18 UTC")
+        assert len(service.books.payouts()) == 7
+        runtime_of(client).advance(3600.0)
+        report = await paid(place, client, items(9))
+    assert report.exit_code == 0
+    assert_true(report, service, items(9))
+
+
+@EITHER
+async def test_a_row_that_the_guard_forbids_meanwhile_ends_the_run(
+    service: Sandbox, place: Path | str
+) -> None:
+    async with open_at(place, in_process(service)) as batch:
+        await batch.load(items(5))
+    guard = Guard(most={"XOF": 4}, decimals=False)
+    async with in_process(service, 1, guard=guard) as client, open_at(place, client) as batch:
+        report = await batch.run(patience=0.0)
+        assert (report.exit_code, report.resumable, report.counts["not_started"]) == (75, "after_change", 2)
+    assert report.stopped is not None
+    assert report.stopped.endswith(
+        "row 4: payouts.create: the guard refused it, and nothing was sent (rule most): "
+        "XOF 4.01 is above the most of one payout, 4"
+    )
+
+
+async def test_a_run_whose_sums_cannot_be_read_stops(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise LimitStoreUnavailable("the guard's sums cannot be read: gone", retry_after=5.0)
+
+    async with in_process(service, guard=guard_of("30")) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(KeyGuard, "_reserve", away)
+            report = await paid(tmp_path / "l", client, items(3))
+        assert (report.exit_code, report.resumable) == (75, "now")
+        assert report.stopped == "the guard's sums cannot be read: gone"
+        assert not service.books.payouts()
+        assert (await paid(tmp_path / "l", client, items(3))).exit_code == 0
+
+
+class Dying(Between):
+    """A transport at whose first post the run ends, before it is sent or after."""
+
+    def __init__(self, client: AsyncPayments, *, sends: bool) -> None:
+        super().__init__(client)
+        self._sends = sends
+        self.posts = 0
+        self.run: asyncio.Task[Any] | None = None
+
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST" and self.run is not None:
+            self.posts += 1
+            if self._sends:
+                await super().send(request)
+            run, self.run = self.run, None
+            run.cancel()
+            await asyncio.sleep(0)
+            await asyncio.get_running_loop().create_future()
+        return await super().send(request)
+
+
+async def die(client: AsyncPayments, place: Path, rows: int, *, sends: bool) -> None:
+    """Let a run die at its first post."""
+    dying = Dying(client, sends=sends)
+    dying.run = asyncio.ensure_future(paid(place, client, items(rows), concurrency=1))
+    run = dying.run
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    dying.remove()
+
+
+async def test_a_run_that_died_after_its_reservation_goes_on_within_what_it_had_reserved(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    guard = guard_of("3.02")
+    async with in_process(service, guard=guard) as client:
+        await die(client, tmp_path / "l", 2, sends=False)
+        assert held(client) == 0  # the first was surely not sent
+        async with another_process(service, guard, client) as second:
+            report = await paid(tmp_path / "l", second, items(2))
+            assert held(second) == 0
+    assert report.exit_code == 0
+    assert_true(report, service, items(2))
+
+
+async def test_a_row_in_doubt_is_posted_again_within_what_it_had_reserved(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service, guard=guard_of("1.50", 36_000)) as client:
+        service.on("payouts.create").respond("lost_response")
+        report = await paid(tmp_path / "l", client, items(1))
+    assert (report.exit_code, report.counts["created"], len(service.books.payouts())) == (0, 1, 1)
+    assert [each.method for each in service.requests] == ["POST", "POST", "GET"]

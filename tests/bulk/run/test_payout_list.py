@@ -1,0 +1,41 @@
+"""A list not read whole, for unreadable items or an end that is not shown, proves no absence."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from payments_async.bulk import PayoutBatch
+from payments_async.errors import PaymentsError
+from tests.support.batches import alter, items, ledger_rows
+from tests.support.spoiled import circling, crowding, silent, spoiling
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        (spoiling, "could not be read"),
+        *((partial(silent, says), "did not say that the list ends") for says in (None, {"count": 3})),
+        (partial(silent, {"has_more_pages": True}), "did not say that the list ends"),
+        (circling, "the same cursor twice"),
+        (crowding, "more than 1,000 records"),
+    ],
+)
+async def test_a_list_that_was_not_read_whole_certifies_nothing(
+    batch: PayoutBatch, spoilt: Any, why: str
+) -> None:
+    await batch.load(items(250))
+    await batch.run()
+    first = (await ledger_rows(batch))[0].reference
+    alter(batch._service._client, spoilt(first) if spoilt is spoiling else spoilt())
+    with pytest.raises(PaymentsError, match=why):
+        await batch.reconcile()
+
+
+async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatch) -> None:
+    await batch.load(items(3))
+    await batch.run()
+    alter(batch._service._client, silent({"next_cursor": None}))
+    assert (await batch.reconcile()).is_clean

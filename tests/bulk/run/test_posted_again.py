@@ -1,0 +1,163 @@
+"""Rows whose posts failed are posted again after a back-off, within the run and before any epoch."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import AsyncPayments
+from payments_async._http.types import TransportError
+from payments_async.bulk import PayoutBatch
+from payments_async.sandbox import Sandbox
+from tests.support.batches import Between, assert_true, in_process, items, paid, runtime_of
+from tests.support.desks import Pay
+from tests.support.scripted import altered
+
+DAY = 86_400.0
+
+
+class Balancer(Between):
+    """A load balancer in front of the service that answers every creation itself for so many seconds."""
+
+    def __init__(self, client: Any, seconds: float, **answer: Any) -> None:
+        super().__init__(client)
+        self._runtime = runtime_of(client)
+        self._until, self._answer = self._runtime.monotonic() + seconds, {"status": 500, **answer}
+        self.posts: list[tuple[float, str]] = []
+        """When each creation left, and its idempotency key."""
+        self._page: Any = None
+
+    async def send(self, request: Any) -> Any:
+        now = self._runtime.monotonic()
+        if request.method == "GET":
+            self._page = await self._transport.send(request)
+            return self._page
+        self.posts.append((now, request.headers["X-Idempotency-Key"]))
+        if now >= self._until:
+            return await self._transport.send(request)
+        if self._page is None:
+            self._page = await self._transport.send(altered(request, method="GET", body=None))
+        request.sent = True
+        return altered(self._page, body=b"<html>Bad gateway</html>", **self._answer)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_minute(
+    service: Sandbox, tmp_path: Path, seed: int
+) -> None:
+    async with in_process(service, seed) as client:
+        balancer = Balancer(client, 30.0)
+        began = runtime_of(client).monotonic()
+        report = await paid(tmp_path / "l", client, items(3))
+        took = runtime_of(client).monotonic() - began
+    assert (report.exit_code, took < 60.0) == (0, True)
+    assert_true(report, service, items(3))
+    assert len({key for _, key in balancer.posts}) == 3  # the same bytes, key and reference
+    assert [request.operation for request in service.requests].count("payouts.list") == 2
+
+
+class Hanging(Balancer):
+    """The same in front of a service that never answers the first row."""
+
+    async def send(self, request: Any) -> Any:
+        if b'"row 1"' not in (request.body or b""):
+            return await super().send(request)
+        self.posts.append((self._runtime.monotonic(), "row 1"))
+        request.sent = True
+        await self._runtime.sleep(30.0)
+        raise TransportError("timeout", "no answer")
+
+
+async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_one_post(
+    client: AsyncPayments, pay: Pay
+) -> None:
+    rows = items(2)
+    balancer = Hanging(client, 12.0)
+    report = await pay(rows, patience=60.0)
+    assert (report.counts["created"], report.counts["in_doubt"]) == (1, 1)
+    assert [at for at, key in balancer.posts if key != "row 1"][-1] < 35.0
+    hung = [at for at, key in balancer.posts if key == "row 1"]
+    assert [round(after - before) for before, after in pairwise(hung)] == [31, 31]
+
+
+async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_used(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+    balancer = Balancer(client, 2400.0)
+    report = await pay(items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    keys = list(dict.fromkeys(key for _, key in balancer.posts))
+    assert len(keys) == 2
+    times = [at for at, key in balancer.posts if key == keys[0]]
+    pauses = [round(after - before, -1) for before, after in pairwise(times)]
+    assert pauses[3:] == [10, 20, 40, 80, 160, 320, 640]
+
+
+async def test_without_time_for_another_post_the_list_is_asked_once_before_the_row_is_left_in_doubt(
+    service: Sandbox, pay: Pay
+) -> None:
+    rows = items(2)
+    service.on("payouts.create", description="row 1").respond("lost_response", times=4)
+    service.on("payouts.create", description="row 2").respond("lost_request", times=None)
+    report = await pay(rows, patience=5.0)
+    assert report.exit_code == 3
+    assert (report.counts["created"], report.counts["in_doubt"]) == (1, 1)
+    assert_true(report, service, rows)
+
+
+async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay) -> None:
+    rows = items(60)
+    service.on("payouts.create", description="row 1").respond("http:500", times=12)
+    report = await pay(rows, concurrency=1)
+    assert report.exit_code == 0
+    last, first = service.books.payouts()[-1], service.books.payouts()[0]
+    assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
+
+
+@pytest.mark.parametrize("word", ["http:409", "http:422"])
+async def test_a_refusal_is_not_posted_again_under_its_key(service: Sandbox, pay: Pay, word: str) -> None:
+    service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
+    await pay(items(1), patience=600.0)
+    assert [request.operation for request in service.requests].count("payouts.create") == 2
+
+
+async def test_a_replayed_error_is_not_posted_again_under_its_key(client: AsyncPayments, pay: Pay) -> None:
+    headers = {"X-Idempotent-Replayed": "true"}
+    balancer = Balancer(client, 600.0, headers=headers)
+    await pay(items(1), patience=500.0)
+    assert len(balancer.posts) == 1
+
+
+async def test_a_row_whose_key_grew_old_while_it_waited_is_left_to_the_list(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+    service.on("payouts.create").respond("lost_response", times=4)
+    runtime = runtime_of(client)
+
+    def slept(progress: Any) -> None:
+        if progress.counts["in_doubt"] and runtime.monotonic() < DAY:
+            runtime.advance(DAY)
+            service.advance(DAY)
+
+    report = await pay(items(1), on_progress=slept)
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    operations = [request.operation for request in service.requests]
+    assert operations == ["payouts.create", "payouts.list", "payouts.list"]
+
+
+async def test_a_stop_ends_the_back_off(service: Sandbox, client: AsyncPayments, batch: PayoutBatch) -> None:
+    service.on("payouts.create").respond("http:503", times=None)
+    await batch.load(items(1))
+
+    def stop(progress: Any) -> None:
+        if progress.counts["in_doubt"]:
+            batch.stop()
+
+    report = await batch.run(stop)
+    assert runtime_of(client).monotonic() < 30.0
+    assert (report.exit_code, report.counts["in_doubt"]) == (3, 1)
