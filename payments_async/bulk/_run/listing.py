@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from ..._emitter import logger
-from ...errors import SearchIncomplete
+from ...errors import APIStatusError, SearchIncomplete
 from ...models._masking import clean
 from .._ledger.figures import Awaited
 from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost, ReadingStore
+from .._protocol.responses import may_pass
 from .service import PayoutList, Service
 
 _RENEW_EVERY: Final = 20.0
@@ -77,8 +78,9 @@ async def read_list(
             await store.give_up()
     except ReadingLost:
         raise ListTaken from None
-    except BaseException:
-        await store.give_up(anew=not is_begun)  # the service may know the place of an earlier reader no more
+    except BaseException as error:
+        is_refused = isinstance(error, APIStatusError) and not may_pass(error)
+        await store.give_up(anew=is_refused and not is_begun)  # it may know an earlier reader's place no more
         raise
     for turn in store.auditor.turns:
         logger.warning("%s", clean(turn))

@@ -9,6 +9,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.errors import PaymentsError
+from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, items, ledger_rows
 from tests.support.spoiled import circling, crowding, silent, spoiling
 
@@ -39,3 +40,19 @@ async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatc
     await batch.run()
     alter(batch._service._client, silent({"next_cursor": None}))
     assert (await batch.reconcile()).is_clean
+
+
+@pytest.mark.parametrize(("fault", "begun"), [("bad_json", 1), ("http:400", 2)])
+async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_place(
+    service: Sandbox, batch: PayoutBatch, fault: str, begun: int
+) -> None:
+    await batch.load(items(250))
+    await batch.run()
+    before = len(service.requests)
+    service.on("payouts.list").respond(fault, after=1, times=2)  # its second page, and where the next goes on
+    for _ in range(2):
+        with pytest.raises(PaymentsError):
+            await batch.reconcile()
+    assert (await batch.reconcile()).is_clean
+    asked = [request.path for request in service.requests[before:]]
+    assert sum("cursor" not in path for path in asked) == begun
