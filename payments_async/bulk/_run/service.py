@@ -128,6 +128,8 @@ class PayoutList(ListPosition):
         """Read the next page's payouts. Raises PaymentsError, also for a list whose end is not shown."""
         self.check()
         page = await self._service.page(self.cursor, self._filters)
+        if page.unread:  # once more: of many pages one is spoilt on its way, and then no row is proven absent
+            page = await self._service.page(self.cursor, self._filters)
         self.advance(page)
         return [*map(storable, page.items)]
 

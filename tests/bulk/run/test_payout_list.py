@@ -11,6 +11,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, items, ledger_rows
+from tests.support.sightings import lists
 from tests.support.spoiled import circling, crowding, silent, spoiling
 
 
@@ -56,3 +57,23 @@ async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_
     assert (await batch.reconcile()).is_clean
     asked = [request.path for request in service.requests[before:]]
     assert sum("cursor" not in path for path in asked) == begun
+
+
+async def test_a_page_with_what_cannot_be_read_is_asked_for_once_more(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    await batch.load(items(250))
+    await batch.run()
+    spoil, before = spoiling((await ledger_rows(batch))[0].reference), lists(service)
+    spoilt = list[Any]()
+
+    def once(request: Any, answer: Any) -> Any:
+        other = spoil(request, answer)
+        if spoilt or b"pairs" not in other.body:
+            return answer
+        spoilt.append(other)
+        return other
+
+    alter(batch._service._client, once)
+    assert (await batch.reconcile()).is_clean
+    assert (len(spoilt), lists(service) - before) == (1, 4)
