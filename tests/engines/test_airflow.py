@@ -173,14 +173,14 @@ async def test_killed_workers_and_tasks_delivered_twice_pay_exactly(airflow: Air
 
 async def test_a_worker_that_is_terminated_records_what_is_under_way(airflow: Airflow, scene: Scene) -> None:
     scene.slow(1.0)  # Airflow kills a task five seconds after SIGTERM
-    scene.file("june")
+    scene.file("june", 4 * ROWS)  # too many to be paid before a busy Airflow has passed the signal on
     run = airflow.trigger("june")
     one = airflow.scheduler(scene)
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     await one.ended()
     counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books)  # all of them, if Airflow was slow to pass it on
+    assert counts["created"] == len(scene.books) < 4 * ROWS
     assert counts["under_way"] == counts["in_doubt"] == 0
     airflow.scheduler(scene)
     await scene.until(lambda: airflow.states(run) == {"success"})

@@ -103,9 +103,9 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     one = temporal.worker()
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
-    await one.ended()  # not always with 0: its library may abort as the interpreter ends
+    assert await one.ended() in (0, -signal.SIGABRT)  # its library may abort as the interpreter ends
     counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books)
+    assert counts["created"] == len(scene.books) < ROWS
     assert counts["under_way"] == counts["in_doubt"] == 0
     temporal.worker()
     await temporal.ended("june")
