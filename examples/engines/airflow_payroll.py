@@ -21,8 +21,8 @@ async def turn(batch_id: str) -> BatchReport:
     """Pay for two minutes. Airflow kills a task that has not ended five seconds after SIGTERM."""
     ledger, file = os.environ["PAYMENTS_LEDGER"], f"{os.environ['PAYROLL_FILES']}/{batch_id}.csv"
     async with AsyncPayments() as client, PayoutBatch.open(ledger, client, batch_id=batch_id) as batch:
-        await batch.load(file)  # once; then it does nothing
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, batch.stop)
+        await batch.load(file)  # once; then it does nothing
         return await batch.run(for_seconds=120, drain=4)
 
 

@@ -64,6 +64,8 @@ class PayoutBatch:
         self._create = create and service is not None
         self._ledger_now: Ledger | None = None
         self._stopping: Stopping | None = None
+        self._stop_asked: str | None = None
+        """Why the next run shall end, asked before it began: a signal may come while the input is loaded."""
 
     @classmethod
     def open(
@@ -280,6 +282,9 @@ class PayoutBatch:
         if self._stopping is not None:
             raise BulkError("the batch is being run already: open it once more to run it twice at once")
         self._stopping = Stopping(service.runtime)
+        if self._stop_asked is not None:
+            self.stop(self._stop_asked)
+            self._stop_asked = None
         try:
             await self._begin_outbox(settings)
             await self._record_guard()
@@ -361,9 +366,12 @@ class PayoutBatch:
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early: what has left finishes, the rest is given back. It can be run again.
 
+        Called before a run, it ends the next one before that begins a row.
         Call this on the run's own event loop, from a signal handler for instance.
         """
-        if self._stopping is not None:
+        if self._stopping is None:
+            self._stop_asked = reason
+        else:
             self._stopping.drain(reason)
 
     async def reconcile(

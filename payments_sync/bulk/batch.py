@@ -208,6 +208,7 @@ class PayoutBatch:
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early: what has left finishes, the rest is given back. It can be run again.
 
+        Called before a run, it ends the next one before that begins a row.
         Call this from any thread, from a signal handler for instance.
         """
         self._bridge.call_soon(self._async.stop, reason)

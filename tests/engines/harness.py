@@ -31,6 +31,8 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "engines"
 PHONE: Final = "+22990112233"
 """Every row's account: it may show nowhere."""
 ROWS: Final = 2000
+SLOWLY: Final = "0.005"
+"""The part of the limit with which a program needs minutes for its rows, however late a signal reaches it."""
 _HEAD: Final = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 
 
@@ -168,6 +170,12 @@ class Scene:
 
     def _open(self, client: AsyncPayments | None, batch_id: str) -> PayoutBatch:
         return PayoutBatch.open(self.variables["PAYMENTS_LEDGER"], client, batch_id=batch_id)
+
+    async def until_at_work(self, processes: int, batch_id: str) -> None:
+        """Wait until so many processes have rows of a batch taken."""
+        async with self._open(None, batch_id) as batch:
+            while len(await batch.holders()) < processes:
+                await asyncio.sleep(0.2)
 
     async def counts(self, batch_id: str) -> dict[str, int]:
         """How many rows of a batch are in which state."""

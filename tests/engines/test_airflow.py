@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.engines.harness import ROWS, Program, Scene, zones
+from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
 from tests.support.servers import PostgresServer, free_port
 
 pytest.importorskip("airflow", reason="Airflow is not installed: nox -s airflow")
@@ -173,14 +173,15 @@ async def test_killed_workers_and_tasks_delivered_twice_pay_exactly(airflow: Air
 
 async def test_a_worker_that_is_terminated_records_what_is_under_way(airflow: Airflow, scene: Scene) -> None:
     scene.slow(1.0)  # Airflow kills a task five seconds after SIGTERM
-    scene.file("june", 4 * ROWS)  # too many to be paid before a busy Airflow has passed the signal on
+    scene.file("june")
     run = airflow.trigger("june")
-    one = airflow.scheduler(scene)
+    one = airflow.scheduler(scene, PAYMENTS_RATE_SHARE=SLOWLY)
     await scene.until_paid(1)
+    await scene.until_at_work(2, "june")
     one.signal(signal.SIGTERM)
     await one.ended()
     counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < 4 * ROWS
+    assert counts["created"] == len(scene.books) < ROWS
     assert counts["under_way"] == counts["in_doubt"] == 0
     airflow.scheduler(scene)
     await scene.until(lambda: airflow.states(run) == {"success"})

@@ -16,7 +16,7 @@ import attrs
 import pytest
 import redis
 
-from tests.engines.harness import ROWS, Program, Scene, zones
+from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
 from tests.support.servers import ValkeyServer, valkey_server
 
 pytestmark = pytest.mark.timeout(1800)
@@ -127,7 +127,7 @@ async def test_a_worker_that_is_terminated_ends_its_turn(payroll: Payroll, scene
     scene.slow(3.0)
     scene.file("june")
     await payroll.pay("june")
-    one = payroll.worker()
+    one = payroll.worker(PAYMENTS_RATE_SHARE=SLOWLY)
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     assert await one.ended() == 0

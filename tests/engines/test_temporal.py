@@ -15,7 +15,7 @@ import attrs
 import pytest
 from temporalio.client import Client
 
-from tests.engines.harness import ROWS, Program, Scene, zones
+from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
 from tests.support.servers import TemporalServer
 
 pytestmark = pytest.mark.timeout(1800)
@@ -100,7 +100,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     scene.slow(3.0)
     scene.file("june")
     temporal.start("june", "june")
-    one = temporal.worker()
+    one = temporal.worker(PAYMENTS_RATE_SHARE=SLOWLY)
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     assert await one.ended() in (0, -signal.SIGABRT)  # its library may abort as the interpreter ends

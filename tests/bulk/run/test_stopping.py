@@ -58,13 +58,21 @@ async def test_stop_finishes_what_is_under_way_and_can_be_resumed(
     async with open_at(tmp_path / "l", client) as batch:
         await batch.load(rows)
         report = await batch.run(lambda seen: seen.counts["created"] and batch.stop(), concurrency=10)
-        batch.stop()  # between runs it does nothing
     assert (report.exit_code, report.stopped) == (75, "stopped")
     assert report.counts["under_way"] == 0
     assert 0 < report.counts["created"] == posts(service) < 600
     assert (await pay(rows)).exit_code == 0
     async with open_at(tmp_path / "l", client) as batch:
         assert_true((await batch.status()), service, rows)
+
+
+async def test_a_stop_before_a_run_ends_that_run(service: Sandbox, batch: PayoutBatch) -> None:
+    """A signal may come while the input is loaded."""
+    await batch.load(items(3))
+    batch.stop("SIGTERM")
+    report = await batch.run()
+    assert (report.exit_code, report.stopped, report.next, posts(service)) == (75, "SIGTERM", 1.0, 0)
+    assert ((await batch.run()).exit_code, posts(service)) == (0, 3)
 
 
 async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(
