@@ -174,7 +174,7 @@ class Scene:
     async def until_at_work(self, processes: int, batch_id: str) -> None:
         """Wait until so many processes have rows of a batch taken."""
         async with self._open(None, batch_id) as batch:
-            while len(await batch.holders()) < processes:
+            while len(await batch.holders()) < processes:  # noqa: ASYNC110 - other processes tell no event
                 await asyncio.sleep(0.2)
 
     async def counts(self, batch_id: str) -> dict[str, int]:
