@@ -88,7 +88,7 @@ class OutboxStatements:
             currency=currency,
             method=method,
             instrument=instrument,
-            reference=reference,
+            reference=composed(reference),
             description=description,
             customer=customer,
             webhook_url=webhook_url,
@@ -118,7 +118,7 @@ class OutboxStatements:
     def lookup(self, reference: str) -> sa.Select[Any]:
         """Make the statement that finds a payout by its reference."""
         return sa.select(*ROW_COLUMNS).where(
-            rows.c.batch_id == self.name, rows.c.stem == parted(reference)[0]
+            rows.c.batch_id == self.name, rows.c.stem == parted(composed(reference) or "")[0]
         )
 
 
@@ -128,7 +128,7 @@ def require_same(statement: sa.Insert, found: Mapping[Any, Any] | None) -> Outbo
     Raises OutboxConflict, and BulkError where nothing could be added.
     """
     asked = statement.compile().params
-    if found is None:
+    if found is None or found["number"] is not None:
         raise BulkError(f"{asked['batch_id']} is a batch of a file: give the outbox another name")
     if fields := [*_differing(asked, found)]:
         raise OutboxConflict(asked["stem"], fields)

@@ -342,9 +342,7 @@ class PayoutBatch:
         code = now.exit_code if clean else 1
         if report.exit_code == 75:  # followed, and not all are final
             code = 75
-        return attrs.evolve(
-            report, counts=now.counts, sums=now.sums, exit_code=max(code, 0), certificate=certificate
-        )
+        return attrs.evolve(report, counts=now.counts, sums=now.sums, exit_code=code, certificate=certificate)
 
     def _report(
         self, found: figures.Figures, ended: Ended | None = None, *, awaited: bool = False
@@ -437,11 +435,11 @@ class PayoutBatch:
             PaymentsError: the list cannot be read to its end; no row was made new.
         """
         ledger = self._ledger
+        self._service.bind()
+        await admit(ledger, self._service)
         if rejected:
-            report = await retry_rejected(ledger, rows, dry_run=dry_run)
+            report = await retry_rejected(ledger, rows, environment=self._environment, dry_run=dry_run)
         else:
-            self._service.bind()
-            await admit(ledger, self._service)
             report = await retry_failed(ledger, self._service, rows, dry_run=dry_run)
         if report.rows and not dry_run:
             await ledger.change(certificate=None)  # it is not of the payouts that are made now
@@ -471,7 +469,10 @@ class PayoutBatch:
         max_amount: Money | None = None,
         max_failure_rate: float | None = None,
     ) -> None:
-        """Set how much of the batch may be taken, in all processes. What is left out is no limit any more.
+        """Set how much of the batch may be taken, in all processes.
+
+        `max_rows` and `max_amount` are one limit, and `max_failure_rate` is another: of each, what is given
+        replaces what was set. Without any argument nothing is limited any more.
 
         Args:
             max_rows: no more rows than these, the first ones of the input.
@@ -481,10 +482,13 @@ class PayoutBatch:
         Raises BulkError for an invalid limit, and LedgerError.
         """
         most, rows, rate = _options.limits(max_amount, max_rows, max_failure_rate)
-        last = await loading.last_row(self._ledger, rows, most)
         limits = {"--max-rows": rows, "--max-amount": most}
         reason = " and ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
-        await self._ledger.change(last_row=last, limit_reason=reason or None, max_failure_rate=rate)
+        if reason or rate is None:
+            last = await loading.last_row(self._ledger, rows, most)
+            await self._ledger.change(last_row=last, limit_reason=reason or None)
+        if rate is not None or not reason:
+            await self._ledger.change(max_failure_rate=rate)
 
     async def confirm(self, totals: Mapping[str, Money], by: str = "") -> None:
         """Say yes to the total of what was loaded, which a live key asks for before it pays.
@@ -493,17 +497,18 @@ class PayoutBatch:
             totals: {currency: sum}, as `status().payable` has it.
             by: who says so, for the record.
 
-        Raises BulkError where the totals are others, and LedgerError.
+        Raises BulkError where the totals are others, also by edits made meanwhile, and LedgerError.
         """
         report = await self.status()
+        seen = self._ledger.known.binding.input_hash
         given = {code: Decimal(str(amount)) for code, amount in totals.items()}
-        if given != report.payable:
-            raise BulkError("the totals are not those of the batch; nothing was confirmed")
         facts = {"by": by[:100], "totals": {code: str(amount) for code, amount in given.items()}}
-        await self._ledger.change(confirmed=json.dumps(facts))
+        is_so = given == report.payable
+        if not (is_so and await self._ledger.change(input_hash=seen, confirmed=json.dumps(facts))):
+            raise BulkError("the totals are not those of the batch; nothing was confirmed")
 
     async def discard(self) -> None:
-        """Delete a batch of which no row was ever sent, so that its rows can be loaded anew.
+        """Delete a batch of which no row was ever sent or found, so that its rows can be loaded anew.
 
         Raises BulkError for any other, and LedgerError.
         """
@@ -522,6 +527,8 @@ class PayoutBatch:
 
         Raises BulkError for a batch whose latest certificate is not of all payouts' ends, and LedgerError.
         """
+        if before.tzinfo is None:
+            raise BulkError("before must be aware: which moment it is depends on the time zone")
         known = self._ledger.known
         if not known.is_outbox and not (known.certificate or {}).get("settled"):
             raise BulkError("the batch has no certificate that says that it is settled: run it again")

@@ -73,6 +73,6 @@ class Outbox(OutboxStatements):
         return require_same(statement, found)
 
     async def find(self, session: AsyncSession | AsyncConnection, reference: str) -> OutboxRow | None:
-        """Look up the payout that was added with this reference; None if it never was."""
+        """Look up the payout that was added with this reference; None if it never was, or is forgotten."""
         found = (await session.execute(self.lookup(reference))).mappings().first()
         return None if found is None else outbox_row(found)

@@ -281,7 +281,10 @@ class PayoutBatch:
         max_amount: Money | None = None,
         max_failure_rate: float | None = None,
     ) -> None:
-        """Set how much of the batch may be taken, in all processes. What is left out is no limit any more.
+        """Set how much of the batch may be taken, in all processes.
+
+        `max_rows` and `max_amount` are one limit, and `max_failure_rate` is another: of each, what is given
+        replaces what was set. Without any argument nothing is limited any more.
 
         Args:
             max_rows: no more rows than these, the first ones of the input.
@@ -304,12 +307,12 @@ class PayoutBatch:
             totals: {currency: sum}, as `status().payable` has it.
             by: who says so, for the record.
 
-        Raises BulkError where the totals are others, and LedgerError.
+        Raises BulkError where the totals are others, also by edits made meanwhile, and LedgerError.
         """
         return self._bridge.call(self._async.confirm, totals, by)
 
     def discard(self) -> None:
-        """Delete a batch of which no row was ever sent, so that its rows can be loaded anew.
+        """Delete a batch of which no row was ever sent or found, so that its rows can be loaded anew.
 
         Raises BulkError for any other, and LedgerError.
         """

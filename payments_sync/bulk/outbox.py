@@ -75,6 +75,6 @@ class Outbox(OutboxStatements):
         return require_same(statement, found)
 
     def find(self, session: Session | Connection, reference: str) -> OutboxRow | None:
-        """Look up the payout that was added with this reference; None if it never was."""
+        """Look up the payout that was added with this reference; None if it never was, or is forgotten."""
         found = (session.execute(self.lookup(reference))).mappings().first()
         return None if found is None else outbox_row(found)

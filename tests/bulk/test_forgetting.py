@@ -27,6 +27,8 @@ async def test_a_settled_batch_keeps_its_line_and_refuses_its_input(
 ) -> None:
     await batch.load(items(3))
     assert (await batch.run(wait_final=60.0)).certificate.is_settled
+    with pytest.raises(BulkError, match="before must be aware"):
+        await batch.forget(moment(1.0).replace(tzinfo=None))
     assert await batch.forget(moment(-3600.0)) == 0  # not old enough
     assert await batch.forget(moment(1.0), dry_run=True) == 3
     assert (await batch.status()).rows == 3

@@ -299,7 +299,8 @@ class Trial:
         """Run until all is done and listed, each time a quarter of an hour later; the last report."""
         for _ in range(12):
             self.set_clock(float(self.shift.read_text()) + LATER)
-            process = self.start(ledger, "1h", stdout=subprocess.PIPE)  # a list of many pages fails often
+            # long enough for one reading of a list that fails often; the next is a quarter of an hour later
+            process = self.start(ledger, "5m", stdout=subprocess.PIPE)
             told, said = process.communicate()
             assert process.returncode in ENDS, said[-2000:].decode()
             steps = {line["step"]: line for line in map(json.loads, told.splitlines())}

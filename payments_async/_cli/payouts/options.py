@@ -179,7 +179,7 @@ class RunOptions:
     max_rows: Rows = None
     """Pay the first so many rows only."""
     max_failure_rate: Share = None
-    """Pause once a larger share is rejected or in conflict: 0.05."""
+    """Pause once a larger share is rejected: 0.05."""
     follow: Flag = False
     """Of an outbox: wait for rows that are still to come."""
     for_seconds: Annotated[Duration | None, Parameter(name="--for")] = None

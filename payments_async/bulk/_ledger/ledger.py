@@ -127,10 +127,15 @@ class Ledger:
         every = sa.select(batches, now().label("now")).order_by(batches.c.created_at.desc())
         return [batch_of(found) for found in await self.database.find(every)]
 
-    async def change(self, **facts: Any) -> None:
-        """Write facts of the batch. Raises LedgerError."""
-        await self.database.change(self._mine().values(**facts))
+    async def change(self, *, input_hash: str | None = None, **facts: Any) -> bool:
+        """Write facts of the batch; of this input only, if one is named. False if it has another by now.
+
+        Raises LedgerError.
+        """
+        is_of = () if input_hash is None else (batches.c.input_hash == input_hash,)
+        changed = await self.database.change(self._mine().where(*is_of).values(**facts))
         await self.refresh()
+        return changed > 0
 
     def _mine(self) -> sa.Update:
         return sa.update(batches).where(batches.c.batch_id == self.batch_id)
@@ -151,16 +156,10 @@ class Ledger:
         return await self.database.write(work)
 
     async def admit(self, account: Account, *, untouched: bool) -> bool:
-        """Pin the batch to another key. `untouched`: only while no row was ever sent. False if it was not."""
+        """Pin the batch to another key. `untouched`: only while no row was sent or found; else False."""
 
         async def work(connection: AsyncConnection) -> bool:
-            await connection.execute(  # the row's lock: no take of the other key comes between
-                sa.select(batches.c.batch_id).where(batches.c.batch_id == self.batch_id).with_for_update()
-            )
-            sent = sa.exists(
-                sa.select(rows.c.id).where(rows.c.batch_id == self.batch_id, rows.c.first_sent.is_not(None))
-            )
-            if untouched and (await connection.execute(sa.select(sent))).scalar_one():
+            if untouched and await is_touched(connection, self.batch_id):
                 return False
             await connection.execute(self._mine().values(account=account.key))
             return True
@@ -312,6 +311,18 @@ class Ledger:
             rows.c.state == RowState.IN_FLIGHT.value,
         )
         return [str(each["taken_by"]) for each in await self.database.find(held.distinct())]
+
+
+async def is_touched(connection: AsyncConnection, batch_id: str) -> bool:
+    """Lock the batch's line, so that no take comes between, and say whether a row was sent or found."""
+    await connection.execute(
+        sa.select(batches.c.batch_id).where(batches.c.batch_id == batch_id).with_for_update()
+    )
+    idle = rows.c.state.in_([RowState.NEW.value, RowState.CANCELLED.value])
+    touched = sa.select(rows.c.id).where(
+        rows.c.batch_id == batch_id, sa.or_(rows.c.first_sent.is_not(None), ~idle)
+    )
+    return (await connection.execute(touched.limit(1))).first() is not None
 
 
 def _is_behind(passed: int) -> sa.ColumnElement[bool]:

@@ -21,7 +21,7 @@ from .._protocol.records import Binding, LedgerRow, NewRow
 from .._protocol.row_state import RowState, Turn
 from ..errors import BulkError, InputPaidElsewhere
 from .database import Database
-from .ledger import ROW_COLUMNS, Ledger
+from .ledger import ROW_COLUMNS, Ledger, is_touched
 from .tables import batches, now, payouts, rows, words
 from .values import amount_of, imported, row_of, units_of
 
@@ -79,8 +79,7 @@ async def open_outbox(ledger: Ledger, environment: str, base_url: str) -> None:
             facts = {**_facts_of(binding), "is_outbox": True}
             await connection.execute(batches.insert().values(**facts, created_at=now()))
 
-    with suppress(sa.exc.IntegrityError):
-        await ledger.database.write(work)
+    await ledger.database.write(work)
     await ledger.refresh()
 
 
@@ -305,14 +304,12 @@ async def last_row(ledger: Ledger, most_rows: int | None, most_amount: Decimal |
 
 
 async def discard(ledger: Ledger) -> bool:
-    """Delete a batch of which no row was ever sent. False for any other. Raises LedgerError."""
+    """Delete a batch of which no row was ever sent or found. False for any other. Raises LedgerError."""
 
     async def work(connection: AsyncConnection) -> bool:
-        mine = rows.c.batch_id == ledger.batch_id
-        sent = sa.select(rows.c.id).where(mine, rows.c.first_sent.is_not(None)).limit(1)
-        if (await connection.execute(sent)).first() is not None:
+        if await is_touched(connection, ledger.batch_id):
             return False
-        await connection.execute(sa.delete(rows).where(mine))
+        await connection.execute(sa.delete(rows).where(rows.c.batch_id == ledger.batch_id))
         await connection.execute(sa.delete(batches).where(batches.c.batch_id == ledger.batch_id))
         return True
 

@@ -264,19 +264,19 @@ class ReadingStore:
     async def make_new(
         self,
         ids: Sequence[int],
-        decide: Callable[[LedgerRow, Sequence[RowPayout]], int | None],
+        decide: Callable[[LedgerRow, Sequence[RowPayout]], int | str],
         *,
         dry_run: bool,
-    ) -> None:
+    ) -> list[tuple[LedgerRow, int | str]]:
         """Give rows their next generation, in a transaction that still holds this reading.
 
-        `decide`: the generation of a row, by its payouts that this reading has shown; None to leave it.
-        Raises ReadingLost and LedgerError.
+        `decide`: the generation of a row, by its payouts that this reading has shown, or why it is left.
+        Returns the rows with what was decided. Raises ReadingLost and LedgerError.
         """
 
-        async def work(connection: AsyncConnection) -> None:
+        async def work(connection: AsyncConnection) -> list[tuple[LedgerRow, int | str]]:
             await self._hold(connection)
-            kept = await self._kept(connection, ids)
+            kept, decided = await self._kept(connection, ids), list[tuple[LedgerRow, int | str]]()
             mine = sa.select(*ROW_COLUMNS).where(rows.c.id.in_(ids)).order_by(rows.c.id).with_for_update()
             changes = list[dict[str, Any]]()
             for row in readable((await connection.execute(mine)).mappings())[0]:
@@ -285,13 +285,15 @@ class ReadingStore:
                     shown = [own_payout(row)]
                 listed = [RowPayout.of(row, each, self._ledger.known.binding) for each in shown]
                 generation = decide(row, listed)
-                if generation is not None:
+                decided.append((row, generation))
+                if isinstance(generation, int):
                     changes.append({"_id": row.id, "_old": row.generation, "_generation": generation})
             if changes and not dry_run:
                 await PageChanges.keep_words(connection, [each["_id"] for each in changes])
                 await connection.execute(_MAKE_NEW, changes)
+            return decided
 
-        await self._ledger.database.write(work)
+        return await self._ledger.database.write(work)
 
 
 _UNSEEN: Final = {

@@ -75,7 +75,7 @@ class LedgerRow(NewRow):
     takes: int = 0
     """How often a process took the row to send it: the number of its latest send."""
     first_sent: float | None = None
-    """When it was first taken in this generation; seconds since 1970 by the database, as all times."""
+    """When it was first taken, in whichever generation; seconds since 1970 by the database, as all times."""
     last_sent: float | None = None
     """The last moment at which the latest send can have left."""
     key_since: float | None = None

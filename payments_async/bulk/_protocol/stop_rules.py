@@ -24,8 +24,8 @@ _ENOUGH: Final = 20
 def too_many_failures(rate: float | None, decided: int, failed: int) -> str | None:
     """Give the reason why a batch is paused, by what this process has seen; None while it may go on.
 
-    `rate`: the largest share of rows that may be rejected or in conflict; applied from twenty rows on.
+    `rate`: the largest share of rows that may be rejected; applied from twenty rows on.
     """
     if rate is None or decided < _ENOUGH or failed <= decided * rate:
         return None
-    return f"{failed} of {decided} rows rejected or in conflict, more than --max-failure-rate allows"
+    return f"{failed} of {decided} rows rejected, more than --max-failure-rate allows"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -63,8 +63,11 @@ class _Retried:
     reasons: dict[int, str] = attrs.field(factory=dict)
     left: dict[int, str] = attrs.field(factory=dict)
 
-    def add(self, row: LedgerRow) -> None:
-        """Count a row, with its reason if it is one of the first; no account data."""
+    def add(self, row: LedgerRow, found: int | str) -> None:
+        """Count a row that has its next generation, or say why it is left; no account data."""
+        if isinstance(found, str):
+            self.left[row.number] = found
+            return
         self.rows.append(row.number)
         self.totals[row.currency] = EXACT.add(self.totals.get(row.currency, Decimal(0)), row.amount)
         if len(self.reasons) < _REASONS:
@@ -98,7 +101,6 @@ async def retry_failed(
     rows: Collection[int] | None,
     *,
     dry_run: bool,
-    on_page: Callable[[], object] | None = None,
 ) -> RetryReport:
     """Read the list, then make rows new whose payouts it shows as failed, each of every generation.
 
@@ -108,12 +110,13 @@ async def retry_failed(
     wanted = None if rows is None else frozenset(rows)
     if wanted is not None:
         await _require(ledger, wanted, RowState.CREATED, "only a created row's payout can have failed")
+    retried = _Retried()
     while True:
         believed = {row.id: row.outcome async for row in views.all_rows(ledger, NOT_ARRIVED)}
         try:
-            store = await read_whole(ledger, service, keeps=True, on_page=on_page)
-            work = _Retry(ledger, store, wanted, believed, dry_run=dry_run)
-            return await work.done()
+            store = await read_whole(ledger, service, keeps=True)
+            await _Retry(ledger, store, wanted, believed, retried).carry_out(dry_run=dry_run)
+            return retried.report(ledger, dry_run=dry_run)
         except (ListTaken, ReadingLost):
             await service.runtime.sleep(_WAIT)
 
@@ -127,33 +130,25 @@ class _Retry:
         store: ReadingStore,
         wanted: frozenset[int] | None,
         believed: Mapping[int, Outcome],
-        *,
-        dry_run: bool,
+        retried: _Retried,
     ) -> None:
         self._ledger, self._store, self._wanted, self._believed = ledger, store, wanted, believed
-        self._dry_run = dry_run
-        self._retried = _Retried()
+        self._retried = retried
 
-    async def done(self) -> RetryReport:
+    async def carry_out(self, *, dry_run: bool) -> None:
         ids = sorted(await self._candidates())
         for start in range(0, len(ids), _GROUP):
-            await self._store.make_new(ids[start : start + _GROUP], self._decide, dry_run=self._dry_run)
+            group = ids[start : start + _GROUP]
+            for row, found in await self._store.make_new(group, self._generation, dry_run=dry_run):
+                self._retried.add(row, found)
         await self._store.give_up()
-        return self._retried.report(self._ledger, dry_run=self._dry_run)
 
     async def _candidates(self) -> Collection[int]:
         if self._wanted is not None:
-            return [row.id for row in (await views.numbered(self._ledger, self._wanted)).values()]
+            wanted = self._wanted.difference(self._retried.rows)
+            return [row.id for row in (await views.numbered(self._ledger, wanted)).values()]
         failed = {row.id async for row in views.all_rows(self._ledger, NOT_ARRIVED)}
-        return failed | self._believed.keys()
-
-    def _decide(self, row: LedgerRow, shown: Sequence[RowPayout]) -> int | None:
-        found = self._generation(row, shown)
-        if isinstance(found, str):
-            self._retried.left[row.number] = found
-            return None
-        self._retried.add(row)
-        return found
+        return failed | self._believed.keys()  # those that an earlier reading made new are in neither
 
     def _generation(self, row: LedgerRow, shown: Sequence[RowPayout]) -> int | str:
         """The row's next generation, or why it is left."""
@@ -176,9 +171,12 @@ class _Retry:
         return reason
 
 
-async def retry_rejected(ledger: Ledger, rows: Collection[int] | None, *, dry_run: bool) -> RetryReport:
+async def retry_rejected(
+    ledger: Ledger, rows: Collection[int] | None, *, environment: str, dry_run: bool
+) -> RetryReport:
     """Make rejected rows new again: same reference, same body, a new idempotency key.
 
+    `environment`: of an outbox, whose rows count; empty for a file's batch.
     Raises BulkError, before anything is changed, for rows that were not rejected.
     """
     wanted = None if rows is None else frozenset(rows)
@@ -188,8 +186,8 @@ async def retry_rejected(ledger: Ledger, rows: Collection[int] | None, *, dry_ru
         )
     retried, ids = _Retried(), list[int]()
     async for row in views.all_rows(ledger, [Outcome.REJECTED]):
-        if wanted is None or row.number in wanted:
-            retried.add(row)
+        if (wanted is None or row.number in wanted) and environment in ("", row.environment):
+            retried.add(row, row.generation)
             ids.append(row.id)
     for start in range(0, len(ids) if not dry_run else 0, _GROUP):
         await loading.same_again(ledger, ids[start : start + _GROUP])

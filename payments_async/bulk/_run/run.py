@@ -92,7 +92,7 @@ class Run:
         self._sending = Sending(
             *(ledger, service, self._account, stopping),
             width=settings.concurrency,
-            needs_confirmation=self._account.environment == "live" and not ledger.known.is_outbox,
+            needs_confirmation=self._needs_confirmation,
             on_words=self.progress.spoken,
             on_taken=self.progress.taken,
             on_trouble=self._note_trouble,

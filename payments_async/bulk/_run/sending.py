@@ -120,7 +120,7 @@ class Sending:
     async def take(self) -> bool:
         """Take rows if there is room for a good many. False if none was due. Raises LedgerError."""
         room = self._room
-        if room < min(self._width, _AHEAD * self._width) and self._busy:
+        if room < self._width and self._busy:
             return True
         if self._failing:
             await self._stopping.rest(min(self._failing / 10.0, 5.0))

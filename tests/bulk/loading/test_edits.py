@@ -13,8 +13,9 @@ import attrs
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk import BulkError, LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk._ledger import loading
+from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._protocol.identifiers import body_hash, identity_of
 from payments_async.bulk._protocol.records import Batch, InputDifference, LedgerRow
 from payments_async.bulk.errors import InputPaidElsewhere
@@ -81,6 +82,26 @@ async def test_rows_are_written_and_read_a_part_at_a_time(
     facts, rows = await stored(batch)
     assert (report.corrected, report.cancelled, len(rows)) == (1, 0, count)
     assert report.totals == facts.totals == {"XOF": sum(row.amount for row in rows)}
+
+
+async def test_a_total_that_is_edited_meanwhile_is_not_confirmed(
+    client: Any, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = Ledger.change
+
+    async def edited_before(ledger: Ledger, **facts: Any) -> bool:
+        monkeypatch.undo()
+        async with desk.open(tmp_path / "l", client) as other:
+            await other.load([item(1), item(2, amount="9000")], accept_edits=True)
+        return await change(ledger, **facts)
+
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        monkeypatch.setattr(Ledger, "change", edited_before)
+        with pytest.raises(BulkError, match="nothing was confirmed"):
+            await batch.confirm({"XOF": "3.02"})
+        assert not (await batch.facts()).is_confirmed
+        assert (await batch.facts()).totals == {"XOF": Decimal("9001.01")}
 
 
 @EITHER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from payments_async import InvalidRequest
 from payments_async.bulk import BulkError, Outbox, OutboxConflict, OutboxRow, Outcome
 from payments_async.sandbox import Sandbox
 from tests.bulk.outbox.conftest import OUTBOX, REQUEST, App, settled
-from tests.support.batches import items
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 from tests.support.sightings import books
@@ -97,14 +98,27 @@ async def test_a_reference_stands_for_one_content(app: App, service: Sandbox, pa
     assert books(service) == ["order-1"]
 
 
+async def test_a_reference_is_one_however_its_letters_are_composed(
+    app: App, service: Sandbox, payouts: Any
+) -> None:
+    composed, decomposed = (normalize(form, "café-1") for form in ("NFC", "NFD"))
+    await app.commit(decomposed)
+    await app.commit(composed)
+    async with app.transaction("session") as session:
+        assert (await settled(app.outbox.find(session, decomposed))).reference == composed
+    assert (await payouts.run()).rows == 1
+    assert books(service) == [composed]
+
+
 @EITHER
 async def test_no_file_shares_an_outbox_s_name(
     app: App, desk: Desk, client: Any, place: Path | str, service: Sandbox
 ) -> None:
     async with desk.open(place, client, batch_id="june") as june:
-        await june.load(items(2))
-        with pytest.raises(BulkError, match="june is a batch of a file: give the outbox another name"):
-            await app.commit("order-1", outbox=app.outbox_of("sandbox", "june"))
+        await june.load([item(1), item(2, reference="order-2")], proofs=False)
+        for reference in ("order-1", "order-2"):
+            with pytest.raises(BulkError, match="june is a batch of a file: give the outbox another name"):
+                await app.commit(reference, outbox=app.outbox_of("sandbox", "june"))
         with pytest.raises(BulkError, match="follow is for an outbox"):
             await june.run(follow=True)
         assert (await june.run()).rows == 2

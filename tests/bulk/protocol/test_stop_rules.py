@@ -113,5 +113,5 @@ def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int,
 def test_failures_pause_a_batch_once_there_are_enough_rows_to_tell(
     rate: float | None, decided: int, failed: int, pauses: bool
 ) -> None:
-    reason = f"{failed} of {decided} rows rejected or in conflict, more than --max-failure-rate allows"
+    reason = f"{failed} of {decided} rows rejected, more than --max-failure-rate allows"
     assert too_many_failures(rate, decided, failed) == (reason if pauses else None)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch, RowState
+from payments_async.bulk._ledger.database import Database
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.desks import Desk
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
@@ -34,6 +39,46 @@ async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, ba
     await batch.run(wait_final=60.0)
     found = await batch.retry_failed(dry_run=True)
     assert found.reasons == {1: "XOF 1.01: RECIPIENT_ERROR", 2: "emp-2, XOF 2.01: RECIPIENT_ERROR"}
+
+
+async def test_rejected_rows_are_made_new_only_for_a_key_of_their_project(
+    service: Sandbox, batch: PayoutBatch, desk: Desk, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 2").respond("http:422", times=None)
+    await batch.load(items(2))
+    await batch.run()
+    async with (
+        desk.client(service, api_key=service.new_key()) as stranger,
+        desk.open(tmp_path / "l", stranger) as theirs,
+    ):
+        with pytest.raises(LedgerMismatch, match="of the same project"):
+            await theirs.retry_failed(rejected=True)
+    assert (await batch.status()).counts["rejected"] == 1
+
+
+async def test_what_is_decided_in_a_transaction_that_is_lost_is_counted_once(
+    service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails(service, 1, 2)
+    await batch.load(items(3))
+    await batch.run(wait_final=60.0)
+    attempt = Database._attempt
+    lost = sqlite3.OperationalError("disk I/O error")
+    lost.sqlite_errorname = "SQLITE_IOERR"
+    losses = [sa.exc.OperationalError("COMMIT", {}, lost)]
+
+    async def losing(database: Database, work: Any, *, reads: bool) -> Any:
+        async def lost_at_its_end(connection: Any) -> Any:
+            found = await work(connection)
+            if "make_new" in work.__qualname__ and losses:
+                raise losses.pop()
+            return found
+
+        return await attempt(database, lost_at_its_end, reads=reads)
+
+    monkeypatch.setattr(Database, "_attempt", losing)
+    report = await batch.retry_failed()
+    assert (losses, report.rows, report.totals) == ([], (1, 2), {"XOF": Decimal("3.02")})
 
 
 @EITHER

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import BatchReport, LedgerError, LedgerMismatch
+from payments_async.bulk import BatchReport, BulkError, LedgerError, LedgerMismatch
 from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.batches import Item, items
@@ -81,6 +81,21 @@ async def test_another_key_is_refused_where_its_project_has_other_payouts_of_the
     assert len({entry.reference for entry in service.books.payouts()}) == 2
     with pytest.raises(LedgerMismatch, match="of the same project"):
         await pays(desk, service, tmp_path / "l", items(2), api_key=other)
+
+
+async def test_what_a_reading_found_for_a_lost_ledger_is_of_its_project_and_is_kept(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    await pays(desk, service, tmp_path / "l", items(5), max_rows=3)
+    (tmp_path / "l").unlink()
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(5))
+        assert (await batch.reconcile()).report.counts["created"] == 3
+        with pytest.raises(BulkError, match="the ledger is the record of that"):
+            await batch.discard()
+    with pytest.raises(LedgerMismatch, match="of the same project"):
+        await pays(desk, service, tmp_path / "l", items(5), api_key=service.new_key())
+    assert len(service.books.payouts()) == 3
 
 
 @EITHER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from payments_async import AsyncPayments
-from payments_async.bulk import LedgerMismatch, LedgerMissing, LedgerUnavailable, PayoutBatch
+from payments_async.bulk import BulkError, LedgerMismatch, LedgerMissing, LedgerUnavailable, PayoutBatch
 from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.sandbox import Sandbox
-from tests.support.batches import Between, item, items, ledger_now
+from tests.support.batches import Between, item, items, ledger_now, open_at
 from tests.support.desks import Desk
 from tests.support.sightings import lists, posts
 
@@ -139,3 +142,22 @@ async def test_a_ledger_that_cannot_be_reached_ends_a_reading_and_the_run(
     monkeypatch.setattr(ReadingStore, "take", refused)
     with pytest.raises(LedgerUnavailable, match="is gone"):
         await batch.run()
+
+
+async def test_a_batch_that_another_process_has_begun_is_not_discarded(
+    client: AsyncPayments, database: str
+) -> None:
+    engine = create_async_engine(database.replace("postgresql:", "postgresql+psycopg:"))
+    async with open_at(database, client) as batch, engine.connect() as other:
+        await batch.load(items(2))
+        async with other.begin():  # a take, up to its commit
+            await other.execute(sa.text("SELECT 1 FROM payments_batches FOR SHARE"))
+            await other.execute(sa.text("UPDATE payments_rows SET first_sent = 1, state = 'IN_FLIGHT'"))
+            discarding = asyncio.ensure_future(batch.discard())
+            waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not discarding.done() and not (await other.execute(waits)).scalar_one():
+                pass
+        with pytest.raises(BulkError, match="the ledger is the record of that"):
+            await discarding
+        assert (await batch.status()).rows == 2
+    await engine.dispose()

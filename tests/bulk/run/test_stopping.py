@@ -40,6 +40,16 @@ async def test_limits_take_no_row_too_many(
     assert (await batch.run()).exit_code == 0
 
 
+async def test_a_rate_leaves_the_limit_of_rows_as_it_is(batch: PayoutBatch) -> None:
+    await batch.load(items(4))
+    await batch.limit(max_rows=2)
+    await batch.limit(max_failure_rate=0.5)
+    assert (await batch.run()).counts["created"] == 2
+    await batch.limit(max_rows=3)
+    assert (await batch.run()).counts["created"] == 3
+    assert (await batch.facts()).max_failure_rate == 0.5
+
+
 async def test_too_many_failures_pause_the_batch(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create").respond("http:422", times=None)
     await batch.load(items(500))
