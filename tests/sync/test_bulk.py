@@ -156,8 +156,8 @@ def test_another_thread_stops_a_run(client: Payments, service: Sandbox, ledger: 
         report = batch.run(concurrency=1)
         assert report.stopped == "lunch"
         assert 3 <= report.counts["created"] < 200
-        batch.stop("nothing runs")
-        assert batch.run().exit_code == 0
+        batch.stop("before a run")
+        assert (batch.run().stopped, batch.run().exit_code) == ("before a run", 0)
     batch.stop("nothing is open")
     assert paid_once(service, 200)
 
