@@ -156,8 +156,13 @@ class Service:
         return web.json_response({"data": page, "pagination": pagination})
 
     async def answer(self) -> None:
-        """Answer `count` and `books` on the standard input: what was really paid, for the judge of a test."""
+        """Answer `count` and `books` on the standard input: what was really paid, for the judge of a test.
+
+        `calm` ends the faults.
+        """
         while line := await asyncio.to_thread(sys.stdin.readline):
+            if line.strip() == "calm":
+                self.share = 0.0
             found = [(each["currency"], str(each["amount"])) for each in self.payouts]
             print(json.dumps(len(found) if line.strip() == "count" else found), flush=True)
 
