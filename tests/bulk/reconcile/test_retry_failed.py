@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch, RowState
 from payments_async.bulk._ledger.database import Database
+from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
+from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
@@ -79,6 +81,28 @@ async def test_what_is_decided_in_a_transaction_that_is_lost_is_counted_once(
     monkeypatch.setattr(Database, "_attempt", losing)
     report = await batch.retry_failed()
     assert (losses, report.rows, report.totals) == ([], (1, 2), {"XOF": Decimal("3.02")})
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_each_row_is_counted_once_though_the_reading_is_lost_between_them(
+    service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    fails(service, 1, 2)
+    await batch.load(items(3))
+    await batch.run(wait_final=60.0)
+    make_new, asked = ReadingStore.make_new, list[int]()
+
+    async def losing(store: ReadingStore, ids: Any, decide: Any, *, dry_run: bool) -> Any:
+        asked.extend(ids)
+        if len(asked) == 2:
+            raise ReadingLost
+        return await make_new(store, ids, decide, dry_run=dry_run)
+
+    monkeypatch.setattr(ReadingStore, "make_new", losing)
+    monkeypatch.setattr(retry, "_GROUP", 1)
+    report = await batch.retry_failed(dry_run=dry_run)
+    assert (report.rows, report.totals, report.left) == ((1, 2), {"XOF": Decimal("3.02")}, ())
+    assert asked == ([1, 2, 1, 2] if dry_run else [1, 2, 2])
 
 
 @EITHER
