@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.wire import KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, REFERENCE
+from benchmarks.wire import BARE_ANSWER, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, REFERENCE
 from payments_async import CustomerInput, Instrument, RateLimits
 
 __all__ = [
     "ARGUMENTS",
+    "BARE_ANSWER",
     "KEY",
     "LATER_ANSWER",
     "PAGE_ANSWER",
@@ -48,6 +50,34 @@ def call_arguments() -> dict[str, Any]:
         "customer": CustomerInput(first_name="Ama", last_name="Mensah", email="ama@example.test"),
         "metadata": {"batch": "2026-W47", "depot": "accra-central"},
     }
+
+
+def mapped_arguments() -> dict[str, Any]:
+    """The same with mappings in the place of objects, and nested options of a gateway."""
+    mappings = {
+        "instrument": {"type": "phone", "phone_number": "+233241234567", "country": "GH"},
+        "customer": {"first_name": "Ama", "last_name": "Mensah", "email": "ama@example.test"},
+        "gateway_options": {"mtn": {"note": "week 47"}},
+    }
+    return {**call_arguments(), **mappings}
+
+
+def checkout_arguments() -> dict[str, Any]:
+    """A checkout."""
+    return {
+        "amount": Decimal("250.50"),
+        "currency": "GHS",
+        "description": "Order 7",
+        "customer": CustomerInput(first_name="Ama", last_name="Mensah", email="ama@example.test"),
+        "return_url": "https://merchant.test/thanks",
+        "metadata": {"order": "7", "shop": "accra-central"},
+    }
+
+
+def restricted_arguments() -> dict[str, Any]:
+    """The same, of a moment and for one country."""
+    created = datetime(2026, 11, 20, tzinfo=UTC)
+    return {**checkout_arguments(), "entity_created_at": created, "restriction": {"country_code": "GH"}}
 
 
 CALL_ARGUMENTS = call_arguments()

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from benchmarks import inside
+from benchmarks import bodies, inside
 from benchmarks.bodies import ARGUMENTS, KEY, PAYOUT_ANSWER, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
 from benchmarks.sandbox import PAYOUT
@@ -173,9 +173,13 @@ def paths() -> dict[str, tuple[Path, int]]:
 
     return {
         "prepare": (lambda: client.payouts.prepare(**arguments()), 300),
+        "prepare_mapped": (lambda: client.payouts.prepare(**bodies.mapped_arguments()), 300),
+        "checkout": (lambda: client.checkouts.prepare(**bodies.checkout_arguments()), 300),
+        "checkout_restricted": (lambda: client.checkouts.prepare(**bodies.restricted_arguments()), 300),
         "read_answer": (lambda: inside.read(call, inside.CREATED), 300),
         "decode_one": (lambda: inside.read(inside.READ_ONE, inside.ONE), 300),
         "decode_unknown": (lambda: inside.read(inside.READ_ONE, inside.LATER), 300),
+        "decode_bare": (lambda: inside.read(inside.READ_ONE, inside.BARE), 300),
         "decode_page": (lambda: inside.read(inside.READ_PAGE, inside.PAGE), 10),
         "gate": (through_gate, 1_000),
         "create": (lambda: done(client.payouts.create(**arguments())), 300),

@@ -8,7 +8,7 @@ from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from benchmarks.bodies import ARGUMENTS, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
+from benchmarks.bodies import ARGUMENTS, BARE_ANSWER, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
 from benchmarks.wire import PAYOUT_ID, REFUSAL
 from payments_async import AsyncPayments, Page, Payout
 from payments_async._codec import decode
@@ -24,8 +24,8 @@ URL = "http://127.0.0.1:9/v1"
 HEADERS = CIMultiDictProxy(
     CIMultiDict({"Content-Type": "application/json", "Date": "Sat, 21 Nov 2026 10:00:00 GMT"})
 )
-ONE, LATER, PAGE, EMPTY = (
-    HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, PAGE_ANSWER, b"")
+ONE, LATER, BARE, PAGE, EMPTY = (
+    HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, BARE_ANSWER, PAGE_ANSWER, b"")
 )
 CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
 REFUSED = HTTPResponse(422, HEADERS, REFUSAL)

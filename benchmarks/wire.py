@@ -127,6 +127,10 @@ PAYOUT_ANSWER = json.dumps({"message": "Payout created.", "data": _PAYOUT}).enco
 _LATER = {**{name: value for name, value in _PAYOUT.items() if name != "description"}, "carrier": "MTN"}
 LATER_ANSWER = json.dumps({"message": "Payout created.", "data": _LATER}).encode()
 """With a field that the SDK does not know, and without one that it knows."""
+_BARE = {**_PAYOUT, "method": _PAYOUT["method"]["value"], "metadata": []}  # type: ignore[index] # a mapping
+_BARE["instrument"] = {**_PAYOUT["instrument"], "country": "GH"}  # type: ignore[dict-item] # a mapping
+BARE_ANSWER = json.dumps({"message": "Payout created.", "data": _BARE}).encode()
+"""With codes where the interface shows objects, and a list for pairs."""
 _PAGINATION = {
     "count": 100,
     "path": "https://api.service.test/v1/payouts",

@@ -63,8 +63,8 @@ class Emitter:
 
     def emit(self, event: Event) -> None:
         """Pass an event of `events` to the log and the hook."""
-        closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
-        level = logging.WARNING if closed_long else logging.DEBUG
+        is_loud = hasattr(event, "doubt") or getattr(event, "seconds", 0.0) >= LONG  # of a GateClosed
+        level = logging.WARNING if is_loud else logging.DEBUG
         if logger.isEnabledFor(level):
             facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
             log(level, "%s", event, {"payments": facts})

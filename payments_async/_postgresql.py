@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
+import stat
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -105,9 +107,16 @@ def _completed(given: Mapping[str, Any]) -> dict[str, str]:
 
 def _needs_proof(known: Mapping[str, Any]) -> bool:
     """Return whether an impostor could answer, and nobody has said which kinds of passwords it may get."""
-    is_socket = all(host.startswith(("/", "@")) or not host for host in _hosts(known).split(","))
-    is_free = not (is_socket or known.get("sslmode") == "verify-full" or known.get("require_auth"))
+    is_own = all(map(_is_kept, _hosts(known).split(",")))
+    is_free = not (is_own or known.get("sslmode") == "verify-full" or known.get("require_auth"))
     return is_free and _KNOWS_AUTH
+
+
+def _is_kept(host: str) -> bool:
+    """Return whether a host is a socket in a folder where not everybody may put one."""
+    with contextlib.suppress(OSError):
+        return host.startswith("/") and not os.stat(host).st_mode & stat.S_IWOTH
+    return False
 
 
 def _can_be_reached(parameters: Mapping[str, Any]) -> bool:

@@ -1,6 +1,10 @@
-"""Clock, randomness and forks: the only module that reads the time, sleeps or draws random bytes.
+"""Clock, randomness and the process: the only module that reads the time, sleeps or draws random bytes.
 
 Everything else takes a `Runtime`, so that a test can run a day of back-off in milliseconds.
+
+C's `fork`, as uWSGI calls it, runs no hook of Python's. So each door to an event loop, a pool, a limiter or a
+guard compares the pid (`check_process`). What must be unique is drawn when it is needed: the copy of a whole
+machine keeps even the pid.
 """
 
 from __future__ import annotations
@@ -59,10 +63,14 @@ class SystemRuntime:
     """The real clock and the system's randomness."""
 
     def __init__(self) -> None:
-        self.now = partial(datetime.now, UTC)
-        self.monotonic = time.monotonic
+        # threading's own, which freezegun leaves alone: a clock that one test stops goes back in the next one
+        self.monotonic: Callable[[], float] = getattr(threading, "_time", time.monotonic)
         self.boottime = clock_with_suspension(sys.platform)
         self.random = random.SystemRandom().random  # without a state that forked children would share
+
+    def now(self) -> datetime:
+        """The wall clock, aware, UTC: where a test has stopped it, as that test says."""
+        return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
         """Wait this long; other tasks run meanwhile."""
@@ -87,10 +95,27 @@ def event_loop() -> asyncio.AbstractEventLoop:
     )
 
 
-def after_fork_in_child(renew: Callable[[], None]) -> None:
-    """Have a function called in each forked child, to renew what belongs to its parent's threads."""
-    if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
-        os.register_at_fork(after_in_child=renew)
+def check_process() -> None:
+    """Renew what belongs to a parent's threads, if this process was copied from it since the last check."""
+    if os.getpid() != _pid:
+        _renew()
+
+
+def renewed_in_child(renew: Callable[[], None]) -> Callable[[], None]:
+    """Have a function called by a child's first check, to renew what belongs to its parent's threads."""
+    _renewals.append(renew)
+    return renew
+
+
+def _renew() -> None:
+    global _pid
+    pid = os.getpid()
+    # a lock of this process: one of the parent's threads may hold any other for ever
+    with _renewing.setdefault(pid, threading.RLock()):
+        if pid != _pid:
+            for renew in _renewals:
+                renew()
+            _pid = pid  # last: another thread that comes meanwhile waits for the end
 
 
 def held_during_fork() -> threading.RLock:
@@ -107,6 +132,11 @@ def clock_with_suspension(platform: str) -> Callable[[], float | None]:
     clock = getattr(time, names.get(platform, ""), None)
     return partial(time.clock_gettime, clock) if clock is not None else lambda: None
 
+
+_pid = os.getpid()
+_renewals: Final[list[Callable[[], None]]] = []
+_renewing: Final[dict[int, threading.RLock]] = {}
+"""One lock for each generation of processes."""
 
 SYSTEM = SystemRuntime()
 SESSION: Final = os.urandom(8).hex()

@@ -17,7 +17,6 @@ from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
 from ._request.auth import SAME_KEY, hidden
-from ._request.idempotency import KeyMaker
 from ._request.key_state import Keys, store_use
 from ._request.pipeline import Pipeline
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
@@ -53,7 +52,7 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings, runtime, store_use(settings, runtime))
-    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), session)
+    return Pipeline(settings, transport, runtime, keys, session)
 
 
 def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
@@ -64,7 +63,6 @@ def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
         settings=settings,
         transport=shared(pipeline.transport),
         keys=pipeline.keys.of_another(settings, runtime),
-        make_key=KeyMaker(runtime),
     )
 
 

@@ -33,13 +33,11 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from .models._masking import body_without_keys, without_keys
 from .models._response import Attempt
-
-if TYPE_CHECKING:
-    from .params.prepared import PreparedRequest
+from .params.prepared import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
 """Effect of a call: it moved no money and made no record · it did · not known yet."""

@@ -1,7 +1,7 @@
 """Events inside calls, as frozen values for `on_event` and the `payments` logger.
 
-Events are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING. The log record
-of an event has its fields in a dict, `record.payments`.
+Events are logged at DEBUG; a doubt, and a rate limiter that a 429 closes for `LONG` or more, at WARNING.
+The log record of an event has its fields in a dict, `record.payments`.
 
 No event holds a key's secret, a body or account data. An exception of the hook does not break a call.
 """
@@ -23,6 +23,7 @@ __all__ = [
     "CallCancelled",
     "CallEnded",
     "CallStarted",
+    "Doubted",
     "Event",
     "GateClosed",
     "LimitStoreFound",
@@ -65,6 +66,8 @@ class RequestSent(Event):
 
     method: str
     idempotency_key: str | None
+    key_fingerprint: str
+    """Distinguishes the secret key that it is sent under from others, without revealing it."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -107,6 +110,16 @@ class PayoutRefused(Event):
 
     def __str__(self) -> str:
         return self.reason
+
+
+@attrs.frozen(eq=False, repr=False)
+class Doubted(Event):
+    """A request is valid and probably a slip: `1.500` as text may be 1500. Logged at WARNING."""
+
+    doubt: str
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.doubt}"
 
 
 @attrs.frozen(eq=False, repr=False)

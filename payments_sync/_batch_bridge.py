@@ -54,9 +54,9 @@ class BatchBridge(Bridge):
 
     def open(self) -> None:
         """Open the ledger on the client's loop, and keep to that loop. Raises BulkError, LedgerError."""
+        self._refuse_own_loop()
         if self._pinned is not None:
             raise BulkError(_FORKED if self._pinned.closed else "it is open already")
-        self._refuse_own_loop()
         self._pinned = super()._queue()
         try:
             self.call(self._batch.open)

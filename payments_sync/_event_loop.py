@@ -12,8 +12,8 @@ wait for its own end.
 Exit: `atexit` cancels the calls that daemon threads still have under way and closes every client. A hook that
 blocks the loop delays the exit by two seconds at most.
 
-Fork: the child closes its copy of the parent's queue, and keeps the parent's portal, loop and sockets alive
-and untouched. Each client takes a new lease on a new portal with its next call.
+Fork: each door compares the pid. A child then closes its copy of the parent's queue, and keeps the parent's
+portal, loop and sockets alive and untouched. Each client's next call takes a new lease on a new portal.
 
 Other loops: in a thread that runs another event loop (Jupyter) calls work, with one `RuntimeWarning`. On this
 loop itself, and where gevent or eventlet has replaced threads, they raise `ConfigurationError`.
@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import sys
 import threading
 import warnings
 from asyncio import AbstractEventLoop, _get_running_loop, new_event_loop
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from importlib.util import find_spec
 from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet, finalize
@@ -34,8 +36,8 @@ from weakref import WeakSet, finalize
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
 from payments_async._guard import asking
-from payments_async._runtime import after_fork_in_child
-from payments_async.errors import ConfigurationError
+from payments_async._runtime import check_process, renewed_in_child
+from payments_async.errors import ConfigurationError, PaymentsError
 
 from ._blocking_call import BlockingCall, CallQueue
 
@@ -58,10 +60,16 @@ class LoopThread:
     def lease(self) -> CallQueue:
         """The queue, started with the first lease. Call it under the lock, and `give_back` once for each.
 
-        Raises ConfigurationError where a greenlet would run the loop.
+        Raises ConfigurationError where a greenlet would run the loop; PaymentsError where no thread can be
+        started, as at the end of the process.
         """
         _refuse_greenlets()
-        portal = self._provider.__enter__()
+        if sys.is_finalizing():  # a thread would be started, and never run
+            raise PaymentsError(_NO_THREAD)
+        try:
+            portal = _uninterrupted(self._provider.__enter__)
+        except RuntimeError as error:
+            raise PaymentsError(f"{_NO_THREAD} ({error})") from error
         if self.queue is None or portal is not self._portal:
             self.queue, self._portal = portal.call(_new_queue), portal
             portal.start_task_soon(self.queue.serve, portal.sleep_until_stopped)
@@ -109,7 +117,11 @@ class _Lease:
     def join(self, bridge: Bridge) -> CallQueue:
         """Begin the lease, unless it has begun. Call it under the lock."""
         if self.queue is None or self.queue.closed:
-            self.queue, self._loop_thread, self._closing = _loop_thread.lease(), _loop_thread, 0
+            queue = _loop_thread.lease()
+            if self.queue is not None and not self.queue.closed:  # by a signal handler's call meanwhile
+                _loop_thread.give_back()
+                return self.queue
+            self.queue, self._loop_thread, self._closing = queue, _loop_thread, 0
             self._finalizer = finalize(self, _collected, _loop_thread, self.queue, self._close)
             self._finalizer.atexit = False  # LoopThread.end closes what is left
             _loop_thread.leases.add(self)
@@ -165,6 +177,7 @@ class Bridge:
 
     def share(self, close: Close) -> Bridge:
         """Make a bridge for a client that shares this one's connections."""
+        check_process()
         other = self._lease.bridge(close)
         with _loop_thread.lock:
             self._lease.opened.add(other)
@@ -227,6 +240,7 @@ class Bridge:
 
     def _refuse_own_loop(self) -> None:
         """Raise ConfigurationError on the bridge's own loop. Warn once on another one."""
+        check_process()
         if _get_running_loop() is not None:
             _check_not_in_loop()
 
@@ -251,6 +265,23 @@ class Bridge:
             with _loop_thread.lock:
                 queue = self._joined = self._lease.join(self)
         return queue
+
+
+def _uninterrupted(func: Callable[[], T]) -> T:
+    """Run a function in a thread of its own, where no signal handler of this one can interrupt it.
+
+    A handler that calls a client, or raises, would have anyio's start of a portal wait for ever.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(func())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="payments-sync-starting", daemon=True).start()
+    return done.result()
 
 
 def _new_loop() -> AbstractEventLoop:
@@ -327,6 +358,12 @@ def _asker() -> asking.Run | None:
     return None if queue is None else queue.asker()
 
 
+def _at_exit() -> None:
+    check_process()
+    _loop_thread.end()  # looked up now: a fork changes it
+
+
+@renewed_in_child
 def _after_fork() -> None:
     global _loop_thread
     _loop_thread.inherited()
@@ -337,7 +374,10 @@ _INHERITED: Final[list[object]] = []
 """Objects of the parent process, kept so that a forked child never finalizes them."""
 _loop_thread = LoopThread()
 _warned = False
+_NO_THREAD: Final = (
+    "the process is ending, or may start no more threads, and the call needs one: nothing was sent; "
+    "make calls before the program's end"
+)
 
-atexit.register(lambda: _loop_thread.end())  # looked up at exit: a fork changes it
-after_fork_in_child(_after_fork)
+atexit.register(_at_exit)
 asking.finders.append(_asker)

@@ -43,6 +43,14 @@ KEY = CANARY_KEY
 BASE_URL = "http://127.0.0.1:9/v1"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests note in the user's state directory goes elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 429 that one test was given closes no gate for the next, though both use the same key."""

@@ -26,7 +26,7 @@ LEAKS = {
     "print": ("def test_print(): print(KEY)", "the call report"),
     "error": ("@pytest.mark.xfail\ndef test_error(): raise ValueError(KEY)", "the call report"),
     "event": (
-        "def test_event(): Emitter(None).emit(RequestSent('x', 1, 'GET', KEY))",
+        "def test_event(): Emitter(None).emit(RequestSent('x', 1, 'GET', KEY, ''))",
         "the event RequestSent",
     ),
 }

@@ -35,7 +35,7 @@ from payments_async.models.lists import Unread
 from payments_async.params import PaymentFields
 from payments_sync import Payments
 
-SECRET = "canary-9876504321098"
+SECRET = "+9876504321098"
 PAYOUT: dict[str, Any] = {
     "amount": 50,
     "currency": "XOF",

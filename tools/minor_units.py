@@ -1,4 +1,4 @@
-"""Writes payments_async/_guard/minor_units.py from the package iso4217.
+"""Writes payments_async/models/_minor_units.py from the package iso4217.
 
 `python -m tools.minor_units` writes it; a test says when it is stale.
 
@@ -14,7 +14,7 @@ from typing import Final
 
 import iso4217
 
-FILE: Final = Path(__file__).resolve().parents[1] / "payments_async" / "_guard" / "minor_units.py"
+FILE: Final = Path(__file__).resolve().parents[1] / "payments_async" / "models" / "_minor_units.py"
 MODULE: Final = '''\
 """Decimals of each currency, by ISO 4217. Written by `python -m tools.minor_units`."""
 

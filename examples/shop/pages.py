@@ -22,7 +22,7 @@ WITHOUT_SCRIPT: Final = '<noscript><meta http-equiv="refresh" content="2"></nosc
 
 def money(amount: Decimal, currency: str) -> str:
     """`GHS 1,250.75`."""
-    return escape(f"{currency} {amount:,f}")
+    return escape(f"{currency} {amount:,.2f}")
 
 
 def word(text: str, worth: str = "") -> str:

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from ..models._masking import clean
-from ._text import text_width, wrapped
+from ._text import brief, text_width, wrapped
 
 _FLAG = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, _FLAG]
@@ -107,7 +107,7 @@ class Terminal:
         mark = ("·", "") if good is None else ("✓", "green") if good else ("✗", "bold red")
         label, words = f" {name:<{INDENT - 1}} ", clean(text)
         if wrap:
-            words = wrapped(words, self._width, start=len(label) + 3, hang=INDENT + 4)
+            words = wrapped(brief(words), self._width, start=len(label) + 3, hang=INDENT + 4)
         elif len(label) + 3 + len(words) > self._width:
             words = f"\n  {words}"
         style = "bold red" if good is False else ""
@@ -119,7 +119,7 @@ class Terminal:
 
     def paragraph(self, text: str) -> None:
         """Indented; what follows the first line a little more."""
-        words = wrapped(f"  {clean(text)}", self._width, hang=4)
+        words = wrapped(f"  {brief(clean(text))}", self._width, hang=4)
         self._console.print(Text(words), soft_wrap=True)
 
     @property

@@ -16,6 +16,8 @@ from typing import Final, TextIO
 
 from ..models._masking import clean_lines
 
+_LONGEST_WORD: Final = 200
+
 WIDTH: Final = 80
 """Columns of a line of text at most; fewer on a narrower terminal."""
 _LEAST: Final = 24
@@ -76,12 +78,21 @@ def _columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
+def brief(text: str) -> str:
+    """Clean a text for a person, and cut each word that is longer than any of ours: an id, a status."""
+    return re.sub(r"\S+", _cut, clean_lines(text))
+
+
+def _cut(word: re.Match[str]) -> str:
+    return word[0] if len(word[0]) <= _LONGEST_WORD else f"{word[0][:_LONGEST_WORD]}…"
+
+
 def print_message(text: str, who: str = "payments: ") -> None:
     """Print a message on stderr: wrapped on a terminal; elsewhere as it is, as logs are read by the line.
 
     Control characters and keys in it are escaped. Without a reader there is nobody to complain to.
     """
-    message = f"{who}{clean_lines(text)}"
+    message = f"{who}{brief(text)}"
     if sys.stderr.isatty():
         message = wrapped(message, text_width(), hang=len(who))
     try:

@@ -40,14 +40,17 @@ class UnreadableJSON(Exception):
 
 
 class RequestedFields(fast_path.Parsed, gc=False):
-    """The fields of a request that its answer repeats; an Ellipsis for a field that is absent."""
+    """The fields of a request that its answer repeats; None for one that is absent."""
 
-    amount: Any = ...
-    currency: Any = ...
-    reference: Any = ...
+    amount: Any = None
+    currency: Any = None
+    reference: Any = None
+    method: Any = None
+    instrument: Any = None
 
 
 _parse = msgspec.json.Decoder(float_hook=Decimal).decode
+_parse_answer = msgspec.json.Decoder(float_hook=hooks.exact).decode
 _requested_fields = msgspec.json.Decoder(RequestedFields, float_hook=Decimal).decode
 
 
@@ -57,6 +60,11 @@ def parse(body: bytes) -> Any:
     Raises UnreadableJSON: not JSON, nested too deeply, or a number that is not finite.
     """
     return _read(_parse, body)
+
+
+def parse_answer(body: bytes) -> Any:
+    """Parse an answer as `parse` does, but with text for each number that is beyond any amount or rate."""
+    return _read(_parse_answer, body)
 
 
 def requested_fields(request: bytes) -> RequestedFields:
@@ -85,7 +93,7 @@ def has_too_many_records(body: bytes) -> bool:
     """Check whether a large body holds a list, as `data` or at the top, of more than `MAX_RECORDS` records.
 
     The body is read up to the first record too many, without making objects: parsed, 16 MiB of empty objects
-    would be a gigabyte.
+    would be 300 MiB.
     """
     if len(body) < _LARGE:
         return False
@@ -177,8 +185,13 @@ def _learn(cls: Any, names: Iterable[str]) -> None:
         _usual_reader.cache_clear()
 
 
+def register_hooks(converter: cattrs.BaseConverter, learn: hooks.Learn = lambda cls, names: None) -> None:
+    """Have a converter read records. `learn` is called with a class and its unknown fields."""
+    converter.register_structure_hook_factory(
+        hooks.is_record, lambda cls, owner: hooks.hook_factory(cls, owner, learn)
+    )
+
+
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)
-_CONVERTER.register_structure_hook_factory(
-    hooks.is_record, lambda cls, converter: hooks.hook_factory(cls, converter, _learn)
-)
+register_hooks(_CONVERTER, _learn)
 _CONVERTER.register_structure_hook_factory(fast_path.is_wire_struct, fast_path.hook_factory)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, ClassVar, Final
@@ -23,7 +23,7 @@ import msgspec
 
 from .._attrs import made_when_asked, named, writable
 from ..models import ExchangeRate, Record
-from .hooks import NUMBERS, Hook, fields_of, is_record, number, shown_in_all
+from .hooks import DATETIME, NUMBERS, Hook, fields_of, is_record, number, refuse, shown_in_all, usual
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -135,7 +135,7 @@ def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]
         fields.append(("pagination", pagination | None, None))
     fields += _learned_fields(Envelope, [name for name, *_ in fields])
     made = msgspec.defstruct(f"{wire.record_class.__name__}Answer", fields, bases=(Envelope,))
-    return msgspec.json.Decoder(made, float_hook=Decimal).decode
+    return msgspec.json.Decoder(made, float_hook=usual).decode
 
 
 def is_wire_struct(cls: Any) -> bool:
@@ -165,10 +165,15 @@ def _compiled(wire: type[WireStruct], lines: list[str], **scope: Any) -> Hook:
     """Compile a function that makes the record of a WireStruct."""
     cls: Any = wire.record_class
     _defer_nested(cls)
-    scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET, iso=datetime.fromisoformat, UTC=UTC)
-    scope.update(Decimal=Decimal, known=NUMBERS.get, number=number)
+    scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET, iso=DATETIME[0].fromisoformat, UTC=UTC)
+    scope.update(Decimal=Decimal, known=NUMBERS.get, number=_usual_number)
     exec("\n  ".join(["def function(o, _=None):", *lines]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
     return scope["function"]  # type: ignore[no-any-return] # it comes from exec
+
+
+def _usual_number(value: Any, where: str) -> Decimal:
+    found = number(value, where)
+    return refuse(value, where, "a number that the slow path keeps as text") if found is None else found
 
 
 def _copying(wire: Any, *, is_converted: bool) -> list[str]:
@@ -202,7 +207,7 @@ def _converting(fields: Mapping[str, Any], source: str) -> list[str]:
 
 def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
     """Source of the test whether a value `v` needs conversion, and of the result; None if it never does."""
-    if hint is datetime:
+    if hint is DATETIME[0]:
         return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
         return "v.__class__ is not Decimal and v is not None", f"known(v) or number(v, {name!r})"

@@ -22,6 +22,7 @@ from .._rate_limit.waiters import NEVER
 from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitStoreUnavailable
 from .budgets import BUDGETS, MOST_REFUSALS, REFUSALS, Limits, Outcome, Shortage, WriteAmount
+from .serial import Serial
 
 PATIENCE: Final = 5.0
 """Seconds after which a state that is away refuses."""
@@ -60,12 +61,18 @@ class BudgetClient:
     def __init__(self, store: StoreClient, row: LimitRow, runtime: Runtime) -> None:
         self._store, self._row, self._runtime = store, row, runtime
         self.limits: Limits = {}
-        self._has_wall_clock = not store.address.startswith("sqlite:")  # a file's clock cannot be set
+        path = store.address.removeprefix("sqlite:")
+        self._has_wall_clock = path == store.address  # a file's clock cannot be set
+        self._serial = None if self._has_wall_clock else Serial(path, f"{row.address} {row.fingerprint}")
         self._last: tuple[Sequence[float], float] | None = None
         self._begin_anew()
 
     async def reserve(self, amounts: Sequence[WriteAmount], seconds: float) -> Granted:
-        """Reserve amounts in order. Raises LimitStoreUnavailable; ConfigurationError for a wrong state."""
+        """Reserve amounts in order, within so many seconds.
+
+        Raises LimitStoreUnavailable, TimeoutError where less time was given than a store may take, and
+        ConfigurationError for a wrong state.
+        """
         loop = asyncio.get_running_loop()
         question = Question(amounts, loop, loop.create_future())
         timer = self._runtime.call_later(min(seconds, PATIENCE), question.answer.cancel, background=True)
@@ -80,6 +87,8 @@ class BudgetClient:
         finally:
             timer.cancel()
         outage = self._store.outage
+        if outage is None and seconds < PATIENCE:
+            raise TimeoutError
         why = "it did not answer" if outage is None else outage.reason
         raise LimitStoreUnavailable(f"the guard's sums cannot be read: {why}", retry_after=PATIENCE)
 
@@ -149,6 +158,7 @@ class BudgetClient:
                 answer, _ = await store.change(self._row, BUDGETS, "exchange", values)
                 # from the answer, not the question: what was slow must not look like a clock set back
                 self._last = answer["last"], monotonic()
+                self._note(answer["last"])
                 for question, granted in zip(questions, answer["granted"], strict=True):
                     question.tell(_granted(granted))
                 questions, outcomes = [], []
@@ -168,7 +178,9 @@ class BudgetClient:
 
     async def begin(self, store: LimitStore) -> None:
         """Trust the windows from now on. Raises StoreUnavailable, ConfigurationError."""
-        await store.change(self._row, BUDGETS, "begin", self._values([], [], self._runtime.monotonic()))
+        values = self._values([], [], self._runtime.monotonic())
+        answer, _ = await store.change(self._row, BUDGETS, "begin", values)
+        self._note(answer["last"])
 
     async def show(self, store: LimitStore) -> tuple[list[Any], list[Any]]:
         """Of each sum what was paid, held and from when it is known; and the last refusals."""
@@ -178,6 +190,10 @@ class BudgetClient:
         row = attrs.evolve(self._row, kind="refusals")
         refusals, _ = await store.change(row, REFUSALS, "add", {"refusals": []})
         return [(*each, now) for each in shown["used"]], refusals
+
+    def _note(self, last: Sequence[float]) -> None:
+        if self._serial is not None:
+            self._serial.note(last)
 
     def _values(self, questions: Sequence[Question], outcomes: Sequence[Any], now: float) -> dict[str, Any]:
         sums = [
@@ -195,6 +211,7 @@ class BudgetClient:
             "worker": self._store.worker,
             "wall": self._runtime.now().timestamp() if self._has_wall_clock else None,
             "last": last,
+            "reached": self._serial.reached() if self._serial is not None and last is None else None,
             "outcomes": outcomes,
             "groups": groups,
         }

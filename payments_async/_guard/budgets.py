@@ -303,6 +303,8 @@ class BudgetRule:
         """Settle, then reserve; `begin` trusts the windows first. The answer has JSON values."""
         seen = copy.deepcopy(state) if kind == "show" else None  # who only looks changes nothing
         ahead = None if values["wall"] is None else now - values["wall"] - waited
+        if state and (reached := values["reached"]) and (state.born, state.serial) < tuple(reached):
+            state = Budgets(now, reached[0] + 1.0)  # the file was put back: what was paid since is not known
         state = _current(state, values["last"], now, waited, ahead)
         now = max(now, state.at)
         state.serial += 1

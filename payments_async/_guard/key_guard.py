@@ -8,7 +8,6 @@ the state counts them.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import threading
 from asyncio import CancelledError
 from collections import deque
@@ -25,24 +24,32 @@ from .._emitter import warn_caller
 from .._http.types import Secret
 from .._rate_limit.store import LimitRow
 from .._rate_limit.store_client import StoreClient
-from .._runtime import Runtime, after_fork_in_child
+from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
+from ..models._minor_units import MINOR_UNITS, PUBLISHED
 from . import rules
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
 from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
-from .minor_units import MINOR_UNITS, PUBLISHED
 from .rules import PAYOUTS, GuardRefusal, QuickRules, Write
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
 _KNOWN: Final = 10_000
 """Writes that are remembered at most; one that is forgotten is judged and reserved as new."""
-_claims: Final = itertools.count(1)
-"""Tells apart all reservations of this process, whichever key they are for."""
 OpenStore = Callable[[Secret], StoreClient]
 """Gives the process's client of the store at an address."""
+
+
+class ProcessSums:
+    """Sums that this process keeps. Those of a guard with a name outlive a rotated key."""
+
+    def __init__(self, now: float) -> None:
+        self.budgets: Budgets = Budgets(now)
+        self.settled: deque[tuple[str, Outcome, float, str, int]] = deque()
+        """Outcomes that the next reservation takes in: whoever reports one takes no lock."""
+        self.lock = threading.Lock()
 
 
 class Admission:
@@ -106,11 +113,9 @@ class KeyGuard:
         self.client: BudgetClient | None = None
         """Keeps the sums in a store; None for sums of this process, and without sums."""
         self.refused: deque[dict[str, Any]] = deque(maxlen=MOST_REFUSALS)
-        self._budgets: Budgets | None = None
-        self._settled: deque[tuple[str, Outcome, float, str, int]] = deque()
+        self._sums: ProcessSums | None = None
         self._known: dict[str, Admission] = {}
         self._order: deque[str] = deque()
-        self._lock = threading.Lock()
         self._kept_at: object = None
         self._remembers = False
         self._quick = QuickRules((), {})
@@ -154,17 +159,16 @@ class KeyGuard:
         if self._kept_at not in (None, where):
             raise ConfigurationError("guards of one key in one process keep their sums in different places")
         if self._kept_at is None and guard.budgets:
-            now = self._runtime.monotonic()
-            self._budgets = Budgets(now)
+            sums = ProcessSums(self._runtime.monotonic())
+            self._sums = _named.setdefault((self._place[0], guard.name), sums) if guard.name else sums
         elif self._kept_at is None:
             assert address is not None
             service, fingerprint = self._place
             row = LimitRow(service, f"name {guard.name}" if guard.name else fingerprint, "guard")
             self.client = BudgetClient(open_store(address), row, self._runtime)
-        if self._budgets is not None:
-            self._budgets.begin(
-                {each.currency: [(each.seconds, each.most)] for each in guard.sums}, self._runtime.monotonic()
-            )
+        if self._sums is not None:
+            limits = {each.currency: [(each.seconds, each.most)] for each in guard.sums}
+            self._sums.budgets.begin(limits, self._runtime.monotonic())
         self._kept_at = where
 
     # One write
@@ -211,11 +215,9 @@ class KeyGuard:
         None for a write that needs no account. Raises LimitStoreUnavailable, and GuardRefused, whose effect
         is unknown where an earlier call of this process may have carried the write out.
         """
+        elsewhere = filter(None, (rules.judge_path(each, write) for each in self.guards))
+        self._refuse(write.operation.name, next(elsewhere, None))
         if not any(rules.is_judged(guard, write) for guard in self.guards):
-            self._refuse(
-                write.operation.name,
-                next(filter(None, (rules.judge_path(each, write) for each in self.guards)), None),
-            )
             return None
         if not self._remembers:
             await self._judge(write, self._read(write), left, may_ask=may_ask)
@@ -263,7 +265,8 @@ class KeyGuard:
         if self.client is not None:
             self.client.settle(amount, outcome)
         else:
-            self._settled.append((amount.name, outcome, now, "", amount.claim))
+            assert self._sums is not None
+            self._sums.settled.append((amount.name, outcome, now, "", amount.claim))
 
     def judged(self, body: bytes) -> Payment | GuardRefusal:
         """What a payout that this package wrote would pay, or why the rules refuse it.
@@ -278,9 +281,15 @@ class KeyGuard:
                 return found
         return rules.judge_sums(self.limits.get(payment.currency, ()), payment) or payment
 
+    def refuse_doubtful(self, operation: str, doubt: str) -> None:
+        """Raise GuardRefused for an amount that may be meant otherwise, where decimals are judged."""
+        if any(guard.decimals for guard in self.guards):
+            self._refuse(operation, GuardRefusal("decimals", doubt))
+
     def forked(self) -> None:
         """Begin anew in a forked child."""
-        self._lock = threading.Lock()
+        if self._sums is not None:
+            self._sums.lock = threading.Lock()
         if self.client is not None:
             self.client.forked()
 
@@ -327,7 +336,7 @@ class KeyGuard:
         else:
             try:
                 granted = await self.client.reserve(amounts, PATIENCE if left is None else left)
-            except (CancelledError, LimitStoreUnavailable):  # the store may have reserved them by now
+            except (CancelledError, TimeoutError, LimitStoreUnavailable):  # they may be reserved by now
                 for admission in admissions:
                     if not admission.is_reserved:
                         self.client.settle(admission.amount, "unpaid")
@@ -339,15 +348,16 @@ class KeyGuard:
         return granted
 
     def _reserve_here(self, amounts: Sequence[WriteAmount], now: float) -> Granted:
-        budgets = self._budgets
-        assert budgets is not None
-        with self._lock:
-            while self._settled:
-                budgets.settle(*self._settled.popleft())
-            return budgets.reserve(amounts, self.limits, now)
+        sums = self._sums
+        assert sums is not None
+        with sums.lock:
+            while sums.settled:
+                sums.budgets.settle(*sums.settled.popleft())
+            return sums.budgets.reserve(amounts, self.limits, now)
 
     def _amount(self, name: str, currency: str, amount: Decimal) -> WriteAmount:
-        return WriteAmount(name, currency, amount, next(_claims))
+        claim = int.from_bytes(self._runtime.token(7))  # drawn: a copied process may reserve the same write
+        return WriteAmount(name, currency, amount, claim)
 
     def _name(self, idempotency_key: str, place: str, body: bytes) -> str:
         """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""
@@ -398,14 +408,14 @@ def join(
 
 
 _guards: Final[WeakSet[KeyGuard]] = WeakSet()
+_named: Final[dict[tuple[str, str], ProcessSums]] = {}
+"""{(address, guard's name): sums}."""
 _joining = threading.Lock()
 
 
+@renewed_in_child
 def _after_fork() -> None:
     global _joining
     _joining = threading.Lock()
     for guard in list(_guards):
         guard.forked()
-
-
-after_fork_in_child(_after_fork)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
 from .._codec.payment_body import Payment, parse_payment, read_payment
+from .._http.addresses import decoded
 from .._validation import rules
 from ..errors import GuardRefused
 from ..guard import Guard, window_name
 from ..models._masking import clean
+from ..models._minor_units import MINOR_UNITS, decimals_of
 from ..params.operations import Operation, record_of
 from .budgets import EXACT, Shortage
-from .minor_units import MINOR_UNITS, decimals_of
 
 _ROUNDING: Final = Context(prec=200)
 PAYOUTS: Final = "/payouts"
@@ -48,13 +50,19 @@ class Write(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The path without its query."""
-        return self.path.partition("?")[0] if "?" in self.path else self.path
+        """The path that a server may take this one for."""
+        return self.path if self.is_ours else folded(self.path)
 
     @property
     def pays_out(self) -> bool:
         """True if it creates a payout."""
         return self.operation.method == "POST" and self.place == PAYOUTS
+
+
+def folded(path: str) -> str:
+    """A path decoded, in small letters, without query and version. It has no empty or dotted segments."""
+    place = re.split("[?#;]", decoded(path).lower())[0]
+    return place.removeprefix("/v1") if place.startswith("/v1/") else place
 
 
 def read(write: Write) -> Payment | GuardRefusal:
@@ -77,7 +85,7 @@ def is_judged(guard: Guard, write: Write) -> bool:
 
 def judge_path(guard: Guard, write: Write) -> GuardRefusal | None:
     """Refuse a write to a path that is exactly no operation of the interface."""
-    method, place = write.operation.method, write.place
+    method, place = write.operation.method, write.path.partition("?")[0]
     if guard.other_writes == "allow" or record_of(method, place)[0] is not None:
         return None
     return GuardRefusal(

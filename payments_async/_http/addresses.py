@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import IPv6Address
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 _HERE: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
@@ -50,6 +50,13 @@ def has_raw_signs(url: str, signs: str) -> bool:
     """
     user_info, _, _ = url.partition("//")[2].rpartition("@")
     return any(sign in user_info for sign in signs)
+
+
+def decoded(path: str) -> str:
+    """A path without percent-encoding, however often it was encoded."""
+    while (plain := unquote(path)) != path:
+        path = plain
+    return path
 
 
 def same_service(one: str, other: str) -> bool:

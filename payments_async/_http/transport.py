@@ -40,7 +40,7 @@ from aiohttp import (
 )
 from aiohttp.connector import Connection
 
-from .._runtime import Runtime, after_fork_in_child, event_loop
+from .._runtime import Runtime, event_loop, renewed_in_child
 from . import certificates
 from .connections import LONGEST, REST, IdleConnections, end
 from .deadlines import Deadlines, Verdict
@@ -50,7 +50,7 @@ from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
 from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
 
-MAX_BODY: Final = 16 * 1024 * 1024
+MAX_BODY: Final = 4 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 
@@ -98,6 +98,18 @@ class LoopConnections:
         self.idle.close()
         _OPEN.discard(self)
         await self.session.close()
+
+    def disown(self) -> None:
+        """Leave a parent's sockets alone, in a child that was copied from it.
+
+        Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
+        `_OPEN` for as long as the child lives, so that the child does not finalize the parent's objects.
+        """
+        connector = self.session.connector
+        self.session.detach()
+        if connector is not None:
+            connector._closed = True  # otherwise its finalizer closes the connections
+        self.idle.give_back()  # to a closed pool: nothing happens to them
 
     def close_soon(self) -> None:
         """Close on the running loop, after all transports were dropped.
@@ -283,21 +295,6 @@ class AiohttpTransport:
                 await opened.session.close()
                 opened.idle.give_back()
 
-    def _disown(self) -> None:
-        """Forget the parent's sockets in a forked child, without using or closing them.
-
-        Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
-        `_OPEN` for as long as the child lives, so that the child does not finalize the parent's objects.
-        """
-        for opened in list(self._shared.loops.values()):
-            connector = opened.session.connector
-            opened.session.detach()
-            if connector is not None:
-                connector._closed = True  # otherwise its finalizer closes the connections
-            opened.idle.give_back()  # to a closed pool: nothing happens to them
-        self._shared.loops.clear()
-        self._loops.clear()
-
 
 def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind) -> BaseException:
     """Make the exception to raise for the one that ended an attempt, without its traceback and headers.
@@ -323,9 +320,10 @@ def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()
 
 
+@renewed_in_child
 def _after_fork() -> None:
+    for opened in list(_OPEN):
+        opened.disown()
     for transport in list(_TRANSPORTS):
-        transport._disown()
-
-
-after_fork_in_child(_after_fork)
+        transport._shared.loops.clear()
+        transport._loops.clear()

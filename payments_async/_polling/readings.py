@@ -23,7 +23,7 @@ import attrs
 
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.waiters import NEVER, running_loop
-from .._runtime import after_fork_in_child, event_loop
+from .._runtime import event_loop, renewed_in_child
 from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0
@@ -220,4 +220,4 @@ def readings_of(limiter: KeyLimiter) -> Readings:
     return _READINGS.setdefault(limiter, Readings())
 
 
-after_fork_in_child(_READINGS.clear)
+renewed_in_child(_READINGS.clear)

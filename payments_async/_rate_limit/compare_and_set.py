@@ -153,11 +153,12 @@ class CompareAndSetStore(LimitStore):
         self, row: LimitRow, rule: RowRule, kind: str, values: dict[str, Any]
     ) -> tuple[Any, float]:
         """Change the row, by this process or by another that wins the race."""
-        number, first = next(self._numbers), None
+        # a copy of this process goes on with the same name and numbers: the nonce tells them apart
+        number, first = [next(self._numbers), SYSTEM.token(8).hex()], None
         made: dict[str, Any] = {}
         for round_trip in range(ROUNDS):
             request = json.dumps([number, first, kind, values])
-            version = f"{self._name} {number}.{round_trip}"
+            version = f"{number[1]}.{round_trip}"
             read = await self.exchange(row, RowWrite(self._name, version, request, **made))
             with self._reading(row):
                 kept, answers = json.loads(read.content) if read.content else (None, {})
@@ -179,7 +180,7 @@ def _carry_out(rule: RowRule, kept: Any, answers: Mapping[str, Any], read: RowRe
         number, first, kind, values = json.loads(request)
         # a process that stood still may send now what it asked long ago
         waited = now - (came if first is None else first)
-        if abs(waited) <= REQUEST_KEPT and answers.get(sender, (0,))[0] < number:
+        if abs(waited) <= REQUEST_KEPT and answers.get(sender, ([0],))[0][0] < number[0]:
             state, answer = rule.change(state, kind, values, now, waited)
             answers[sender] = number, now, answer
     return json.dumps([rule.write(state), answers])

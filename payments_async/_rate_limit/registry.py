@@ -12,7 +12,7 @@ import attrs
 from .._emitter import warn_caller
 from .._http.addresses import normal
 from .._http.types import Secret
-from .._runtime import SYSTEM, Runtime, after_fork_in_child
+from .._runtime import SYSTEM, Runtime, renewed_in_child
 from ..errors import ConfigurationError
 from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits
@@ -170,9 +170,7 @@ PROCESS: Final = LimiterRegistry()
 """The limiters of every client on the system's clock."""
 
 
+@renewed_in_child
 def _after_fork() -> None:
     for registry in _registries:
         registry.forked()
-
-
-after_fork_in_child(_after_fork)

@@ -22,7 +22,7 @@ from weakref import WeakSet
 from .._emitter import logger
 from .._extras import needs
 from .._http.types import Secret
-from .._runtime import SYSTEM, Runtime, after_fork_in_child
+from .._runtime import SYSTEM, Runtime, check_process, renewed_in_child
 from ..errors import ConfigurationError
 from .compare_and_set import LimitStore
 from .limits import Outage
@@ -272,12 +272,14 @@ def start(store_client: StoreClient) -> None:
     store_client.start_thread()
 
 
+@renewed_in_child
 def _after_fork() -> None:
     for each in _clients:
         each.forked()
 
 
 def _at_exit() -> None:
+    check_process()
     for each in tuple(_clients):
         each.stop()
 
@@ -287,7 +289,6 @@ _INHERITED: Final[list[object]] = []
 _clients: Final[WeakSet[StoreClient]] = WeakSet()
 
 atexit.register(_at_exit)
-after_fork_in_child(_after_fork)
 
 
 def open_store(url: str, *, insecure_database: bool = False, runtime: Runtime = SYSTEM) -> LimitStore:

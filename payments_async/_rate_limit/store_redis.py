@@ -70,8 +70,9 @@ class RedisLimitStore(CompareAndSetStore):
                 "special characters percent-encoded"
             )
         super().__init__(f"the limit store redis://{host}:{at.get('port', 6379)}")
-        if not insecure_database and (why := _exposure(self._client.connection_pool)) is not None:
-            raise ConfigurationError(f"{self._place}: {why}")
+        self._exposure = None if insecure_database else _exposure(self._client.connection_pool)
+        if self._exposure is not None and not is_here(host):
+            raise ConfigurationError(f"{self._place}: {self._exposure}")
         self._url = url
         self._seen = False
         self._script = _SCRIPT.replace("CLOCK", clock)
@@ -118,6 +119,10 @@ class RedisLimitStore(CompareAndSetStore):
         """Look at the server once: is it a cluster's, and does it evict keys?"""
         facts = await self._client.info()
         if facts.get("cluster_enabled"):
+            if self._exposure is not None:  # who answers at this address may name any other
+                raise ConfigurationError(
+                    f"{self._place} is a cluster, which names its nodes itself: {self._exposure}"
+                )
             await self._client.aclose()
             self._client = RedisCluster.from_url(self._url, **_OPTIONS)
         self._seen = True
@@ -146,10 +151,8 @@ class RedisLimitStore(CompareAndSetStore):
 
 
 def _exposure(pool: redis.asyncio.ConnectionPool) -> str | None:
-    """Describe why others could read or change what is sent to a server; None when they cannot."""
+    """Describe why others could read or change what is sent to another host; None when they cannot."""
     at = pool.connection_kwargs
-    if is_here(at.get("host", "localhost")):
-        return None
     if not issubclass(pool.connection_class, redis.asyncio.SSLConnection):
         return exposed_by("it is not rediss://…")
     proves = at.get("ssl_cert_reqs", "required") == "required" and at.get("ssl_check_hostname", True)

@@ -24,7 +24,7 @@ from weakref import WeakSet
 import attrs
 
 from .._files import network_file_system
-from .._runtime import SYSTEM, Runtime, after_fork_in_child, held_during_fork
+from .._runtime import SYSTEM, Runtime, held_during_fork, renewed_in_child
 from ..errors import ConfigurationError
 from .compare_and_set import LimitStore, RowRule
 from .store import PATIENCE, LimitRow, StoreUnavailable
@@ -271,6 +271,7 @@ def _boot_id() -> str:
     return ""
 
 
+@renewed_in_child
 def _after_fork() -> None:
     for each in _stores:
         each.forked()
@@ -280,5 +281,3 @@ _turn: Final = held_during_fork()
 _INHERITED: Final[list[object]] = []
 """The parent's connections."""
 _stores: Final[WeakSet[SQLiteStore]] = WeakSet()
-
-after_fork_in_child(_after_fork)

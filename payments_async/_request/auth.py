@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .._http.addresses import is_address, is_host
+from .._http.addresses import decoded, is_address, is_host
 from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError
 from ..models._masking import mask_key
@@ -169,6 +169,8 @@ def _base_url_problem(text: object) -> str | None:
         return "must not have a query or a fragment"
     if scheme != "https" and not (scheme == "http" and _LOOPBACK.fullmatch(host)):
         return "must be https (plain http is for a sandbox on this machine)"
+    if not {"", ".", ".."}.isdisjoint(decoded(path).rstrip("/").split("/")[1:]):
+        return "has an empty or dotted segment in its path, which servers read differently"
     if not path.rstrip("/").endswith("/v1"):
         return "must end in the version, /v1 (Versioning)"
     if not is_address(scheme + text[len(scheme) :]):

@@ -54,6 +54,8 @@ class GuardAdmission(Protocol):
 
     until: float
     """An attempt may begin until then; monotonic seconds."""
+    doubted: bool
+    """True if an attempt of an earlier call ended without a definite answer."""
 
     async def renew(self, left: float | None) -> None:
         """Let attempts begin from now on, for so many seconds at most."""
@@ -101,10 +103,10 @@ class Call:
     """One call: what it sends, the caller's options, and its attempts so far."""
 
     __slots__ = (
-        *("_first", "_prepared", "admission", "body", "clock", "deadline", "doubtful", "ends", "headers"),
-        *("idempotency_key", "key", "max_retries", "may_send", "number", "operation", "path"),
-        *("priority", "record", "request", "resumed", "retries", "sent_before", "started", "store_outage"),
-        *("store_waited", "timeout", "tries"),
+        *("_first", "_prepared", "admission", "body", "clock", "deadline", "doubt", "doubtful", "ends"),
+        *("headers", "idempotency_key", "is_known_key", "key", "max_retries", "may_send", "number"),
+        *("operation", "path", "priority", "record", "request", "resumed", "retries", "sent_before"),
+        *("sent_under", "started", "store_outage", "store_waited", "timeout", "tries"),
     )
 
     def __init__(
@@ -131,7 +133,9 @@ class Call:
         self.body: bytes | None = body
         self.idempotency_key = idempotency_key
         self.key: SecretKey | None = key
-        """The secret key that the request was made for or compared with: that of the first attempt."""
+        """The secret key of the present attempt; before the first, that for which the request was made."""
+        self.sent_under: SecretKey | None = None
+        """That of the last attempt in doubt."""
         self.timeout: float | None = None
         self.deadline: float | None = None
         """Seconds that the caller allows."""
@@ -139,6 +143,10 @@ class Call:
         self.priority: Priority = "interactive"
         self.may_send: Callable[[], bool] | None = None
         """Asked right before the first byte of each attempt; False withholds it."""
+        self.doubt: str | None = None
+        """What may be meant otherwise in a valid request."""
+        self.is_known_key = False
+        """True if an earlier call of this process was given the same idempotency key."""
         self.sent_before = False
         """True if an earlier call may have sent the same request."""
         self.clock: Callable[[], Timestamps] | None = None
@@ -182,10 +190,16 @@ class Call:
 
     @property
     def prepared(self) -> PreparedRequest | None:
-        """The request of a write, which another process could send; made when asked for."""
+        """The request of a write, which another process could send; made when asked for.
+
+        It names the key under which it may have been carried out: `resolve` goes by that.
+        """
         if isinstance(self._prepared, tuple):
             self._prepared = PreparedRequest(*self._prepared)
-        return self._prepared
+        prepared, key = self._prepared, self.sent_under
+        if key is not None and prepared is not None and prepared.key_fingerprint != key.fingerprint:
+            self._prepared = prepared = attrs.evolve(prepared, key_fingerprint=key.fingerprint)
+        return prepared
 
     @prepared.setter
     def prepared(self, prepared: PreparedRequest) -> None:
@@ -210,6 +224,7 @@ class Call:
         self.resumed = ended
         if verdict == "in_doubt":
             self.doubtful += 1
+            self.sent_under = self.key
 
     def date(self, result: AttemptResult) -> None:
         """Note an answer for its date, if it is the one to the request's first attempt."""

@@ -10,9 +10,18 @@ from typing import Any
 from .._codec import decode
 from .._http.types import HTTPResponse
 from .._rate_limit.limits import LONGEST_CLOSURE
-from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
+from ..errors import (
+    APIStatusError,
+    ConflictError,
+    DuplicateReference,
+    Effect,
+    IdempotencyConflict,
+    RateLimitedError,
+    error_class,
+)
 from ..models import ResponseInfo
-from ..models._masking import HIDDEN, clean, without_keys
+from ..models._masking import HIDDEN, clean, secrets_of, without_keys
+from ..models._response import is_replayed
 from .call import Call
 from .key_age import http_date
 
@@ -37,11 +46,13 @@ _HINTS: Mapping[int, str] = {
     422: "correct the fields",
     428: "the idempotency key was refused: give another one, or none",
 }
-_CREATION_HINTS: Mapping[int, str] = {
-    404: "no such path or record: check the base URL, what stands before the service, and ids in the path",
-    422: "correct the fields and send it again under a new idempotency key",
-}
-"""What answers a creation may be a proxy, and only a write has an idempotency key."""
+_NO_SUCH_PATH = (
+    "no such path or record: check the base URL, what stands before the service, and ids in the path"
+)
+"""The hint of a creation's 404: what answers may be a proxy."""
+_UNDER_A_NEW_KEY = "correct the fields and send it again under a new idempotency key"
+_ABOUT_THE_KEY = frozenset({400, 409, 422, 428})
+"""Statuses by which a service may say that a key belongs to another body (gap R)."""
 
 
 def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
@@ -49,12 +60,17 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
     message, errors = _service_words(answer.body, masking(call))
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
+    fields = [name for name, words in errors.items() if not _names_the_key(name or str(words))]
+    if _is_about_the_key(call, answer, errors, fields, message):
+        cls = IdempotencyConflict
     facts: dict[str, Any] = {}
     if cls is RateLimitedError:
         limits = ResponseInfo(answer.status, answer.headers, ()).rate_limit
         facts = {"limit": limits.limit, "remaining": limits.remaining}
         facts["retry_after"] = retry_after(answer.headers, now)
-    parts = [f"HTTP {answer.status}", message, _joined(errors), _hint(call, cls, answer.status, facts)]
+    parts = [f"HTTP {answer.status}", message, _joined(errors)]
+    hint = _UNDER_A_NEW_KEY if call.operation.creates and answer.status == 422 and fields else None
+    parts.append(hint or _hint(call, cls, answer.status, facts))
     return cls(
         f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
         status=answer.status,
@@ -66,6 +82,24 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
         effect=_effect(call, answer.status, cls),
         **facts,
     )
+
+
+def _is_about_the_key(
+    call: Call, answer: HTTPResponse, errors: Mapping[str, Any], fields: Iterable[str], message: str | None
+) -> bool:
+    """Return whether a refusal may be about the key alone: it says nothing of what was done under it before.
+
+    It names only the key; or it names no field of the body, and this client has used the key before.
+    """
+    if call.prepared is None or answer.status not in _ABOUT_THE_KEY or fields:
+        return False
+    is_silent = "reference" not in (message or "").lower() and not is_replayed(answer.headers)
+    return bool(errors) or (call.is_known_key and is_silent)
+
+
+def _names_the_key(text: str) -> bool:
+    """Return whether the name of a field, or words without one, are about the key: however it is written."""
+    return "idempotencykey" in re.sub("[^a-z]", "", text.lower())
 
 
 def is_definite(status: int) -> bool:
@@ -97,7 +131,9 @@ def _hint(call: Call, cls: type[APIStatusError], status: int, facts: Mapping[str
         seconds = facts["retry_after"]
         believed = seconds is not None and not is_mistaken(seconds)
         return "over the rate limit: wait" + (f" {seconds:g} s" if believed else "")
-    return (_CREATION_HINTS.get(status) if call.operation.creates else None) or _HINTS.get(status)
+    if cls is IdempotencyConflict:
+        return "the idempotency key belongs to another request: find out what became of that one"
+    return _NO_SUCH_PATH if call.operation.creates and status == 404 else _HINTS.get(status)
 
 
 def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
@@ -183,9 +219,17 @@ def _present(texts: Iterable[str], text: str) -> Iterable[str]:
 
 
 def _own_texts(request: Mapping[str, Any]) -> set[str]:
-    """Collect the texts of a request's instrument and customer, except for the instrument's type."""
+    """Collect the texts of a request's instrument and customer, and what its receiver's address hides.
+
+    The instrument's type is no such text.
+    """
     found: set[str] = set()
-    waiting = [request.get("instrument"), request.get("customer")]
+    urls = [url for name in ("webhook_url", "return_url") if isinstance(url := request.get(name), str)]
+    waiting: list[Any] = [
+        request.get("instrument"),
+        request.get("customer"),
+        *map(list, map(secrets_of, urls)),
+    ]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):

@@ -1,65 +1,30 @@
-"""Makes, checks and remembers idempotency keys (Limits, Idempotency)."""
+"""Remembers idempotency keys, and asks whether one may still protect its write (Limits, Idempotency; gap AF).
+
+A write without a reference is carried out again once its key has ended, and a machine that was paused, or
+restored from a snapshot, has no clock that saw the time pass: the service is asked for its own before such a
+write is sent again. A reference protects a payout for ever.
+"""
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 from .. import _assumptions
-from .._runtime import Runtime, after_fork_in_child
+from ..errors import PaymentsError
 from ..models._masking import clean
+from ..params import PreparedRequest, decimal_if_readable, operations
+from .call import Call
+from .key_age import answer_time, why_outdated
+from .prepare import reading
 
-HEADER = "X-Idempotency-Key"
-_forks = itertools.count(1)
-_generation = 0
-
-
-def _after_fork() -> None:
-    global _generation
-    _generation = next(_forks)
-
-
-after_fork_in_child(_after_fork)
-
-
-def problem(key: object) -> str | None:
-    """The fault of a caller's key, or None."""
-    if not isinstance(key, str):
-        return f"must be text, not {type(key).__name__}"
-    if not 8 <= len(key) <= 128:
-        return f"has {len(key)} characters, 8 to 128 are allowed"
-    plain = key.isascii() and key.isprintable() and " " not in (key[0], key[-1])
-    return None if plain else "may hold only printable ASCII, with no space at either end"
-
-
-class KeyMaker:
-    """Makes unique keys: 128 random bits once, then a counter; a fork draws new bits."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._seed()
-
-    def _seed(self) -> None:
-        # One assignment: no thread may see the parent's bits with the child's generation, or a new count.
-        self._source = (_generation, self._runtime.token(16).hex(), itertools.count(1).__next__)
-
-    def __call__(self) -> str:
-        generation, prefix, count = self._source
-        if generation != _generation:
-            self._seed()
-            _, prefix, count = self._source
-        return f"{prefix}-{count()}"
-
-    def __deepcopy__(self, memo: object) -> KeyMaker:
-        return KeyMaker(self._runtime)
-
-    def __copy__(self) -> KeyMaker:
-        return KeyMaker(self._runtime)
+LATE: Final = 3600.0
+"""Seconds after the first attempt from which a retry asks for the service's time."""
+_MOST_UNSENT: Final = 10_000
 
 
 class URLMaker(Protocol):
@@ -109,7 +74,8 @@ class UsedKeys:
         one, other = _fields(use.body), _fields(body)
         urls = [fields.get("webhook_url") for fields in (one, other)]
         names = _differing(one, other)
-        return None if names == ["webhook_url"] and self._is_for_one(*urls) else difference(use.body, body)
+        is_same = not names or (names == ["webhook_url"] and self._is_for_one(*urls))
+        return None if is_same else difference(use.body, body)
 
     def _is_for_one(self, *urls: Any) -> bool:
         """Return whether two URLs of one maker are for the same record."""
@@ -127,8 +93,9 @@ def difference(one: bytes, other: bytes) -> str:
 
 
 def _fields(body: bytes) -> Mapping[str, Any]:
+    """The fields of a body; equal amounts are one, however they are written."""
     fields: dict[str, Any] = json.loads(body, parse_float=Decimal)
-    return fields
+    return {**fields, "amount": decimal_if_readable(fields["amount"])} if "amount" in fields else fields
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -138,3 +105,67 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 def _spelled(fields: Mapping[str, Any], name: str) -> str | None:
     return json.dumps(fields[name], sort_keys=True, default=repr) if name in fields else None
+
+
+class UnsentKeys:
+    """The idempotency keys of requests that were prepared here and not sent yet: they need no time.
+
+    The latest 10,000. Callable from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, prepared: PreparedRequest) -> None:
+        """Remember a request that was just prepared."""
+        if needs_time(prepared):
+            self._keys[prepared.idempotency_key] = None
+            if len(self._keys) > _MOST_UNSENT:
+                self._keys.popitem(last=False)
+
+    def take(self, prepared: PreparedRequest) -> bool:
+        """Forget a request that is sent now. Returns False if it may have been sent before."""
+        return self._keys.pop(prepared.idempotency_key, self) is None
+
+
+def needs_time(prepared: PreparedRequest) -> bool:
+    """Return whether nothing but its idempotency key protects a write."""
+    return prepared.reference is None and operations.by_name(prepared.operation).creates
+
+
+def asks_again(call: Call, age: float) -> bool:
+    """Return whether a retry needs the service's time: long after a write that only its key protects.
+
+    `age`: the key's, in seconds, by our own clocks.
+    """
+    prepared = call.prepared
+    may_have_been_sent = call.unknown or call.sent_before
+    return prepared is not None and age > LATE and may_have_been_sent and needs_time(prepared)
+
+
+async def refuse_outdated(
+    run: Callable[[Call], Awaitable[Any]],
+    call: Call,
+    age: float,
+    first: float | None,
+    deadline: float | None,
+) -> None:
+    """Ask for the service's time by a read that no cache answers. Raises OutcomeUnknown for an old write.
+
+    `age`: the key's, by our own clocks; `first`: the service's time at the first answer; `deadline` of the
+    read. All in seconds.
+    """
+    prepared = call.prepared
+    assert prepared is not None
+    options = {"extra_headers": {"Cache-Control": "no-cache"}, "deadline": deadline}
+    cause: PaymentsError | None = None
+    try:
+        headers = (await run(reading(operations.PAYOUTS_LIST, options))).response.headers
+    except PaymentsError as error:
+        headers, cause = getattr(error, "headers", {}), error
+    made, said = prepared.created_at.timestamp(), answer_time(headers)
+    why = why_outdated(made, first, age, said)
+    if why is not None and said is None and cause is not None:
+        why = "the service's time could not be read"
+    if why is not None:
+        raise call.outcome_unknown(cause, why) from cause

@@ -52,12 +52,12 @@ def passed(then: Timestamps, now: Timestamps) -> list[float]:
 
 def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
     """Seconds that have certainly passed. `seen`: a moment of this session that was later than `then`."""
-    if then.session == now.session:
-        return now.monotonic - then.monotonic
-    bounds = [0.0 if seen is None else now.monotonic - seen.monotonic]
+    is_one = then.session == now.session
+    known = then if is_one else seen
+    bounds = [0.0 if known is None else now.monotonic - known.monotonic]
     if then.server is not None and now.server is not None:
         bounds.append(now.server - then.server)
-    return max(bounds)
+    return min(bounds) if is_one else max(bounds)  # copies of one machine share a session, and no clock
 
 
 def went_back(seconds: list[float]) -> bool:

@@ -15,7 +15,7 @@ from .._http.addresses import normal
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.limits import Outage
 from .._rate_limit.registry import LimiterRegistry, StoreUse
-from .._runtime import Runtime
+from .._runtime import Runtime, check_process
 from ..errors import APIStatusError, DuplicateReference, GuardRefused, PaymentsError
 from ..guard import Guard
 from ..models._response import is_replayed
@@ -65,6 +65,8 @@ class KeyGuards:
         """Stands between each write and its first attempt."""
 
 
+MOST_KEYS: Final = 256
+"""Keys whose states a client has at hand: those that it came to last."""
 _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 _GUARDS: WeakKeyDictionary[KeyLimiter, KeyGuards] = WeakKeyDictionary()
 _GUARDED: Final[set[KeyLimiter]] = set()
@@ -112,6 +114,7 @@ class Keys:
 
     def of(self, key: SecretKey) -> KeyState:
         """The state of a key."""
+        check_process()
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 
     def of_another(self, settings: Settings, runtime: Runtime) -> Keys:
@@ -138,8 +141,8 @@ class Keys:
         state = KeyState(limiter)
         for guard in settings.guards:
             self._guard(state, guard, fingerprint)
-        if len(self._states) >= 16:  # keys that were rotated away
-            self._states.clear()
+        for oldest in tuple(self._states)[: 1 - MOST_KEYS]:  # of keys that were rotated away
+            self._states.pop(oldest, None)
         self._states[fingerprint] = state
         return state
 
@@ -203,6 +206,8 @@ def _reported(call: Call, settings: Settings) -> Iterator[None]:
     """Report a refusal, and raise the call's error."""
     try:
         yield
+    except TimeoutError:
+        raise call.out_of_time() from None
     except PaymentsError as error:
         if isinstance(error, GuardRefused):
             notify.refused(settings.emitter, call, error)
@@ -213,10 +218,14 @@ def _reported(call: Call, settings: Settings) -> Iterator[None]:
         raise ended from error
 
 
-def settle_admission(call: Call, error: BaseException | None) -> None:
-    """Tell the guard what became of the money."""
+def settle_admission(call: Call, error: BaseException | None, *, replayed: bool) -> None:
+    """Tell the guard what became of the money. `replayed`: a success was the service's earlier answer.
+
+    To a first attempt that says that an earlier sender has paid, whom the sums have or hold already.
+    """
     if call.admission is not None:
-        call.admission.settle(outcome_of(call, error))
+        is_anothers = replayed and len(call.tries) == 1 and not call.admission.doubted
+        call.admission.settle("unpaid" if is_anothers else outcome_of(call, error))
 
 
 def outcome_of(call: Call, error: BaseException | None) -> Outcome | None:

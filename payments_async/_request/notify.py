@@ -33,6 +33,13 @@ def is_observed(emitter: Emitter) -> bool:
     return emitter.listener is not None or logger.isEnabledFor(logging.DEBUG)
 
 
+def doubted(emitter: Emitter, operation: str, doubt: str) -> None:
+    """Report a request that is probably a slip."""
+    from .. import events
+
+    emitter.emit(events.Doubted(operation, 0, doubt))
+
+
 def started(emitter: Emitter, call: Call, base_url: str) -> None:
     """Report that a call begins, and number it."""
     from .. import events
@@ -66,10 +73,10 @@ def sent(emitter: Emitter, call: Call) -> None:
     """Report that a request is about to be sent."""
     from .. import events
 
-    operation, number = call.operation, len(call.attempts) + 1
-    emitter.emit(
-        events.RequestSent(operation.name, number, operation.method, call.idempotency_key, call=call.number)
-    )
+    operation, number, key = call.operation, len(call.attempts) + 1, call.key
+    assert key is not None
+    facts = (operation.method, call.idempotency_key, key.fingerprint)
+    emitter.emit(events.RequestSent(operation.name, number, *facts, call=call.number))
 
 
 def ended(emitter: Emitter, call: Call, result: AttemptResult) -> None:
@@ -167,9 +174,11 @@ class Reminder:
             timers[:] = [self._runtime.call_later(REMIND, remind, background=True)]
 
         def remind() -> None:
-            text, now = what(), self._runtime.monotonic()
-            if now - self._told.get(text, -REMIND) >= REMIND:
-                self._told[text] = now
+            text, now, told = what(), self._runtime.monotonic(), self._told
+            while told and now - told[oldest := next(iter(told))] >= REMIND:
+                del told[oldest]
+            if text not in told:
+                told[text] = now
                 log(level, "%s", f"{text}, for {now - began:.0f} s so far")
             schedule()
 

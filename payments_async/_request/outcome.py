@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
 from traceback import format_exception_only
 from typing import Any, Final
 
@@ -20,13 +18,26 @@ from ..errors import (
     DecodeError,
     ResponseMismatch,
 )
-from ..models import Amount, Payout, Verdict
+from ..models import Payout, Verdict
+from ..models._masking import HIDDEN
+from ..models._record import held
 from ..models._response import is_replayed
-from ..params import PayoutRequest, PreparedRequest
+from ..params import Instrument, PreparedRequest
 from ..params.operations import Operation
 from . import error_responses
 from .call import AttemptResult, Call
+from .comparison import (
+    ACCOUNT,
+    RECEIVER,
+    account_of,
+    amount_of,
+    asked_details,
+    compare,
+    is_checkout,
+    shown_details,
+)
 
+_method, _instrument = held(Payout, "method"), held(Payout, "instrument")
 _FINAL: Final = frozenset({"tls", "closed", "withheld"})
 """Failures that another attempt would repeat, or that the caller caused."""
 
@@ -108,7 +119,7 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
     try:
         if operation.result is not None and decode.has_too_many_records(answer.body):
             raise decode.UnreadableJSON(decode.TOO_MANY_RECORDS)
-        tree = decode.parse(answer.body)
+        tree = decode.parse_answer(answer.body)
         record_id = _record_id(tree, call)
         value = _value(call, tree)
         problem = _missing(value) if operation.creates else None
@@ -123,7 +134,7 @@ def _missing(value: Any) -> str | None:
     """Return what the answer of a creation lacks: the record's id, or a checkout's address."""
     if not getattr(value, "id", "none"):
         return "a record without its id"
-    return "a checkout without its url" if _is_checkout(value) and not value.url else None
+    return "a checkout without its url" if is_checkout(value) and not value.url else None
 
 
 def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
@@ -216,7 +227,7 @@ def _record_id(tree: Any, call: Call) -> str | None:
 
 def _id_in(record: Any) -> str | None:
     found = record.get("id") if isinstance(record, dict) else None
-    return found if isinstance(found, str) and found else None
+    return found if found.__class__ is str and found else None
 
 
 def _value(call: Call, tree: Any) -> Any:
@@ -277,32 +288,43 @@ def _listed(record: Any) -> Any:
 
 def _agrees(value: Any, asked: Any) -> bool:
     """Return whether a record is clearly the one asked for; if not, `mismatch` decides."""
-    amount = _amount(value)
+    amount = amount_of(value)
     return (
         asked is not None
         and amount is not None
         and amount.value == asked.amount
         and amount.currency == asked.currency
-        and (not isinstance(value, Payout) or _agree(value.reference, asked))
+        and (not isinstance(value, Payout) or _is_same_payout(value, asked))
     )
 
 
-def _agree(reference: str | None, asked: Any) -> bool:
-    """Return whether a payout's reference is clearly the one asked for, if one was."""
-    if reference is None or reference == asked.reference:
+def _is_same_payout(payout: Payout, asked: Any) -> bool:
+    """Return whether reference, method and receiver are clearly as asked for; none is made into a record."""
+    reference = payout.reference
+    if reference != asked.reference and not (reference is None or asked.reference is None):
+        return False
+    if (method := _method(payout)) is not None and method.value != asked.method:
+        return False
+    shown, wanted = _instrument(payout), asked.instrument
+    if shown is None:
         return True
-    return asked.reference is None and isinstance(asked, PayoutRequest)
+    if type(wanted) is not Instrument:
+        return type(wanted) is dict and tuple(map(wanted.get, ACCOUNT)) == account_of(shown)
+    if wanted.account_number is None and wanted.address is None:  # nearly all, and quicker
+        return bool(wanted.phone_number == shown.phone_number)
+    return account_of(wanted) == account_of(shown)
 
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     """Make an error if a record's fields differ from the request's; else None."""
-    asked = decode.requested_fields(prepared.body)
-    if _agrees(value, asked):
+    request = decode.requested_fields(prepared.body)
+    if _agrees(value, request):
         return None
+    asked, shown = asked_details(request), shown_details(value)
     differences = {
-        name: (str(wanted), str(found))
-        for name, found in _compared(value)
-        if found is not None and (wanted := getattr(asked, name)) is not ... and not _same(wanted, found)
+        name: (HIDDEN, HIDDEN) if name in RECEIVER else (str(asked[name]), str(shown[name]))
+        for name, is_same in compare(asked, shown).items()
+        if is_same is False
     }
     if not differences:
         return None
@@ -313,32 +335,3 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
         differences=differences,
         operation=prepared.operation,
     )
-
-
-def _compared(value: Any) -> list[tuple[str, Any]]:
-    """The fields of a created record that its request also has."""
-    amount = _amount(value)
-    fields = [("amount", amount.value), ("currency", amount.currency)] if amount else []
-    return [*fields, ("reference", value.reference)] if isinstance(value, Payout) else fields
-
-
-def _amount(value: Any) -> Amount | None:
-    """The amount of a record; for a checkout, its payment's."""
-    found = getattr(value, "amount", None)
-    if found is None and _is_checkout(value):
-        found = getattr(value.payment, "amount", None)
-    return found if isinstance(found, Amount) else None
-
-
-def _is_checkout(value: Any) -> bool:
-    """Return whether a record is a checkout. Compares the name first, so as not to load the class."""
-    return type(value).__name__ == "Checkout" and isinstance(value, models.Checkout)
-
-
-def _same(asked: Any, found: Any) -> bool:
-    """Compare two values; numbers are also equal when equal as IEEE doubles, since services round."""
-    if found == asked:
-        return True
-    if isinstance(found, Decimal) and isinstance(asked, int | Decimal):
-        return float(found) == float(Decimal(asked)) < math.inf
-    return False

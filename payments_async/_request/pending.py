@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
-from .._runtime import Runtime, after_fork_in_child
+from .._runtime import Runtime, check_process, renewed_in_child
 from ..errors import (
     APIConnectionError,
     DeadlineExceeded,
@@ -28,8 +28,7 @@ from ..errors import (
 )
 from ..params import PreparedRequest
 from .call import Call
-from .idempotency import UsedKeys, difference
-from .service_time import UnsentKeys
+from .idempotency import UnsentKeys, UsedKeys, difference
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
 Identity = tuple[str, str, str]
@@ -83,6 +82,7 @@ class PendingRequests:
 
         Raises InvalidRequest where another body or path is under way with the key.
         """
+        check_process()
         identity = identity_of(call)
         own = PendingRequest(call, identity)
         with _lock:
@@ -274,11 +274,9 @@ def of(runtime: Runtime) -> PendingRequests:
 _BY_CLOCK: Final[WeakKeyDictionary[Runtime, PendingRequests]] = WeakKeyDictionary()
 
 
+@renewed_in_child
 def _after_fork() -> None:
     global _lock
     _lock = RLock()
     for requests in list(_BY_CLOCK.values()):
         requests.forget_parents()
-
-
-after_fork_in_child(_after_fork)

@@ -25,12 +25,13 @@ from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest
+from ..models._response import is_replayed
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import KeyMaker
+from .idempotency import asks_again, needs_time, refuse_outdated
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, admit_at_once, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
@@ -38,7 +39,6 @@ from .pending import PendingRequest, PendingRequests, identity_of, join
 from .pending import of as pending_of
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
-from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class Pipeline:
     transport: Transport = attrs.field(repr=False)
     runtime: Runtime = attrs.field(repr=False)
     keys: Keys = attrs.field(repr=False)
-    make_key: KeyMaker = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`Timestamps`)."""
     pending: PendingRequests = attrs.field(init=False, repr=False)
@@ -72,7 +71,7 @@ class Pipeline:
         try:
             while True:
                 if key is None or call.tries:
-                    key = self._key(call, key)
+                    key = call.key = self._key(call, key)
                 state = self.keys.of(key)
                 if (guard := state.guards.guard) is not None and not admit_at_once(guard, call):
                     await self._admit(guard, call)
@@ -109,12 +108,15 @@ class Pipeline:
             self._finish(call, error, is_outermost=is_outermost)
             raise
         if is_outermost or call.admission is not None:
-            self._finish(call, None, is_outermost=is_outermost)
+            replayed = is_replayed(result.headers)
+            self._finish(call, None, is_outermost=is_outermost, replayed=replayed)
         return call.delivery(result)
 
-    def _finish(self, call: Call, error: BaseException | None, *, is_outermost: bool) -> None:
+    def _finish(
+        self, call: Call, error: BaseException | None, *, is_outermost: bool, replayed: bool = False
+    ) -> None:
         """Tell the guard and the hook how a call ended."""
-        settle_admission(call, error)
+        settle_admission(call, error, replayed=replayed)
         if is_outermost:
             notify.finished(self.settings.emitter, call, error, self.runtime.monotonic())
 
@@ -198,20 +200,29 @@ class Pipeline:
 
         Raises InvalidRequest, also for a key used with another body (gap R).
         """
+        key = self.settings.key()
         call = prepare(
             operation,
             request,
             options,
             base_url=self.settings.base_url,
-            key=self.settings.key(),
+            key=key,
             now=self.runtime.now(),
-            make_key=self.make_key,
+            token=self.runtime.token,
             path=path,
             record=record,
         )
+        if call.doubt is not None:
+            self._note_doubt(call, key, call.doubt)
         if options.get("idempotency_key"):
             self._take_known(call)
         return call
+
+    def _note_doubt(self, call: Call, key: SecretKey, doubt: str) -> None:
+        """Report a doubtful amount. Raises GuardRefused where a guard judges decimals."""
+        if (guard := self.keys.of(key).guards.guard) is not None:
+            guard.refuse_doubtful(call.operation.name, doubt)
+        notify.doubted(self.settings.emitter, call.operation.name, doubt)
 
     def _take_known(self, call: Call) -> None:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
@@ -224,7 +235,8 @@ class Pipeline:
                 f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
             )
             raise InvalidRequest({"idempotency_key": [problem]}, operation=prepared.operation)
-        if use.at != now:
+        if use.body is not prepared.body:  # an earlier call's
+            call.is_known_key = True
             first = prepared.created_at - timedelta(seconds=now - use.at)
             call.prepared = attrs.evolve(prepared, body=use.body, created_at=first)
 

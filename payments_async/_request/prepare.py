@@ -5,7 +5,7 @@ A call's bytes and idempotency key are made here, once; every attempt sends the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,6 @@ from ..errors import InvalidRequest, PaymentsError, ResponseMismatch
 from ..models import Record
 from ..params import Params, PreparedRequest, operations
 from ..params.operations import Limit, Operation
-from . import idempotency
 from .auth import SecretKey
 from .call import Call
 from .settings import Settings, count, positive
@@ -86,6 +85,7 @@ def _body_problem(operation: Operation[Any], json: object) -> str | None:
 
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
 READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
+_KEY_HEADER = "X-Idempotency-Key"
 WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
 PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
 _WRITTEN = ("extra_body", "extra_query", "extra_headers")
@@ -140,22 +140,24 @@ def prepare(
     base_url: str,
     key: SecretKey,
     now: datetime,
-    make_key: idempotency.KeyMaker,
+    token: Callable[[int], bytes],
     path: str | None = None,
     record: str | None = None,
 ) -> Call:
     """Make the call of a write, with its exact bytes and idempotency key, for an address and a secret key.
 
+    `token` draws a key from the system: a copy of the process must not have it in its memory.
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
-    errors = _write_problems(options) if options else {}
-    own_key = "" if errors else options.get("idempotency_key") or make_key()
+    errors, doubt = _write_problems(options) if options else {}, None
+    own_key = "" if errors else options.get("idempotency_key") or token(16).hex()
     # From here on locals have account data, and nothing is raised while they have: tracebacks print them.
-    body = encode.checked_body(request) if isinstance(request, Params) and not errors else None
+    body = encode.checked_body(request, now) if isinstance(request, Params) and not errors else None
     if body is None and isinstance(request, Params):
         errors = {**tables.check(request, now=now), **errors}
         for doubt in () if errors else tables.doubts(request):
             warn_caller(f"{operation.name}: {doubt}")
+        doubt = None if errors else tables.amount_doubt(request)
     if errors:
         raise InvalidRequest(errors, operation=operation.name)
     extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
@@ -168,15 +170,26 @@ def prepare(
     made_from = (*made, _reference(operation, request, extra), headers)
     compared = request if isinstance(request, Params) and not extra else None
     call = Call(operation, path, headers, record, made_from, compared, body, own_key, key)
+    call.doubt = doubt
     if options:
         call.limit(options)
     return call
 
 
+def key_problem(key: object) -> str | None:
+    """The fault of an idempotency key that a caller gave, or None (Limits, Idempotency)."""
+    if not isinstance(key, str):
+        return f"must be text, not {type(key).__name__}"
+    if not 8 <= len(key) <= 128:
+        return f"has {len(key)} characters, 8 to 128 are allowed"
+    plain = key.isascii() and key.isprintable() and " " not in (key[0], key[-1])
+    return None if plain else "may hold only printable ASCII, with no space at either end"
+
+
 def _write_problems(options: Mapping[str, Any]) -> Errors:
     errors: Errors = {}
     key, extra = options.get("idempotency_key"), options.get("extra_body")
-    if key is not None and (problem := idempotency.problem(key)):
+    if key is not None and (problem := key_problem(key)):
         errors["idempotency_key"] = [problem]
     if extra is not None and (problem := rules.json_object(extra)):
         errors["extra_body"] = [problem]
@@ -265,7 +278,7 @@ def _common(key: SecretKey, user_agent: str) -> tuple[CommonHeaders, CommonHeade
     headers = {"Authorization": key.authorization, "User-Agent": user_agent, "Accept": "application/json"}
     written = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     reads = CommonHeaders({**headers, "Accept-Encoding": "gzip"}, None)
-    return reads, CommonHeaders({**headers, **written}, idempotency.HEADER)
+    return reads, CommonHeaders({**headers, **written}, _KEY_HEADER)
 
 
 def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:

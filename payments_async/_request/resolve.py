@@ -7,16 +7,14 @@ was the first answer; or 15 minutes after the last attempt, no page of the list 
 
 from __future__ import annotations
 
-import re
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from .. import _assumptions
-from .._codec import decode
 from ..errors import (
     APIStatusError,
     AuthenticationError,
@@ -32,7 +30,6 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Payout
-from ..models._masking import HIDDEN
 from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
 from . import prepare
@@ -47,11 +44,6 @@ Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRe
 Find = Callable[..., Awaitable[Payout | None]]
 """Type of `payouts.find`."""
 
-_ACCOUNT: Final = ("phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
-_MASKED: Final = frozenset("*•●#…")
-_LAST_DIGITS: Final = 8
-"""Digits by which the same phone number is known in any form."""
-_SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the write in doubt."""
@@ -110,15 +102,14 @@ class OutcomeResolver:
         if found is None:
             raise given
         other = mismatch(prepared, found)
-        differences = {**(other.differences if other else {}), **_other_receiver(prepared, found)}
-        if not differences:
+        if other is None:
             return found
         raise ResponseMismatch(
             f"{prepared.operation}: another payout has the reference "
-            f"({', '.join(sorted(differences))} differ), and this request was not carried out: "
+            f"({', '.join(sorted(other.differences))} differ), and this request was not carried out: "
             "choose another reference if it is still to be paid",
             record=found,
-            differences=differences,
+            differences=other.differences,
             operation=prepared.operation,
             idempotency_key=prepared.idempotency_key,
             effect="none",
@@ -253,33 +244,6 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
         other.idempotency_key, other.prepared = prepared.idempotency_key, prepared
         raise other
     return found
-
-
-def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple[str, str]]:
-    """Compare the accounts, where the service shows them in full. No account data is in the result."""
-    asked = decode.parse(prepared.body).get("instrument") or {}
-    pairs = {name: (asked.get(name), getattr(found.instrument, name, None)) for name in _ACCOUNT}
-    return {
-        f"instrument.{name}": (HIDDEN, HIDDEN)
-        for name, (wanted, shown) in pairs.items()
-        if wanted and shown and _is_other(wanted, shown)
-    }
-
-
-def _is_other(asked: str, shown: str) -> bool:
-    """Return whether an account is certainly another, though numbers may be national, or cut short.
-
-    What is no number may be masked, by an x too. Countries that change their numbers keep the last digits.
-    """
-    ours, theirs = (_SEPARATORS.sub("", each).casefold() for each in (asked, shown))
-    if ours == theirs or _MASKED & set(shown):
-        return False
-    numbers = ours.isdecimal() + theirs.isdecimal()
-    if len(asked) == len(shown) and len(ours) == len(theirs):
-        return numbers == 2 or (numbers == 0 and ("xx" in ours or "xx" not in theirs))
-    short, long = sorted((each.lstrip("0") for each in (ours, theirs)), key=len)
-    is_part = long.startswith(short) or long.endswith(short[-_LAST_DIGITS:])
-    return numbers == 2 and len(short) >= _LAST_DIGITS and not is_part
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from .. import params
+from ..params.amounts import MOST_DIGITS, MOST_POWER, has_three_decimals
 
 Rule = Callable[[Any], str | None]
 """Returns a value's fault, as the end of a sentence that starts with the field; None for a good value."""
@@ -96,11 +97,11 @@ def is_empty(value: Any) -> bool:
     return is_nothing(value)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Name the nearest of the known names, as the end of a message; "" without one."""
+def suggestion(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """Name the nearest of the known names, as the end of a message; "" without one that is so like it."""
     import difflib  # for a slip
 
-    near = difflib.get_close_matches(name, sorted(known), 1)
+    near = difflib.get_close_matches(name, sorted(known), 1, likeness)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -155,17 +156,22 @@ class Letters:
 def amount(value: Any) -> str | None:
     """Major units, exact, at least 1 (Endpoints, Shared body fields), with a limit on the digits."""
     if not isinstance(value, Decimal):
+        if has_three_decimals(value):
+            return amount(Decimal(value))
         if isinstance(value, float):
             return 'is a float, which is not exact: write decimal text ("10.10"), an int or a Decimal'
         if isinstance(value, str):
-            return "is text that is not a decimal number"
+            signed = value[:1] in ("+", "-")
+            return "begins with a sign" if signed else "is text that is not a decimal number"
         return f"must be a Decimal, an int or decimal text, not {kind(value)}"
     if not value.is_finite():
         return "must be a finite number"
     if value < LEAST_AMOUNT:
         return "must be at least 1, in major units"
     # The text has every digit, and is the cheaper one to make.
-    if value.adjusted() > 30 or (len(str(value)) > 40 and len(value.as_tuple().digits) > 40):
+    if value.adjusted() > MOST_POWER or (
+        len(str(value)) > MOST_DIGITS and len(value.as_tuple().digits) > MOST_DIGITS
+    ):
         return "has more digits than any amount of money"
     return None
 
@@ -230,6 +236,8 @@ def timestamp(value: Any) -> str | None:
     """An aware datetime."""
     if not isinstance(value, datetime):
         return f"must be a datetime, not {kind(value)}"
+    if value != value:
+        return "is NaT, which is no time: leave it out"
     return None if value.utcoffset() is not None else "must say its time zone: use an aware datetime"
 
 
@@ -307,9 +315,14 @@ def _header_problem(name: object, value: object) -> str | None:
     return None
 
 
-def not_both(country_code: object, phone: object) -> str | None:
+def restriction_problem(country_code: object, phone: object) -> str | None:
     """A restriction is to one country or to one phone number (Endpoints, POST /payment/checkouts)."""
-    return "takes a country_code or a phone, not both" if country_code and phone else None
+    if country_code and phone:
+        return "takes a country_code or a phone, not both"
+    if isinstance(phone, Mapping) and not phone.get("number"):
+        return "needs the number of its phone: without it the checkout is open to all"
+    is_none = not country_code and not phone
+    return "restricts nothing: give a country_code or a phone, or leave it out" if is_none else None
 
 
 def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
@@ -325,6 +338,8 @@ class Nested:
 
     def __init__(self, cls: type[params.Params]) -> None:
         self.cls: type[params.Params] = cls
+        fields: Any = attrs.fields(cls)  # type: ignore[arg-type] # each of these classes is of attrs
+        self._known: frozenset[str] = frozenset(field.name for field in fields)
 
     def __call__(self, value: Any) -> str | None:
         """Return the fault of a value that is not of the class itself."""
@@ -332,10 +347,31 @@ class Nested:
             return problem
         if not isinstance(value, Mapping):
             return f"must be {self.cls.__name__} or a mapping, not {kind(value)}"
-        if self.cls is params.CheckoutRestriction:
-            problem = not_both(value.get("country_code"), value.get("phone"))
-            return problem or json_problem(value)
+        if problem := self._slip(value):
+            return problem
+        if self.cls is params.CheckoutRestriction and (
+            problem := restriction_problem(value.get("country_code"), value.get("phone"))
+        ):
+            return problem
         return json_problem(value)
+
+    def unknown(self, value: Mapping[Any, Any]) -> list[str]:
+        """The names in a mapping that its class does not have, as they may be shown."""
+        return [shown_name(name) for name in value if name not in self._known]
+
+    def _slip(self, value: Mapping[Any, Any]) -> str | None:
+        """A name that is meant otherwise. In a restriction any: without it the checkout is open to all."""
+        refuses_all = self.cls is params.CheckoutRestriction
+        for name in self.unknown(value):
+            near = suggestion(name.lower(), self._known, 0.6 if refuses_all else 0.8)
+            if near or refuses_all:
+                return f"has an unknown field {name}{near}"
+        return None
+
+
+def shown_name(name: object) -> str:
+    """The name of a field as it may be shown: it may be an account."""
+    return str(name)[:40] if is_identifier(f"{name}0"[:40]) else "***"
 
 
 country = Letters(2, "a two-letter country code", any_case=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import attrs
-
 from .. import _assumptions, params
+from . import amounts
 from .rules import (
+    Letters,
     Nested,
     Rule,
     Text,
@@ -26,16 +26,21 @@ from .rules import (
     kind,
     metadata,
     minutes,
-    not_both,
     other_class,
     reference,
+    restriction_problem,
     statement_descriptor,
     timestamp,
 )
+from .texts import Destination, PersonName, PhoneNumber, PlainText, phone_doubt, rounding_doubt
 
 Errors = dict[str, list[str]]
 
+_CHECKED_IN_MAPPINGS = (PlainText, Letters)
+"""Rules for those texts of a mapping that say who gets the money. The rest of it is sent unchanged."""
+
 _phone = Nested(params.PhoneInput)
+_INSTRUMENT = Nested(params.Instrument)
 
 _PAYMENT_FIELDS: Mapping[str, Rule] = {
     "amount": amount,
@@ -45,7 +50,7 @@ _PAYMENT_FIELDS: Mapping[str, Rule] = {
     "return_url": Text(2048),
     "webhook_url": Text(2048),
     "statement_descriptor": statement_descriptor,
-    "receipt_email": Text(255),
+    "receipt_email": PlainText(255),
     "entity_id": Text(191),
     "entity_created_at": timestamp,
     "gateway_options": json_object,
@@ -54,18 +59,24 @@ _PAYMENT_FIELDS: Mapping[str, Rule] = {
 
 RULES: Mapping[type, Mapping[str, Rule]] = {
     params.CustomerInput: {
-        **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), any_text),
+        "email": PlainText(),
+        **dict.fromkeys(("first_name", "last_name"), PersonName()),
+        **dict.fromkeys(("address", "city", "state", "zip"), any_text),
         "country": country,
     },
     params.Instrument: {
-        **dict.fromkeys([field.name for field in attrs.fields(params.Instrument)], any_text),
+        "type": PlainText(),
+        "phone_number": PhoneNumber(),
+        "account_name": PersonName(),
+        **dict.fromkeys(("account_number", "bank_code", "swift_bic"), Destination()),
         "country": country,
+        **dict.fromkeys(("address", "network", "memo_tag"), Destination()),
     },
     params.PayoutRequest: {
         "amount": amount,
         "currency": currency,
-        "method": any_text,
-        "instrument": Nested(params.Instrument),
+        "method": PlainText(),
+        "instrument": _INSTRUMENT,
         "reference": reference,
         "description": Text(500),
         "customer": customer,
@@ -73,9 +84,9 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
         "metadata": metadata,
         "gateway_options": json_object,
     },
-    params.PhoneInput: {"number": any_text, "country": country},
+    params.PhoneInput: {"number": PhoneNumber(), "country": country},
     params.AttemptInput: {
-        "method_code": any_text,
+        "method_code": PlainText(),
         "country": country,
         "phone": _phone,
         "currency": currency,
@@ -124,11 +135,32 @@ def check(request: params.Params, *, now: datetime) -> Errors:
 
 
 def doubts(request: params.Params) -> list[str]:
-    """Find what is allowed and probably a slip: country codes that are not in capitals."""
+    """Find what is allowed and probably a slip: country codes in lower case, fields that nobody knows."""
     found = _countries(request, "")
-    return [
+    doubtful = [
         f"{name} is a country code in lower case" for name, code in found if code and code != code.upper()
     ]
+    if isinstance(instrument := getattr(request, "instrument", None), Mapping):
+        doubtful += [f"instrument has the unknown field {name}" for name in _INSTRUMENT.unknown(instrument)]
+    return doubtful
+
+
+def receiver_doubts(request: params.PayoutRequest) -> list[str]:
+    """Find what is probably a slip in the account that a valid payout goes to."""
+    given = request.instrument
+    instrument = given if isinstance(given, Mapping) else given.to_dict()
+    number, account = instrument.get("phone_number"), instrument.get("account_number")
+    phone = phone_doubt(number, instrument.get("country")) if isinstance(number, str) else None
+    rounded = rounding_doubt(account) if isinstance(account, str) else None
+    found = {"phone_number": phone, "account_number": rounded}
+    return [f"instrument.{name} {doubt}" for name, doubt in found.items() if doubt]
+
+
+def amount_doubt(request: params.Params) -> str | None:
+    """What an amount that was given as text may mean otherwise; None for any other."""
+    amount, currency = getattr(request, "amount", None), getattr(request, "currency", None)
+    problem = amounts.problem(amount, currency) if isinstance(amount, str) else None
+    return problem and f"amount {problem}"
 
 
 def _countries(request: params.Params, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -170,7 +202,20 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
             continue
         elif problem := rule(value):
             errors[prefix + name] = [problem]
+        elif isinstance(rule, Nested):
+            _check_mapping(errors, rule.cls, value, f"{prefix}{name}.")
     if isinstance(request, params.CheckoutRestriction):
-        problem = not_both(request.country_code, request.phone)
+        problem = restriction_problem(request.country_code, request.phone)
         if problem:
             errors[prefix.rstrip(".")] = [problem]
+
+
+def _check_mapping(errors: Errors, cls: type, given: Mapping[str, Any], prefix: str) -> None:
+    for name, rule in RULES[cls].items():
+        value = given.get(name)
+        if isinstance(rule, Nested) and isinstance(value, Mapping):
+            if problem := rule(value):
+                errors[prefix + name] = [problem]
+            _check_mapping(errors, rule.cls, value, f"{prefix}{name}.")
+        elif value not in (None, "") and isinstance(rule, _CHECKED_IN_MAPPINGS):
+            errors |= {prefix + name: [problem]} if (problem := rule(value)) else {}

@@ -86,6 +86,9 @@ class ReadingOptions(TypedDict, total=False):
     rejects: str | os.PathLike[str] | None
     """A file for the rows with faults, to be corrected (mode 0600), each with the reference that it has
     in this batch. The input is then read once more."""
+    doubts: bool
+    """Accept values that are allowed and probably a slip, such as a phone number of another country, with a
+    warning; False makes each a fault. Default True."""
     strict_amounts: bool
     """Refuse amounts of more than 15 significant digits, instead of warning."""
 

@@ -22,7 +22,7 @@ from ._protocol.identifiers import PROOF_KEY, parted
 from ._protocol.outcomes import Outcome
 from .errors import BulkError, OutboxConflict
 from .sources import Row
-from .sources._cells import faults_of
+from .sources._cells import checked
 from .sources._iterables import typed
 
 _ENVIRONMENTS: Final = ("live", "sandbox")
@@ -103,7 +103,8 @@ class OutboxStatements:
 
     def _columns(self, request: PayoutRequest) -> dict[str, Any]:
         request, faults = typed(request)
-        faults = {**faults, **faults_of(request)}
+        request, found = checked(request)
+        faults |= found
         if not request.reference:
             faults["reference"] = "must be given: it is what the payout is found again by"
         identifiers = RowIdentifiers(self.environment, self.name)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
 import attrs
 
@@ -24,9 +24,14 @@ from ..params import Money
 from ..resources._signatures import implemented_by
 from . import _options
 from ._activity import Activity, repeated
+from ._export.causes import Cause
+from ._export.export import ExportReport
+from ._export.row_view import RowView
 from ._ledger import figures, loading, views
 from ._ledger.database import DatabaseAddress
+from ._ledger.figures import Series
 from ._ledger.ledger import Ledger
+from ._loading.load import Input
 from ._options import LoadOptions, ReadingOptions
 from ._protocol import exit_codes
 from ._protocol.exit_codes import Exit
@@ -40,13 +45,6 @@ from ._run.service import Service
 from ._run.stopping import Stopping
 from .errors import BulkError, LedgerMissing
 from .report import BatchFigures, BatchReport, Certificate, ImportReport, batch_figures_of, report_of
-
-if TYPE_CHECKING:
-    from ._export.causes import Cause
-    from ._export.export import ExportReport
-    from ._export.row_view import RowView
-    from ._ledger.figures import Series
-    from ._loading.load import Input
 
 _YOUNG: Final = 60.0
 """Seconds for which a certificate is not made again: the processes of one run end with one."""
@@ -139,8 +137,8 @@ class PayoutBatch:
     @implemented_by(_load)
     async def load(
         self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
-        accept_edits: bool = ..., pay_again: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
+        strict_amounts: bool = ..., accept_edits: bool = ..., pay_again: bool = ...,
     ) -> ImportReport:  # fmt: skip
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
@@ -157,6 +155,8 @@ class PayoutBatch:
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
+            doubts: accept values that are allowed and probably a slip, such as a phone number of another
+                country, with a warning; False makes each a fault. Default True.
             strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
             accept_edits: accept an edited input: give rows that are new or rejected their new content, under
                 the same reference, and cancel new rows that were removed. All or nothing: any other
@@ -197,7 +197,8 @@ class PayoutBatch:
     @implemented_by(_preview)
     async def preview(
         self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
+        strict_amounts: bool = ...,
     ) -> ImportReport:  # fmt: skip
         """Make the report that `load` would give: checks every row, imports none, sends none.
 
@@ -215,6 +216,8 @@ class PayoutBatch:
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
+            doubts: accept values that are allowed and probably a slip, such as a phone number of another
+                country, with a warning; False makes each a fault. Default True.
             strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.

@@ -17,15 +17,13 @@ PaymentsError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from ..errors import Effect, PaymentsError
 from ..models._masking import clean
-
-if TYPE_CHECKING:
-    from ._protocol.records import InputDifference
+from ._protocol.records import InputDifference
 
 _TOLD = 20
 _BRIEF: Final = 12

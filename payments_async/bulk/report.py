@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from ..models._masking import clean
 from ._activity import Activity
 from ._protocol import exit_codes, outcomes
+from ._protocol.audit import Audit
 from ._protocol.exit_codes import Stop
 from ._protocol.outcomes import EXACT, OPEN, ExtraTotals, RowTotals, brief, counts_of, sums_of, sums_text
 from ._protocol.records import Batch, InputDifference
-
-if TYPE_CHECKING:
-    from ._protocol.audit import Audit
 
 _HELD = 60.0
 """Seconds until a batch is asked again whether a person has acted."""
@@ -117,6 +115,8 @@ class BatchReport(BatchFigures):
     """What the service's list says of the batch, if it was read for that."""
     unreadable: tuple[str, ...] = ()
     """What is wrong with rows that cannot be read."""
+    doubts: int = 0
+    """Rows with a value that is allowed, and probably a slip, as the import has warned."""
 
 
 def batch_figures_of(
@@ -154,6 +154,7 @@ def report_of(
         throttled=throttled,
         others=others,
         unreadable=unreadable,
+        doubts=batch.doubts,
     )
     if not report.is_complete or awaited:
         code = int(exit_codes.stopped_code(stop)) if report.is_complete else report.exit_code
@@ -178,6 +179,8 @@ class ImportReport:
     """Rows left out because of faults, when they were read now."""
     warnings: tuple[str, ...]
     """The first warnings about values that are allowed but doubtful."""
+    doubts: int = 0
+    """Rows with such a value."""
     corrected: int = 0
     """Rows whose content was replaced, because edits were accepted."""
     cancelled: int = 0
@@ -264,6 +267,7 @@ class Certificate:
             "settled": self.is_settled,
             "findings": list(self.findings),
             "rows": dict(report.counts),
+            "doubts": report.doubts,
             "sums": sums_text(report.sums),
             "list": self.audit.facts(),
         }

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 HIDDEN = "***"
 LEAST: Final = 12
@@ -167,6 +168,17 @@ def address(url: str) -> str:
     _, at, name = host.rpartition("@")
     shown = "/".join([f"{HIDDEN}@{name}" if at else host, *map(_segment, segments)])
     return f"{scheme}://{shown}" + (mark and mark + HIDDEN)
+
+
+def secrets_of(url: str) -> set[str]:
+    """What `address` masks of an address, part by part: as it stands, decoded, and encoded once more."""
+    place, _, rest = _parted(url.partition("://")[2])
+    user, _, host_and_path = place.rpartition("@")
+    segments = [each for each in host_and_path.split("/")[1:] if not re.fullmatch(_WORD, each)]
+    values = [pair.rpartition("=")[2] for pair in re.split("[?&#]", rest)]
+    return {
+        form for part in (user, *segments, *values) for form in (part, unquote(part), quote(part, safe=""))
+    }
 
 
 def shown_address(url: object) -> str:

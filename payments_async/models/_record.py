@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from .._attrs import ValueMixin, made_when_asked
+from ._masking import without_keys
 from ._response import ResponseInfo, answer_of
 
 _WIDTH: Final = 160
@@ -92,6 +93,15 @@ class Record(ResultMixin):
         return json_text(self)
 
 
+attrs.resolve_types(Record)  # for `typing.get_type_hints` of subclasses, whose modules lack these names
+
+
+def held(cls: type[Record], name: str) -> Callable[[Record], Any]:
+    """Make what gives a nested record's values, under its own names, though the record was not made yet."""
+    field = vars(cls)[name]
+    return getattr(field, "slot", field).__get__  # type: ignore[no-any-return] # a slot's own
+
+
 attach: Final = made_when_asked(Record, "_response", answer_of)
 """Attach to a record what `answer_of` makes its response of."""
 
@@ -116,7 +126,7 @@ def _short(value: Any) -> str:
         return value._shown_inside()
     if isinstance(value, datetime | Decimal):
         return str(value)
-    text = repr(value)
+    text = without_keys(repr(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...{text[-1]}"
 
 
@@ -153,5 +163,6 @@ def json_text(value: Any) -> str:
 def _wire_values(record: Record) -> dict[str, Any]:
     """The fields, with Decimals as text where the service sends text."""
     fields = _fields(record)
-    texts = {name: f"{fields[name]:f}" for name in record._decimal_texts if fields[name] is not None}
+    numbers = {name: fields[name] for name in record._decimal_texts if isinstance(fields[name], Decimal)}
+    texts = {name: f"{value:f}" for name, value in numbers.items()}  # one beyond any rate is a text already
     return {**fields, **texts}

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
+from ._minor_units import decimals_of
 from ._record import Record, masked
 from .statuses import MethodHealth
 
@@ -15,14 +16,19 @@ _MOST_DIGITS: Final = 60
 
 def amount_text(currency: str, value: Decimal) -> str:
     """An exact amount for people, in major units: `GHS 1,250.75`."""
-    return f"{currency} {grouped(value)}"
+    return f"{currency} {grouped(value, currency)}"
 
 
-def grouped(value: Decimal) -> str:
-    """The number of an amount for people, exact: `1,250.75`. A single decimal gets a second one."""
+def grouped(value: Decimal, currency: str | None = None) -> str:
+    """The number of an amount for people, exact: `1,250.75`, with the decimals of its currency at least.
+
+    A single decimal gets a second one.
+    """
     if abs(value.adjusted()) > _MOST_DIGITS:
         return str(value)
-    return f"{value:,.2f}" if value.as_tuple().exponent == -1 else f"{value:,f}"
+    fraction, digits = f"{value:f}".partition(".")[2], decimals_of(currency or "")
+    places = len(fraction) if digits is None else max(digits, len(fraction.rstrip("0")))
+    return f"{value:,.{places + (places == 1)}f}"
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -38,7 +44,7 @@ class Amount(Record):
     """ISO 4217 code."""
 
     def _shown_inside(self) -> str:
-        return f"{self.currency} {self.value if self.value is None else grouped(self.value)}"
+        return f"{self.currency} {self.value if self.value is None else grouped(self.value, self.currency)}"
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 
@@ -45,28 +46,55 @@ class Params(ValueMixin):
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
 
-_MOST_ZEROS = 40
-"""More than any amount of money ends with: such a number is left for the validation."""
-_DECIMAL_SIGNS = frozenset("0123456789.+-eE")
+MOST_DIGITS = 40
+MOST_POWER = 30
+"""Of ten. More digits, or a greater number, than any amount of money has."""
+_SIGNS = frozenset("0123456789.+-eE")
+_without_zeros = Context(prec=100, traps=[Inexact]).normalize
+_THREE_DECIMALS = r"[0-9]+\.[0-9]{3}"
 
 
-def decimal_if_readable(value: Any) -> Any:
-    """Convert an int or plain decimal text to a Decimal; leave anything else for the validation.
+def decimal_if_readable(value: object) -> Any:
+    """Convert an int, a Decimal or plain decimal text to the one Decimal of its value.
 
-    An exponent is written out, as not every JSON reader takes `1.5E+3` for an amount.
+    It has no exponent, as not every JSON reader takes `1.5E+3` for an amount, and no zeros that end its
+    fraction: so equal amounts are equal bytes. A text such as `1.500` is left, as it may be 1500, and so is
+    anything else for the validation.
     """
     if value.__class__ is Decimal:
-        return value if "E" not in str(value) else _written_out(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Decimal(value)
-    if isinstance(value, str) and value.isascii() and len(value) <= 100 and _DECIMAL_SIGNS.issuperset(value):
-        try:
-            return _written_out(Decimal(value))
-        except ArithmeticError:
+        text = str(value)
+        if "E" in text or len(text) > MOST_DIGITS:
+            return _plain(value)
+        if "." not in text or text[-1] != "0":
             return value
-    return value
+        return _without_zeros(value) if text[-2] not in "0." else _plain(value)
+    if isinstance(value, str):
+        is_plain = value.isascii() and len(value) <= 100 and _SIGNS.issuperset(value)
+        if not is_plain or value[:1] in "+-":
+            return value
+        if has_three_decimals(value):
+            return str.__str__(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    elif not isinstance(value, Decimal):
+        return value
+    try:
+        return _plain(Decimal(value))
+    except ArithmeticError:
+        return value
 
 
-def _written_out(value: Decimal) -> Decimal:
-    exponent = value.as_tuple().exponent
-    return Decimal(f"{value:f}") if isinstance(exponent, int) and 0 < exponent <= _MOST_ZEROS else value
+def _plain(value: Decimal) -> Decimal:
+    try:
+        plain = _without_zeros(value)
+    except Inexact:  # of so many digits no amount is made
+        return value
+    if "E" not in str(plain):
+        return plain
+    return Decimal(f"{plain:f}") if abs(plain.adjusted()) <= MOST_POWER else value
+
+
+def has_three_decimals(value: object) -> TypeGuard[str]:
+    """Return whether an amount is a text such as `1.500`, which may mean thousands."""
+    is_like = isinstance(value, str) and value[-4:-3] == "."
+    return is_like and re.fullmatch(_THREE_DECIMALS, str(value)) is not None

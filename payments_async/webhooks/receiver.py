@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from .._request.auth import hidden
 from .._runtime import Runtime
+from ..client import AsyncPayments
 from ..errors import ConfigurationError
 from ..models import PaymentIntent, Payout
 from . import _tokens
@@ -17,9 +18,6 @@ from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDeliv
 from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
 from ._lookup import Lookups
 from ._tokens import SealedSecrets, SignedURLs
-
-if TYPE_CHECKING:
-    from ..client import AsyncPayments
 
 MONTH: Final = 30 * 86_400.0
 """Seconds for which a URL is valid by default."""

@@ -13,8 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self, Unpack
 
+from payments_async.bulk._export.causes import Cause
+from payments_async.bulk._export.export import ExportReport
+from payments_async.bulk._export.row_view import RowView
+from payments_async.bulk._ledger.figures import Series
+from payments_async.bulk._loading.load import Input
 from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._protocol.records import Batch
 from payments_async.bulk._run.retry import RetryReport
@@ -25,13 +30,6 @@ from payments_async.resources._signatures import implemented_by
 
 from .._batch_bridge import BatchBridge
 from ..client import Payments
-
-if TYPE_CHECKING:
-    from payments_async.bulk._export.causes import Cause
-    from payments_async.bulk._export.export import ExportReport
-    from payments_async.bulk._export.row_view import RowView
-    from payments_async.bulk._ledger.figures import Series
-    from payments_async.bulk._loading.load import Input
 
 
 class PayoutBatch:
@@ -92,8 +90,8 @@ class PayoutBatch:
     @implemented_by(_load)
     def load(
         self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
-        accept_edits: bool = ..., pay_again: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
+        strict_amounts: bool = ..., accept_edits: bool = ..., pay_again: bool = ...,
     ) -> ImportReport:  # fmt: skip
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
@@ -110,6 +108,8 @@ class PayoutBatch:
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
+            doubts: accept values that are allowed and probably a slip, such as a phone number of another
+                country, with a warning; False makes each a fault. Default True.
             strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
             accept_edits: accept an edited input: give rows that are new or rejected their new content, under
                 the same reference, and cancel new rows that were removed. All or nothing: any other
@@ -133,7 +133,8 @@ class PayoutBatch:
     @implemented_by(_preview)
     def preview(
         self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, strict_amounts: bool = ...,
+        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
+        strict_amounts: bool = ...,
     ) -> ImportReport:  # fmt: skip
         """Make the report that `load` would give: checks every row, imports none, sends none.
 
@@ -151,6 +152,8 @@ class PayoutBatch:
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
+            doubts: accept values that are allowed and probably a slip, such as a phone number of another
+                country, with a warning; False makes each a fault. Default True.
             strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.

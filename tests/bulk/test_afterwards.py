@@ -31,7 +31,7 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
     desk: Desk, service: Sandbox, batch: Any
 ) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
-    right = Instrument.phone("+22990112299", "BJ")
+    right = Instrument.phone("+2290190112299", "BJ")
     await batch.load(items(2))
     await batch.run(wait_final=60.0)
     await batch.retry_failed()
@@ -42,5 +42,5 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
     assert paid.reference.endswith("~g1")
     shown = await batch.row(paid.reference.removesuffix("~g1"))
     assert (shown.number, shown.reference) == (2, paid.reference), "a row is found by its first reference"
-    assert b"+22990112299" in paid.body
+    assert b"+2290190112299" in paid.body
     assert [entry.status for entry in service.books.payouts()].count("completed") == 2

@@ -34,7 +34,7 @@ async def test_a_settled_batch_keeps_its_line_and_refuses_its_input(
     assert (await batch.status()).rows == 3
     assert await batch.forget(moment(1.0)) == 3
     facts = await batch.facts()
-    assert (facts.rows, facts.totals, facts.forgotten_at) == (3, {"XOF": Decimal("6.03")}, ledger_now())
+    assert (facts.rows, facts.totals, facts.forgotten_at) == (3, {"XCD": Decimal("6.03")}, ledger_now())
     assert facts.certificate["settled"]
     assert await batch.row(1) is None
     with pytest.raises(LedgerError, match="was settled, and its rows were deleted"):

@@ -26,7 +26,7 @@ def guard_of(patch: pytest.MonkeyPatch, most: int | None) -> str:
         patch.delenv("PAYMENTS_GUARD", raising=False)
         return ""
     path = Path("guard.toml")
-    path.write_text(f"decimals = false\n[most]\nXOF = {most}\nGHS = {most}\n")
+    path.write_text(f"decimals = false\n[most]\nXCD = {most}\nGHS = {most}\n")
     path.chmod(0o600)
     patch.setenv("PAYMENTS_GUARD", str(path))
     return Guard.from_file(path).digest
@@ -44,11 +44,11 @@ def test_a_run_shows_its_guard_and_records_it(here: Here, monkeypatch: pytest.Mo
     assert not [each for each in here("run", "june.csv", "--max-rows", "1").lines if each["step"] == "guard"]
     guard = guard_of(monkeypatch, 6)
     shown = here("run", "june.csv", "--max-rows", "2").step("guard")
-    assert (shown["digest"], shown["rules"]) == (guard, [{"most": {"GHS": "6", "XOF": "6"}}])
+    assert (shown["digest"], shown["rules"]) == (guard, [{"most": {"GHS": "6", "XCD": "6"}}])
     guard_of(monkeypatch, 4)
     stopped = here("run", "--ledger", "june.csv.ledger", "--max-rows", "4")
     assert (stopped.code, stopped.step("finished")["resumable"]) == (Exit.RESUMABLE, "after_change")
-    assert "XOF 4.07 is above the most of one payout, 4. Change that first." in stopped.err
+    assert "XCD 4.07 is above the most of one payout, 4. Change that first." in stopped.err
     guard_of(monkeypatch, 6)
     done = here("run", "june.csv")
     assert (done.code, done.step("certified")["guard"]) == (Exit.DONE, guard)
@@ -59,7 +59,7 @@ def test_a_live_total_is_asked_for_again_under_another_guard(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "is_live", lambda key: True)
-    totals = ("--confirm-total", "GHS 3.07", "--confirm-total", "XOF 7.21")
+    totals = ("--confirm-total", "GHS 3.07", "--confirm-total", "XCD 7.21")
     assert here("run", "june.csv", *totals, "--max-rows", "1").code == Exit.RESUMABLE
     assert here("run", "june.csv", "--max-rows", "2").step("confirmed")["how"] == "earlier"
     guard_of(monkeypatch, 6)

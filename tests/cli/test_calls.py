@@ -121,21 +121,39 @@ def test_the_same_command_again_pays_nothing_twice(shell: Shell) -> None:
     ("argv", "amount", "said"),
     [
         ([], "51", "(amount: not the same): po_"),
-        ([], "51", ", GHS 50; you asked for GHS 51"),
-        (["--description", "other"], "50", "(description: not the same): po_"),
-        (["--instrument", "togo.json"], "50", "(instrument.country: not the same): po_"),
+        ([], "51", "GHS 50.00; you asked for GHS 51.00"),
+        (["--instrument", "other.json"], "50", "(instrument.phone_number: not the same): po_"),
     ],
 )
 def test_another_payout_under_the_reference_is_named(
     shell: Shell, argv: list[str], amount: str, said: str
 ) -> None:
     shell.create("--description", "first")
-    Path("togo.json").write_text(json.dumps({**ACCOUNT, "country": "TG"}))
-    Path("togo.json").chmod(0o600)
+    Path("other.json").write_text(json.dumps({**ACCOUNT, "phone_number": f"{PHONE[:-1]}9"}))
+    Path("other.json").chmod(0o600)
     argv = argv if "--description" in argv else [*argv, "--description", "first"]
     again = shell.create(*argv, amount=amount)
     again.assert_one_message(Exit.REFUSED, said, "`payments payouts find R-1` looks it up")
     assert PHONE not in again.err
+
+
+@pytest.mark.parametrize("word", ["http:500", "lost_response"])
+def test_a_payout_to_somebody_else_is_never_said_to_be_paid(shell: Shell, word: str) -> None:
+    """The reference was paid to another before; no definite answer came to this request."""
+    shell.create()
+    Path("other.json").write_text(json.dumps({**ACCOUNT, "phone_number": f"{PHONE[:-1]}9"}))
+    Path("other.json").chmod(0o600)
+    shell.sandbox.on("payouts.create").respond(word, times=None)
+    again = shell.create("--instrument", "other.json", "--deadline", "2s", "--json")
+    assert again.code not in (Exit.DONE, Exit.USAGE)
+    assert '"ok": true, "created"' not in again.out
+    assert len(shell.sandbox.books.payouts()) == 1
+
+
+@pytest.mark.parametrize("amount", ["150.000", "1'500", "+50", "500-", "1,500"])
+def test_an_amount_that_may_mean_another_is_refused(shell: Shell, amount: str) -> None:
+    shell.create(amount=amount).assert_one_message(Exit.USAGE, "--amount: ", "nothing was sent")
+    assert shell.sandbox.books.payouts() == []
 
 
 @pytest.mark.parametrize(
@@ -160,8 +178,8 @@ def test_the_same_payout_that_failed_is_not_paid_again(shell: Shell) -> None:
 
 
 def test_json_has_exact_texts_and_no_account_unless_asked(shell: Shell) -> None:
-    payout = shell.create("--json", amount="50.10").lines[0]["payout"]
-    assert payout["amount"]["value"] == "50.10"
+    payout = shell.create("--json", amount="50.1").lines[0]["payout"]
+    assert payout["amount"]["value"] == "50.1"
     assert (payout["instrument"]["phone_number"], payout["is_final"]) == ("***", False)
     assert "T" in payout["created_at"]
     for line in (["find", "R-1"], ["list"]):
@@ -260,7 +278,10 @@ def test_a_search_that_finds_none_is_1_and_one_that_ends_early_is_3(shell: Shell
         (["--instrument", "empty.json"], "--instrument: "),
         (["--instrument", "typo.json"], "--instrument: netwrok is no field; did you mean 'network'?"),
         (["--customer", "odd.json"], "--customer: has a field that is not known; there are address"),
-        (["--confirm", "GHS 51"], "GHS 51 was confirmed, and the payout comes to GHS 50; nothing was sent"),
+        (
+            ["--confirm", "GHS 51"],
+            "GHS 51.00 was confirmed, and the payout comes to GHS 50.00; nothing was sent",
+        ),
         (["--confirm", "fifty"], "--confirm: 'fifty' is not"),
     ],
 )
@@ -322,7 +343,7 @@ def test_a_live_key_wants_the_amount_typed_back(tmp_path: Path) -> None:
     with Sandbox() as sandbox, live_line(sandbox) as variables:
         with OnTerminal(variables, *argv, cwd=tmp_path) as terminal:
             seen = terminal.until("Type the GHS total to pay it: ")
-            assert "This key is live: 1 payout of real money, GHS 50 in all." in seen
+            assert "This key is live: 1 payout of real money, GHS 50.00 in all." in seen
             assert sandbox.books.payouts() == []
             terminal.type("50\n")
             assert terminal.end() == Exit.DONE
@@ -340,7 +361,7 @@ def test_without_a_terminal_a_live_key_wants_the_option(
     shell(*request).assert_one_message(Exit.USAGE, "To pay it: --confirm 'GHS 50'")
     assert shell.sandbox.requests == []
     paid = shell.create("--confirm", "GHS 50.00")
-    assert "✓ Confirmed  GHS 50, as given with --confirm" in paid.out
+    assert "✓ Confirmed  GHS 50.00, as given with --confirm" in paid.out
 
 
 # Ctrl-C
@@ -402,10 +423,10 @@ def test_a_checkout_prints_its_link(shell: Shell) -> None:
 
 
 def test_a_request_prints_the_answer_exactly_and_masks_accounts(shell: Shell) -> None:
-    shell.create(amount="50.10")
+    shell.create(amount="50.1")
     shown = shell("api", "get", "/payouts?status=pending&currency=GHS")
     assert shown.code == Exit.DONE
-    assert '"value": 50.10,' in shown.out
+    assert '"value": 50.1,' in shown.out
     assert json.loads(shown.out)["data"][0]["instrument"]["phone_number"] == "***"
     assert PHONE in shell("api", "GET", "/payouts", "--accounts").out
 

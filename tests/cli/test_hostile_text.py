@@ -164,11 +164,38 @@ def test_what_one_call_is_given_and_answered_is_printed_as_escapes(
             assert_harmless(said)
 
 
+class LongWindedSandbox(Sandbox):
+    """A service whose ids and statuses have 100,000 letters."""
+
+    def _answer(self, request: Request) -> Answer:
+        answer = super()._answer(request)
+        body = re.sub(rb'"(id|status)":"(?=po_|pending|completed)', rb'"\1":"' + b"x" * 100_000, answer.body)
+        return Answer(answer.status, answer.headers, body)
+
+
+@pytest.mark.parametrize("name", ["payouts create", "payouts find", "payouts list", "payouts wait"])
+def test_what_is_longer_than_any_word_is_cut_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "500")
+    (tmp_path / "hostile.json").write_text(json.dumps({"phone_number": PHONE, "country": "GH"}))
+    with LongWindedSandbox(limits=SandboxLimits.off()) as sandbox:
+        for variable, value in environment_of(sandbox).items():
+            monkeypatch.setenv(variable, value)
+        main(CALLS["payouts create"][0])
+        for argv in (CALLS[name][0], ["payouts", "create", *CALLS["payouts create"][0][2:]]):
+            main(argv)
+    said = "".join(capsys.readouterr())
+    assert "x" * 200 + "…" in said
+    assert "x" * 201 not in said
+
+
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> None:
     failed_batch(here)
     head = "row_key,amount,currency,method,instrument.phone_number,instrument.country,reference,metadata.x"
-    cells = f'"{HOSTILE}",1,XOF,m,{PHONE},BJ,"{HOSTILE}","{HOSTILE}"\n'
+    cells = f'"{HOSTILE}",1,XCD,m,{PHONE},BJ,"{HOSTILE}","{HOSTILE}"\n'
     cells += f'"{HOSTILE}",x,"{HOSTILE}",m,{PHONE},BJ,r,y\n'
     (here.folder / "hostile.csv").write_text(f"{head}\n{cells}", newline="")
     (here.folder / "names.csv").write_text(f'{head},"{HOSTILE}","metadata.{HOSTILE}"\n', newline="")
@@ -190,12 +217,12 @@ def test_what_a_guard_and_a_file_hold_is_printed_as_escapes(
 ) -> None:
     state = json.dumps(f"{HOSTILE}.sqlite")
     words = (
-        f"most = {{XOF = 5}}\nsums = [['XOF', 9, 7]]\nmethods = [{json.dumps(HOSTILE)}]\nstate = {state}\n"
+        f"most = {{XCD = 5}}\nsums = [['XCD', 9, 7]]\nmethods = [{json.dumps(HOSTILE)}]\nstate = {state}\n"
     )
     (here.folder / "guard.toml").write_text(words)
     (here.folder / "guard.toml").chmod(0o600)
     head = "amount,currency,method,instrument.phone_number,instrument.country"
-    (here.folder / "hostile.csv").write_text(f'{head}\n1,XOF,"x{HOSTILE}",{PHONE},BJ\n', newline="")
+    (here.folder / "hostile.csv").write_text(f'{head}\n1,XCD,"x{HOSTILE}",{PHONE},BJ\n', newline="")
     shown = ""
     for name, lines in GUARD.items():
         for argv in lines:

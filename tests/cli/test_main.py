@@ -89,12 +89,12 @@ def test_what_few_people_use_is_named_by_help_and_explained_by_help_all(
         *("--page", "--sheet", "--map", "--map-file", "--json"),
     ]
     assert "salaries.toml:" not in short
-    assert "17 more, which --help-all explains: --rejects, --strict-amounts" in short
+    assert "19 more, which --help-all explains: --rejects, --no-doubts" in short
     assert "Rows sent at a time" not in short
     assert main(["payouts", "run", "--help-all"]) == Exit.DONE
     assert with_help_flag(["sandbox", "exec", "--", "x", "--help-all"])[1] is False
     whole = capsys.readouterr().out
-    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 28
+    assert len(re.findall(r"^│ (--[a-z-]+)", whole, re.MULTILINE)) == 30
     assert "Rows sent at a time" in whole
     assert len(whole.splitlines()) <= 2 * 50, "two screens"
     file = tmp_path / "salaries.toml"

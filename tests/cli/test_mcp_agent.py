@@ -75,4 +75,4 @@ def test_each_mistake_is_found_with_its_program_and_nothing_else() -> None:
     for rule, (keys, texts) in explained.items():
         assert keys == {fingerprint_of(programs[rule].key)}, rule
         assert "sk_sandbox_" not in texts
-        assert "+22990000000" not in texts
+        assert "+2290190000000" not in texts

@@ -26,8 +26,8 @@ def test_reconcile_ends_with_1_where_payouts_have_failed_and_retry_failed_says_w
     assert done.step("certified")["clean"] is True
     assert "2 payouts failed for good" in done.err
     printed = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
-    assert printed["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
-    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out
+    assert printed["reasons"] == {"1": "r1, XCD 1.07: RECIPIENT_ERROR", "2": "r2, XCD 2.07: RECIPIENT_ERROR"}
+    assert "row 2: r2, XCD 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
@@ -75,7 +75,7 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     words = ("created", "arrived", "failed", "returned", "not_final")
     assert {currency: [sums[word] for word in words] for currency, sums in end["sums"].items()} == {
         "GHS": ["3.07", "3.07", "0", "0", "0"],
-        "XOF": ["3.14", "1.07", "2.07", "0", "0"],
+        "XCD": ["3.14", "1.07", "2.07", "0", "0"],
     }
 
 

@@ -67,7 +67,7 @@ def test_a_batch_is_paid_joined_and_examined_by_its_name(here: Here, monkeypatch
     assert len((here.folder / "out.csv").read_text().splitlines()) == ROWS + 1
     (listed,) = here("batches", "--json").lines
     assert (listed["batch_id"], listed["rows"], listed["state"]) == ("june", ROWS, "certified")
-    assert "june: certified; 6 rows, GHS 9.14, XOF 12.28; of " in here("batches").out
+    assert "june: certified; 6 rows, GHS 9.14, XCD 12.28; of " in here("batches").out
 
 
 def test_tables_are_made_by_run_alone_and_those_of_others_are_refused(here: Here, database: str) -> None:
@@ -124,7 +124,7 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
     assert here(*RUN, "--max-rows", "2").code == Exit.RESUMABLE
     here("cancel-rest", *NAMED).assert_one_message(
         Exit.USAGE,
-        "4 rows, GHS 9.14, XOF 9.14, would be cancelled",
+        "4 rows, GHS 9.14, XCD 9.14, would be cancelled",
         "To do it: `payments payouts cancel-rest --yes --batch-id june`",
     )
     answers(monkeypatch, "yes\n", "june\n")
@@ -156,12 +156,12 @@ def test_what_a_job_has_loaded_is_confirmed_by_another_person(here: Here, databa
     assert "`payments payouts confirm --batch-id june`" in here("status", *NAMED).out
     assert "june: not confirmed; 6 rows" in here("batches").out
     here("confirm", *NAMED).assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
-    here("confirm", *NAMED, "--confirm-total", "GHS 9.15", "--confirm-total", "XOF 12.28").assert_one_message(
+    here("confirm", *NAMED, "--confirm-total", "GHS 9.15", "--confirm-total", "XCD 12.28").assert_one_message(
         Exit.USAGE, "GHS 9.15 was confirmed, and the batch comes to GHS 9.14"
     )
-    total = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
+    total = ("--confirm-total", "GHS 9.14", "--confirm-total", "XCD 12.28")
     done = here("confirm", *NAMED, *total, "--json").step("confirmed")
-    assert (done["confirmed"], done["totals"]) == (True, {"GHS": "9.14", "XOF": "12.28"})
+    assert (done["confirmed"], done["totals"]) == (True, {"GHS": "9.14", "XCD": "12.28"})
     with psycopg.connect(database) as connection:
         ((kept,),) = connection.execute("SELECT confirmed FROM payments_batches").fetchall()
     assert '"GHS": "9.14"' in kept

@@ -17,9 +17,9 @@ from tests.support.workbooks import values_of
 ROW = {
     "reference": "salary-1",
     "amount": "1.07",
-    "currency": "XOF",
+    "currency": "XCD",
     "method": "mtn_bj",
-    "instrument.phone_number": "+22990112233",
+    "instrument.phone_number": "+2290190112233",
     "instrument.country": "BJ",
 }
 
@@ -48,15 +48,15 @@ def test_a_template_is_filled_in_paid_and_reported(here: Here) -> None:
     assert here("export", "june.xlsx.ledger", "june-report.xlsx").code == Exit.DONE
     report = values_of(here.folder / "june-report.xlsx")
     assert ("clean", "yes") in report["Certificate"]
-    assert ("XOF", "asked, in all", 1, 1.07) in report["Money"]
+    assert ("XCD", "asked, in all", 1, 1.07) in report["Money"]
 
 
 def test_a_guard_judges_the_rows_of_a_sheet(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
     here("template", "june.xlsx")
     fill_in(here.folder / "june.xlsx", "June")
-    (here.folder / "guard.toml").write_text('most = {XOF = "1"}\n')
+    (here.folder / "guard.toml").write_text('most = {XCD = "1"}\n')
     assert main(["guard", "check", "june.xlsx", "--sheet", "June", "--guard", "guard.toml"]) == Exit.REFUSED
-    assert "line 2 (decimals): " in capsys.readouterr().out
+    assert "line 2 (most): XCD 1.07 is above" in capsys.readouterr().out
 
 
 def test_what_is_mapped_is_shown_and_the_rejects_need_no_mapping(here: Here) -> None:

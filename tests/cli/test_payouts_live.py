@@ -54,7 +54,7 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     live.sandbox.on("payouts.create").outcome("complete manual", times=None)
     with live.on_terminal() as terminal:
         seen = terminal.until("Type the GHS total to pay it: ")
-        assert "This key is live: 6 payouts of real money, GHS 9.14, XOF 12.28 in all." in seen
+        assert "This key is live: 6 payouts of real money, GHS 9.14, XCD 12.28 in all." in seen
         terminal.type("\x03")
         assert terminal.end() == Exit.INTERRUPTED
         assert "payments: not confirmed; nothing was sent" in terminal.seen
@@ -63,15 +63,15 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     with live.on_terminal(columns=120) as terminal:
         terminal.until("Type the GHS total to pay it: ")
         terminal.type("GHS 9.140\n")
-        terminal.until("Type the XOF total to pay it: ")
+        terminal.until("Type the XCD total to pay it: ")
         terminal.type("12.28\n")
         assert terminal.end() == Exit.DONE
         seen = terminal.seen
     assert_paid_once(live.sandbox, 6)
-    assert "✓ Confirmed  GHS 9.14, XOF 12.28, typed back" in seen
+    assert "✓ Confirmed  GHS 9.14, XCD 12.28, typed back" in seen
     assert "━" in seen
     assert "6 of 6 100 %" in seen
-    assert "XOF 12.28 of 12.28" in seen
+    assert "XCD 12.28 of 12.28" in seen
     assert "✓ Certified  the service's list shows 6 payouts as asked for" in seen
     code, out, err = live.without()  # nothing new to confirm: no terminal is needed
     assert code == Exit.DONE
@@ -111,7 +111,7 @@ def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
     return here
 
 
-FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
+FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XCD 12.28")
 
 
 def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: Here) -> None:
@@ -130,13 +130,13 @@ def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: He
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["GHS 9.14"], "the batch has XOF 12.28, which was not confirmed"),
-        (["GHS 9.14", "XOF 12.29"], "XOF 12.29 was confirmed, and the batch comes to XOF 12.28"),
-        (["GHS 9.14", "XOF 12.28", "NGN 1"], "NGN was confirmed, and the batch has no NGN"),
+        (["GHS 9.14"], "the batch has XCD 12.28, which was not confirmed"),
+        (["GHS 9.14", "XCD 12.29"], "XCD 12.29 was confirmed, and the batch comes to XCD 12.28"),
+        (["GHS 9.14", "XCD 12.28", "NGN 1"], "NGN was confirmed, and the batch has no NGN"),
         (["GHS 9.14", "GHS 9.14"], "GHS is given twice"),
         (["GHS 9,14"], "'9,14' is not an amount"),
         (["9.14"], "'9.14' is not a currency and an amount"),
-        (["GHS 9.14", "XOF 12.28000000000000000001"], "XOF 12.28000000000000000001 was confirmed"),
+        (["GHS 9.14", "XCD 12.28000000000000000001"], "XCD 12.28000000000000000001 was confirmed"),
     ],
 )
 def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
@@ -153,7 +153,7 @@ def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
 def test_what_is_typed_must_be_the_total_to_the_last_digit(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XOF 9.14", ""]):
+    for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XCD 9.14", ""]):
         answers = iter(typed)
         for module in (run, confirm):
             monkeypatch.setattr(module, "terminal", lambda answers=answers: lambda text: next(answers, ""))
@@ -189,10 +189,10 @@ def test_other_rows_are_asked_about_again(here: Here) -> None:
     assert here("run", "june.csv", *FLAGS).code == Exit.REFUSED
     file = Path("june.csv")
     file.write_text(
-        file.read_text().replace("r4,4.07,XOF,mtn_bj,+22990112233", "r4,4.07,XOF,mtn_bj,+22990112244")
+        file.read_text().replace("r4,4.07,XCD,mtn_bj,+2290190112233", "r4,4.07,XCD,mtn_bj,+2290190112244")
     )
     edited = here("run", "june.csv", "--accept-edits")
-    edited.assert_one_message(Exit.RESUMABLE, "--confirm-total 'XOF 12.28'")
+    edited.assert_one_message(Exit.RESUMABLE, "--confirm-total 'XCD 12.28'")
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
 
@@ -204,10 +204,10 @@ def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:
     with OnTerminal({}, "confirm", "june.csv.ledger", cwd=live.folder) as terminal:
         terminal.until("Type the GHS total to pay it: ")
         terminal.type("9.14\n")
-        terminal.until("Type the XOF total to pay it: ")
+        terminal.until("Type the XCD total to pay it: ")
         terminal.type("12.29\n12.28\n")
         assert terminal.end() == Exit.DONE
-        assert "✓ Confirmed  GHS 9.14, XOF 12.28, typed back; the next `run` pays it" in terminal.seen
+        assert "✓ Confirmed  GHS 9.14, XCD 12.28, typed back; the next `run` pays it" in terminal.seen
     for line in (("confirm", "june.csv.ledger"), ("status", "june.csv.ledger")):
         code, out, _ = live.without(*line)
         assert (code, "not confirmed" in out) == (Exit.DONE, False)
@@ -228,9 +228,9 @@ def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: H
     here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
     here.sandbox.on("payouts.create").outcome("complete immediate")
     assert here("run", "june.csv", "--wait-final", "30", *FLAGS).code == Exit.REFUSED
-    here("retry-failed", "june.csv.ledger").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 2.07'")
+    here("retry-failed", "june.csv.ledger").assert_one_message(Exit.USAGE, "--confirm-total 'XCD 2.07'")
     assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
-    assert here("retry-failed", "june.csv.ledger", "--confirm-total", "XOF 2.07").code == Exit.DONE
+    assert here("retry-failed", "june.csv.ledger", "--confirm-total", "XCD 2.07").code == Exit.DONE
     assert here("run", "june.csv", "--wait-final", "30").code == Exit.DONE
 
 
@@ -238,8 +238,8 @@ def test_rejected_rows_are_made_new_only_with_their_own_total_confirmed(here: He
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422", times=1)
     assert here("run", "june.csv", *FLAGS).code == Exit.REFUSED
     again = ("retry-failed", "june.csv.ledger", "--rejected")
-    here(*again).assert_one_message(Exit.USAGE, "--confirm-total 'XOF 4.07'")
+    here(*again).assert_one_message(Exit.USAGE, "--confirm-total 'XCD 4.07'")
     assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
-    assert here(*again, "--confirm-total", "XOF 4.07").code == Exit.DONE
+    assert here(*again, "--confirm-total", "XCD 4.07").code == Exit.DONE
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)

@@ -31,7 +31,7 @@ from tests.support.snapshots import Snapshots
 
 
 def figures(
-    amount: str = "1.50", currencies: Sequence[str] = ("XOF",), in_excess: int = 0, **rows: int
+    amount: str = "1.50", currencies: Sequence[str] = ("XCD",), in_excess: int = 0, **rows: int
 ) -> BatchFigures:
     """So many rows of each outcome, each of 1.50; `created` ones are not final."""
     totals = {
@@ -39,7 +39,7 @@ def figures(
         for word, number in rows.items()
         for currency in currencies
     }
-    return batch_figures_of(totals, {(ExtraPayout.IN_EXCESS, "XOF"): (in_excess, Decimal(in_excess))})
+    return batch_figures_of(totals, {(ExtraPayout.IN_EXCESS, "XCD"): (in_excess, Decimal(in_excess))})
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -92,31 +92,31 @@ def test_a_delimiter_is_one_sign_or_a_tab_by_its_name() -> None:
 
 
 def test_confirmed_totals_are_compared_exactly() -> None:
-    totals = {"XOF": Decimal("1200.50"), "GHS": Decimal("1E+2")}
-    assert flags(totals) == "--confirm-total 'GHS 100' --confirm-total 'XOF 1200.50'"
-    assert parsed(["xof 1200.5", "GHS 100"]) == totals
-    assert difference(parsed(["xof 1200.5", "GHS 100.00"]), totals) is None
-    assert difference(parsed(["XOF 1200.51", "GHS 100"]), totals) is not None
+    totals = {"XCD": Decimal("1200.50"), "GHS": Decimal("1E+2")}
+    assert flags(totals) == "--confirm-total 'GHS 100' --confirm-total 'XCD 1200.50'"
+    assert parsed(["xcd 1200.5", "GHS 100"]) == totals
+    assert difference(parsed(["xcd 1200.5", "GHS 100.00"]), totals) is None
+    assert difference(parsed(["XCD 1200.51", "GHS 100"]), totals) is not None
 
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:
     parts = {Outcome.NOT_STARTED: "99999999999999999999.999999999", Outcome.NOT_FINAL: "0.000000002"}
-    seen = batch_figures_of({(each, "XOF"): (1, Decimal(amount)) for each, amount in parts.items()})
-    assert seen.payable == {"XOF": Decimal("100000000000000000000.000000001")}
+    seen = batch_figures_of({(each, "XCD"): (1, Decimal(amount)) for each, amount in parts.items()})
+    assert seen.payable == {"XCD": Decimal("100000000000000000000.000000001")}
 
 
 def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> None:
     seen = figures(created=4, rejected=1, in_doubt=2, not_started=3, cancelled=2)
     assert (seen.rows, seen.done, seen.is_untouched) == (12, 7, False)
-    assert seen.payable == {"XOF": Decimal("15.00")}
-    assert seen.facts()["sums"]["XOF"]["created"] == "6.00"
+    assert seen.payable == {"XCD": Decimal("15.00")}
+    assert seen.facts()["sums"]["XCD"]["created"] == "6.00"
     assert figures(not_started=3, cancelled=1).is_untouched
 
 
 def test_people_see_the_largest_causes_and_how_many_more_there_are(
     capsys: pytest.CaptureFixture[str], assert_snapshot: Snapshots
 ) -> None:
-    sums = {"GHS": Decimal("649.60"), "XOF": Decimal("10.10")}
+    sums = {"GHS": Decimal("649.60"), "XCD": Decimal("10.10")}
     rejected = Cause(Outcome.REJECTED, "HTTP 422: The given data was invalid.", 20, sums)
     doubt = Cause(Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.10")})
     long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
@@ -181,8 +181,8 @@ def test_the_table_fits_the_terminal_and_shows_what_became_of_rows(
     tables = {
         "ended": figures(arrived=2, returned=1, failed=3, created=4),
         "arrived": figures(arrived=3),
-        "five currencies": figures(str(10**12), ("GHS", "KES", "NGN", "XAF", "XOF"), created=1),
-        "two currencies": figures(str(10**12), ("GHS", "XOF"), created=1),
+        "five currencies": figures(str(10**12), ("GHS", "KES", "NGN", "XAF", "XCD"), created=1),
+        "two currencies": figures(str(10**12), ("GHS", "XCD"), created=1),
     }
     for name, table in tables.items():
         lines = drawn(state_table(table), width)

@@ -60,7 +60,7 @@ def made_by_others(name: str, *tables: str) -> None:
     ("change", "argv", "parts"),
     [
         (renamed("july.csv"), ["june.csv"], ["june.csv: cannot be read (No such file or directory)"]),
-        (renamed("june.txt"), ["june.txt"], ["ends in .txt", ".csv, .jsonl, .ndjson, .parquet and .xlsx"]),
+        (renamed("june.tab"), ["june.tab"], ["ends in .tab", ".csv, .tsv, .txt, .jsonl, .ndjson, .parquet"]),
         (lambda: os.mkdir("a.csv"), ["a.csv"], ["is not a regular file"]),
         (
             replaced("r3,", "r2,"),
@@ -82,8 +82,8 @@ def made_by_others(name: str, *tables: str) -> None:
             ["line 3", "amount", "15"],
         ),
         (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),
-        (lambda: None, ["june.csv", "--confirm-total", "XOF twelve"], ["--confirm-total", "1200.50"]),
-        (lambda: None, ["june.csv", "--confirm-total", "XOF 1"], ["--confirm-total 'XOF 7.21'"]),
+        (lambda: None, ["june.csv", "--confirm-total", "XCD twelve"], ["--confirm-total", "1200.50"]),
+        (lambda: None, ["june.csv", "--confirm-total", "XCD 1"], ["--confirm-total 'XCD 7.21'"]),
         (
             lambda: os.chmod("june.csv", 0o600),
             ["june.csv", "--ledger", "june.csv"],
@@ -365,3 +365,16 @@ def test_nothing_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     with open(os.devnull) as empty:
         monkeypatch.setattr("sys.stdin", empty)
         assert confirm.terminal() is None
+
+
+def test_what_is_probably_a_slip_stands_beside_the_total(here: Here) -> None:
+    replaced(f"2.07,XCD,mtn_bj,{PHONE}", "2.07,XCD,mtn_bj,+2250700000009")()
+    dry = here("run", "june.csv", "--dry-run", as_text=True).out
+    assert "instrument.phone_number does not begin with +229, the calling code of BJ" in " ".join(dry.split())
+    assert "; 1 row with a doubt" in dry
+    assert here("run", "june.csv", "--no-doubts").code == Exit.USAGE
+    assert here.sandbox.books.payouts() == []
+    done = here("run", "june.csv")
+    assert [line["doubts"] for line in done.lines if "doubts" in line] == [1, 1, 1]
+    shown = here("reconcile", "june.csv.ledger", as_text=True).out
+    assert "1 row with a value that is probably a slip" in shown

@@ -28,7 +28,7 @@ def test_a_row_shows_its_payout_and_where_to_look(here: Here) -> None:
     shown = here("show", LEDGER, "r1")
     facts = here("show", LEDGER, "r1", "--json").step("row")
     assert (shown.code, PHONE in shown.out) == (Exit.DONE, False)
-    assert "Amount     XOF 1.07 by mtn_bj" in shown.out
+    assert "Amount     XCD 1.07 by mtn_bj" in shown.out
     assert "Sent       2 times, first on 20" in shown.out
     assert "phone_number ***" in shown.out
     assert facts["reference"] in shown.out
@@ -106,9 +106,9 @@ def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is
     second = ("--batch-id", "june", "--ledger", "second", "--pay-again")
     assert here("run", "june.csv", *second, "--max-rows", "1").code == Exit.RESUMABLE
     here("reconcile", "second")
-    assert ", of XOF" not in here("show", "second", "r2").out
+    assert ", of XCD" not in here("show", "second", "r2").out
     with here.sandbox.changing() as world:
         payouts = world.tenants[here.sandbox.api_key].payouts  # in the order in which they arrived
         next(each for each in payouts if each.amount == Decimal("2.07")).amount = Decimal("9.99")
-    assert "and XOF 2.07 was asked for" in here("reconcile", "second").out
-    assert re.search(r"✗ Payout     \S+, pending, of XOF 9.99", here("show", "second", "r2").out)
+    assert "and XCD 2.07 was asked for" in here("reconcile", "second").out
+    assert re.search(r"✗ Payout     \S+, pending, of XCD 9.99", here("show", "second", "r2").out)

@@ -84,8 +84,8 @@ def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     assert "✓ Certified  " in here("run", "june.csv", as_text=True).out  # also by that of a minute ago
     assert "nothing to pay again" in here("retry-failed", "june.csv.ledger").out
     exported = here("export", "june.csv.ledger", "out.csv").out
-    assert "6 rows, GHS 9.14, XOF 12.28; account data masked" in exported
-    assert ": certified; 6 rows, GHS 9.14, XOF 12.28; of 20" in " ".join(
+    assert "6 rows, GHS 9.14, XCD 12.28; account data masked" in exported
+    assert ": certified; 6 rows, GHS 9.14, XCD 12.28; of 20" in " ".join(
         here("batches", "june.csv.ledger").out.split()
     )
 
@@ -128,8 +128,8 @@ def test_refused_rows_are_paid_as_they_are_once_the_service_takes_them(here: Her
     assert done.code == Exit.REFUSED
     assert "payments payouts retry-failed june.csv.ledger --rejected" in done.err
     dry = here("retry-failed", "june.csv.ledger", "--rejected", "--dry-run", "--json").step("retry")
-    assert (dry["rows"], dry["totals"], dry["dry_run"]) == ([4], {"XOF": "4.07"}, True)
-    assert "1 row, XOF 4.07" in here("retry-failed", "june.csv.ledger", "--rejected").out
+    assert (dry["rows"], dry["totals"], dry["dry_run"]) == ([4], {"XCD": "4.07"}, True)
+    assert "1 row, XCD 4.07" in here("retry-failed", "june.csv.ledger", "--rejected").out
     assert "no row is rejected" in here("retry-failed", "june.csv.ledger", "--rejected").out
     assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
@@ -203,11 +203,11 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
         exported = here("export", "june.csv.ledger", f"{state}.csv", "--state", state, "--json")
         assert (exported.code, exported.step("exported")["rows"]) == (Exit.DONE, rows)
     dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
-    assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XOF": "2.07"})
+    assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XCD": "2.07"})
     assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
-    assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XOF 2.08").code == 2
+    assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XCD 2.08").code == 2
     retried = here("retry-failed", "june.csv.ledger", "--row", "2")
-    assert (retried.code, "1 row, XOF 2.07" in retried.out) == (Exit.DONE, True)
+    assert (retried.code, "1 row, XCD 2.07" in retried.out) == (Exit.DONE, True)
     (listed,) = here("batches", "june.csv.ledger", "--json").lines
     assert listed["state"] == "open", "its certificate is not of the payout that is made now"
     assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
@@ -226,9 +226,9 @@ def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
     assert here("run", "june.csv", "--dry-run").code == Exit.DONE
     here("run", "--ledger", "june.ledger", "--dry-run").assert_one_message(Exit.USAGE, "FILE is missing")
     seen = " ".join(here("run", "june.csv", "--dry-run", as_text=True).out.split())
-    assert "✓ Checked 4 payouts, GHS 3.07, XOF 7.21" in seen
+    assert "✓ Checked 4 payouts, GHS 3.07, XCD 7.21" in seen
     assert "✗ Warning a live key needs a batch id here" in seen
-    assert "a live key wants --confirm-total 'GHS 3.07' --confirm-total 'XOF 7.21'" in seen
+    assert "a live key wants --confirm-total 'GHS 3.07' --confirm-total 'XCD 7.21'" in seen
 
 
 def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
@@ -239,22 +239,35 @@ def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
     assert here("run", "june.csv").code == Exit.REFUSED
     file.write_text(file.read_text().replace("4.07", "40.07"))
     checked = here("run", "june.csv", "--dry-run").step("checked")
-    assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
-    assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
+    assert checked["totals"] == {"GHS": "3.07", "XCD": "7.21"}
+    assert checked["input_totals"] == {"GHS": "3.07", "XCD": "43.21"}
     wide_terminal(monkeypatch)
     dry = here("run", "june.csv", "--dry-run", as_text=True)
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())
-    assert "the ledger has 4 payouts, GHS 3.07, XOF 7.21" in seen
-    assert "the file as it is now comes to GHS 3.07, XOF 43.21" in seen
+    assert "the ledger has 4 payouts, GHS 3.07, XCD 7.21" in seen
+    assert "the file as it is now comes to GHS 3.07, XCD 43.21" in seen
     assert "row 4" in seen
     assert "--accept-edits" in seen
+
+
+def test_a_file_is_read_from_its_header_on_and_with_its_delimiter(here: Here) -> None:
+    field = Path(__file__).parents[1] / "bulk" / "sources" / "field"
+    here("run", field / "comments.csv", "--dry-run").assert_one_message(Exit.USAGE, "--header-row 2")
+    for file, *options in (
+        ("comments.csv", "--header-row", "2"),
+        ("file.tsv", "--delimiter", "tab"),
+        ("pandas_index.csv", "--map", "="),
+    ):
+        assert here("run", field / file, "--dry-run", *options).code == Exit.DONE
+    assert "line 3, the row is struck out" in here("run", field / "strike.xlsx", "--dry-run").out
+    assert here("run", field / "comments.csv", "--dry-run", "--header-row", "0").code == Exit.USAGE
 
 
 def test_a_file_with_another_delimiter_is_paid(here: Here) -> None:
     file = payouts_file(here.folder, 4)
     file.write_text(file.read_text().replace(",", ";"))
-    here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter)?")
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter \";\")?")
     assert here("run", "june.csv", "--delimiter", "semicolon").code == Exit.USAGE
     assert here("run", "june.csv", "--delimiter", ";", "--reference-prefix", "pay-").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)
@@ -304,7 +317,7 @@ def test_payouts_that_are_not_to_the_last_digit_what_was_asked_for_are_shown_wit
     monkeypatch.setattr(Service, "page", rounded)
     done = here("run", "june.csv", as_text=True)
     assert done.code == Exit.REFUSED
-    assert "payouts differ by XOF 0.0000000000000000000002 in all" in " ".join(done.out.split())
+    assert "payouts differ by XCD 0.0000000000000000000002 in all" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("command", ["run", "reconcile"])

@@ -127,7 +127,7 @@ def test_speed_makes_sandbox_time_pass(serve: Serve) -> None:
 def test_the_profile_reaches_the_service_and_the_inspector_is_where_the_command_says(serve: Serve) -> None:
     def look(about: dict[str, str], client: Payments) -> None:
         assert about["profile"] == "hostile"
-        answer = client.checkouts.create(amount=50, currency="XOF").response
+        answer = client.checkouts.create(amount=50, currency="XCD").response
         assert (answer and answer.status) == 200, "other profiles answer 201"
         assert about["inspector"] == about["base_url"].removesuffix("/v1") + "/_sandbox/"
         with urlopen(about["inspector"]) as page:

@@ -32,7 +32,7 @@ WIDE = 10_000
         ("thirty columns, less (GHS 1,250.75)", ["thirty columns, less", "  (GHS 1,250.75)"]),
         ("every reading takes as much as 12 s", ["every reading takes as much as", "  12 s"]),
         ('missing: pip install "payments-sdk[cli]"', ["missing:", '  pip install "payments-sdk[cli]"']),
-        ("to pay it: --confirm-total 'XOF 1200.50'", ["to pay it:", "  --confirm-total 'XOF 1200.50'"]),
+        ("to pay it: --confirm-total 'XCD 1200.50'", ["to pay it:", "  --confirm-total 'XCD 1200.50'"]),
         (f"see {'x' * 40} there", ["see", f"  {'x' * 40}", "  there"]),
         ("one     two     three     four   five", ["one  two  three  four  five"]),
         ("first\n  a second line that is longer", ["first", "  a second line that is longer"]),
@@ -74,7 +74,7 @@ def test_a_message_is_wrapped_on_a_terminal_and_one_line_in_a_log(
 COMMANDS = (
     "payouts run june.csv",
     "payouts run june.csv --max-amount 5 --ledger five.ledger",
-    "payouts run june.csv --confirm-total 'XOF 1200.50' --ledger other.ledger",
+    "payouts run june.csv --confirm-total 'XCD 1200.50' --ledger other.ledger",
     "payouts run bad.csv",
     "payouts run missing.csv",
     "payouts run june.csv --dry-run --batch-id other",
@@ -158,7 +158,7 @@ def failing_batch(sandbox: Sandbox, folder: Path) -> None:
     sandbox.on("payouts.create", amount="1.07").outcome("fail:RECIPIENT_ERROR immediate")
     sandbox.on("payouts.create", amount="2.07").respond("http:422", times=None)
     sandbox.on("payouts.create").outcome("complete immediate")  # however long the commands take
-    (folder / "bad.csv").write_text(path.read_text().replace("XOF", "francs").replace("3.07", "3,07"))
+    (folder / "bad.csv").write_text(path.read_text().replace("XCD", "francs").replace("3.07", "3,07"))
 
 
 def said(command: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -34,9 +34,9 @@ from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
 PAYOUT: dict[str, Any] = {
     "amount": 50,
-    "currency": "XOF",
+    "currency": "XCD",
     "method": "mtn_bj",
-    "instrument": {"type": "phone", "phone_number": "+22990000001", "country": "BJ"},
+    "instrument": {"type": "phone", "phone_number": "+2290190000001", "country": "BJ"},
     "customer": PERSON,
     "metadata": {"note": "for Ada", "sandbox_scenario": "manual"},
     "description": "Ada's wages",

@@ -16,7 +16,9 @@ from payments_async import AsyncPayments, Payout
 from tests.support import bodies, creations
 from tests.support.scripted import answer
 
-PAID = {"message": "ok", "data": {**bodies.PAYOUT, "amount": None, "reference": None}}
+INSTRUMENT = {**bodies.INSTRUMENT, **creations.PAYOUT["instrument"].to_dict(), "account_number": None}
+SHOWN = {"amount": bodies.amount("50"), "reference": None, "instrument": INSTRUMENT}
+PAID = {"message": "ok", "data": {**bodies.PAYOUT, **SHOWN}}
 ANSWER = answer(201, bodies.encoded(PAID))
 
 

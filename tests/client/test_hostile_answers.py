@@ -36,7 +36,6 @@ NOT_JSON = {
     "depth bomb": b'{"data":' * 100_000,
     "list bomb": b"[" * 100_000 + b"]" * 100_000,
     "5,000 digits": b'{"data": {"id": "po_1", "amount": {"value": ' + b"9" * 5000 + b"}}}",
-    "endless exponent": b'{"data": {"id": "po_1", "amount": {"value": 1e99999999999999999999}}}',
     "NaN": b'{"data": {"id": "po_1", "amount": {"value": NaN}}}',
     "Infinity": b'{"data": {"id": "po_1", "amount": {"value": -Infinity}}}',
     "gzip that was not announced": gzip.compress(b'{"data": {"id": "po_1"}}'),
@@ -130,6 +129,13 @@ async def test_an_amount_beyond_every_float_is_compared_all_the_same(
     client = connect(transport=ScriptedTransport(answer(201, raw)), max_retries=0)
     with pytest.raises(ResponseMismatch):
         await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
+
+
+@pytest.mark.parametrize("written", [b"1e400", b"1e99999999999999999999", b"5"])
+async def test_a_number_is_no_id_of_what_was_made(connect: Connect, written: bytes) -> None:
+    raw = encoded({"data": {"id": 77}}).replace(b"77", written)
+    with pytest.raises(OutcomeUnknown):
+        await call(connect, "payouts.create", raw, 201)
 
 
 @pytest.mark.parametrize("written", [b"10.1", b"10.1000", b"1010e-2", b"10.0999999999999996447", b'"10.10"'])

@@ -399,8 +399,8 @@ mine, children = worker(), []
 for name in ("one", "other"):
     pid = os.fork()
     if pid == 0:
-        assert worker() != mine
         before = blocking.limits_snapshot()["write"].used
+        assert worker() != mine
         asyncio.run(calls(name))
         blocking.payouts.create(**payout(name))
         after = blocking.limits_snapshot()["write"].used

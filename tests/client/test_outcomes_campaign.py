@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._request import resolve, service_time
+from payments_async._request import idempotency, resolve
 from payments_async._request.key_age import Timestamps
 from tests.campaigns.outcomes import Campaign
 from tests.support.surfaces import Connect
@@ -43,7 +43,7 @@ def never_outdated(*_: object) -> None:
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 @pytest.mark.parametrize(
     ("module", "name", "believing"),
-    [(resolve, "at_least", passed_by_the_wall_clock), (service_time, "why_outdated", never_outdated)],
+    [(resolve, "at_least", passed_by_the_wall_clock), (idempotency, "why_outdated", never_outdated)],
     ids=["the wall clock", "no paused machine"],
 )
 async def test_it_catches_a_client_that_believes_its_own_clocks(

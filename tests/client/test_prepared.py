@@ -15,7 +15,7 @@ from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL
 from tests.support.creations import PAYOUT, SMALLEST
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import jumping
+from tests.support.motion import jumping, play
 from tests.support.scripted import ScriptedTransport, answer, lost
 from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
@@ -245,3 +245,13 @@ async def test_senseless_options_of_sending_are_refused(connect: Connect, option
     with pytest.raises(InvalidRequest, match=option):
         await client.send(client.payouts.prepare(**PAYOUT), **{option: -1})
     assert transport.requests == []
+
+
+async def test_each_key_is_drawn_when_it_is_needed(connect: Connect) -> None:
+    """No copy of the process has it in its memory."""
+    played = play(connect, answer(201, {"data": {"id": "po_1"}}), seed=7)
+    assert played.client.payouts.prepare(**PAYOUT).idempotency_key == JumpingRuntime(7).token(16).hex()
+    played.runtime.token = lambda size: b"\x07" * size
+    await played.client.payouts.create(**PAYOUT)
+    await played.client.payouts.create(**PAYOUT, idempotency_key="of-the-caller")
+    assert played.keys == ["07" * 16, "of-the-caller"]

@@ -9,12 +9,22 @@ import pytest
 
 from payments_async import PreparedRequest
 from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import HTTPResponse
 from payments_async._polling.list_poller import ListPoller
 from payments_async._runtime import SYSTEM
-from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
+from payments_async.errors import (
+    ConfigurationError,
+    DuplicateReference,
+    InvalidRequest,
+    OutcomeUnknown,
+    ResponseMismatch,
+)
+from payments_async.events import RequestSent
 from payments_async.sandbox import Sandbox
 from tests.support.creations import PAYMENT, PAYOUT
 from tests.support.jumping import JumpingRuntime
+from tests.support.motion import PAYOUT as MADE
+from tests.support.motion import REPLAYED, listed, methods, payout_answer, play, refusal, unresolved
 from tests.support.scripted import ScriptedTransport, SilentTransport, answer, lost
 from tests.support.surfaces import Connect
 
@@ -167,3 +177,55 @@ async def test_a_resolve_cancelled_in_flight_tells_of_that_attempt(connect: Conn
     with pytest.raises(asyncio.CancelledError) as stopped:
         await asking
     assert [attempt.reason for attempt in stopped.value.outcome.attempts] == ["cancelled"]  # type: ignore[attr-defined] # it rides along
+
+
+OLD, NEW = "sk_sandbox_before", "sk_sandbox_rotated"
+
+
+async def test_a_request_in_doubt_is_bound_to_the_key_that_it_was_last_sent_under(connect: Connect) -> None:
+    heard: list[Any] = []
+    old = play(connect, listed(), api_key=OLD)
+    new = play(connect, lost(), payout_answer(headers=REPLAYED), api_key=NEW, on_event=heard.append)
+    prepared = old.client.payouts.prepare(**MADE)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await new.client.send(prepared, rotated_key=True, max_retries=0)
+    bound = new.client.payouts.prepare(**MADE).key_fingerprint
+    assert caught.value.prepared.key_fingerprint == bound != prepared.key_fingerprint
+    assert [event.key_fingerprint for event in heard if isinstance(event, RequestSent)] == [bound]
+    await unresolved(old, caught.value)
+    assert methods(old) == ["GET"], "under another key nothing is sent again"
+    assert (await new.client.resolve(caught.value)).id == "po_1"
+    assert new.keys == [prepared.idempotency_key] * 2
+
+
+async def test_a_key_that_nothing_was_sent_under_changes_nothing(connect: Connect) -> None:
+    old = play(connect, lost(), answer(201, {"data": {"id": "pi_1"}}), api_key=OLD)
+    prepared = old.client.payment_intents.prepare(**PAYMENT)
+    with pytest.raises(OutcomeUnknown):
+        await old.client.send(prepared, max_retries=0)
+    new = play(connect, listed(), api_key=NEW)
+    with pytest.raises(OutcomeUnknown, match="does not tell its time") as caught:
+        await new.client.send(prepared, rotated_key=True)
+    assert caught.value.prepared == prepared
+
+
+@pytest.mark.parametrize("first", [refusal(429, {"Retry-After": "1"}), lost()])
+async def test_a_retry_after_a_rotation_is_bound_to_its_key_unless_an_attempt_is_in_doubt(
+    connect: Connect, first: Any
+) -> None:
+    keys = iter([OLD, NEW, NEW])
+    played = play(connect, first, lost(), api_key=lambda: next(keys))
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.payouts.create(**MADE, max_retries=1)
+    asked = NEW if played.transport.requests[1].headers["Authorization"].endswith(NEW) else OLD
+    assert (asked == NEW) == isinstance(first, HTTPResponse)
+    found = connect(api_key=asked, transport=ScriptedTransport()).payouts.prepare(**MADE)
+    assert caught.value.prepared.key_fingerprint == found.key_fingerprint
+
+
+async def test_a_request_that_was_carried_out_otherwise_is_bound_to_its_key_too(connect: Connect) -> None:
+    prepared = play(connect, api_key=OLD).client.payouts.prepare(**MADE)
+    new = play(connect, payout_answer(reference="another"), api_key=NEW)
+    with pytest.raises(ResponseMismatch) as caught:
+        await new.client.send(prepared, rotated_key=True)
+    assert caught.value.prepared.key_fingerprint == new.client.payouts.prepare(**MADE).key_fingerprint

@@ -387,8 +387,8 @@ DIGITS: list[tuple[Any, str]] = [
     (50, "50"),
     (1, "1"),
     ("1", "1"),
-    (Decimal("1.000"), "1.000"),
-    ("10.10", "10.10"),
+    (Decimal("1.000"), "1"),
+    ("10.10", "10.1"),
     (Decimal("10.1"), "10.1"),
     (Decimal("12345678901234567.89"), "12345678901234567.89"),
     (Decimal("0.3") + Decimal("0.8"), "1.1"),
@@ -400,14 +400,15 @@ DIGITS: list[tuple[Any, str]] = [
 NO_MONEY: list[tuple[Any, str]] = [
     *((bad, "is a float") for bad in (77.77, 50.0, float("nan"), float("inf"))),
     *((Decimal(bad), "finite") for bad in ("NaN", "sNaN", "Infinity", "-Infinity")),
-    *((bad, "at least 1") for bad in (0, -5, "-5", Decimal("0.99"), Decimal("0.9999999999999999999999"))),
+    *((bad, "at least 1") for bad in (0, -5, Decimal("0.99"), Decimal("0.9999999999999999999999"))),
     *((bad, "must be a Decimal") for bad in (True, b"50", [50])),
     *((bad, "is required") for bad in (None, "")),
+    *((bad, "begins with a sign") for bad in ("-5", "+5", "--5")),
     *(
         (bad, "is text that is not a decimal number")
         for bad in (
             *("1_0", "١٢٣٤", "５０００", " 5 ", "5000\n", "1,000.00", "50 XOF", "0x1F", "NaN", "Infinity"),
-            *("--5", "9" * 101),
+            "9" * 101,
         )
     ),
     *((bad, "more digits") for bad in (10**31, Decimal("1E+5000"), Decimal("1." + "1" * 40))),

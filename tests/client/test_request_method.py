@@ -29,7 +29,7 @@ async def test_a_write_carries_a_key_its_body_and_its_query(connect: Connect, me
     (request,) = transport.requests
     assert request.method == method
     assert request.url.endswith("/v1/refunds/re_1?expand=all")
-    assert request.body == '{"amount":10.10,"reason":"é"}'.encode()
+    assert request.body == '{"amount":10.1,"reason":"é"}'.encode()
     assert len(request.headers["X-Idempotency-Key"]) >= 8
     assert request.headers["Content-Type"] == "application/json"
     assert whole == {"data": {"id": "re_1", "amount": Decimal("10.10")}, "more": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from payments_async import (
     AuthenticationError,
     ConfigurationError,
     DecodeError,
+    Instrument,
     OutcomeUnknown,
     PreparedRequest,
     ResponseMismatch,
@@ -89,9 +91,14 @@ async def test_a_refusal_that_is_the_first_answer_is_certain(connect: Connect) -
     assert sent(played) == ["POST /payouts"] * 2
 
 
-@pytest.mark.parametrize("replayed", [{}, REPLAYED])
-async def test_after_a_409_the_payout_is_found_by_its_reference(connect: Connect, replayed: Any) -> None:
-    played = play(connect, lost(), refusal(409, replayed), page(OURS))
+@pytest.mark.parametrize(
+    ("replayed", "written"),  # in which case its method is written is no difference
+    [({}, {}), (REPLAYED, {}), ({}, {"method": "MTN_BJ"})],
+)
+async def test_after_a_409_the_payout_is_found_by_its_reference(
+    connect: Connect, replayed: Any, written: Any
+) -> None:
+    played = play(connect, lost(), refusal(409, replayed), page({**OURS, **written}))
     found = await played.client.resolve(await doubt(played))
     assert (found.id, found.amount.value) == ("po_1", Decimal("10.1"))
     assert sent(played)[2] == "GET /payouts?created_at%5Bgte%5D=2025-12-31&per_page=100"
@@ -102,6 +109,8 @@ async def test_after_a_409_the_payout_is_found_by_its_reference(connect: Connect
     [
         ({"amount": {"value": 11, "currency": "XOF"}}, "amount"),
         ({"amount": {"value": 10.1, "currency": "EUR"}}, "currency"),
+        ({"method": "moov_bj"}, "method"),
+        ({"instrument": {"phone_number": "+22990112299", "country": "BJ"}}, "instrument.phone_number"),
     ],
 )
 async def test_another_payout_under_the_reference_is_a_mismatch(
@@ -113,6 +122,44 @@ async def test_another_payout_under_the_reference_is_a_mismatch(
         await played.client.resolve(error)
     assert list(caught.value.differences) == [differs]
     assert (caught.value.effect, caught.value.idempotency_key) == ("unknown", played.keys[0])
+
+
+PHONE = Instrument.phone("+2290190112233", "BJ")
+BANK = Instrument.bank_account("0012345678", "058", "NG", account_name="Ama")
+TOKEN = Instrument.crypto_address("TAbc1", "tron", memo_tag="77")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "differs"),
+    [
+        (PHONE, {"phone_number": PHONE.phone_number}, []),
+        (PHONE, {"phone_number": "+2290190112299"}, ["instrument.phone_number"]),
+        (BANK, {"account_number": "0012345678", "bank_code": "058"}, []),
+        (BANK, {"account_number": "0012345679", "bank_code": "058"}, ["instrument.account_number"]),
+        (BANK, {"account_number": "0012345678", "bank_code": "059"}, ["instrument.bank_code"]),
+        (BANK, {"account_number": "00******78", "account_name": "Kofi"}, []),
+        (TOKEN, {"address": "tabc1", "network": "TRON", "memo_tag": None}, []),
+        (TOKEN, {"address": "TAbc2", "network": "base"}, ["instrument.address", "instrument.network"]),
+        (TOKEN, {"address": "TAbc1", "network": "tron", "memo_tag": "78"}, ["instrument.memo_tag"]),
+    ],
+)
+async def test_every_answer_is_held_against_the_receiver(
+    connect: Connect, asked: Instrument, shown: dict[str, Any], differs: list[str]
+) -> None:
+    """The first answer, a replayed one, and that to a stored request: one comparison."""
+    answers = [payout_answer(201, headers, instrument=shown) for headers in ({}, REPLAYED)]
+    for given in (asked, asked.to_dict()):
+        for answered in answers:
+            played = play(connect, answered)
+            fields = {**PAYOUT, "instrument": given}
+            client, prepared = played.client, played.client.payouts.prepare(**fields)
+            for send in (partial(client.payouts.create, **fields), partial(client.send, prepared)):
+                if not differs:
+                    assert (await send()).id == "po_1"
+                    continue
+                with pytest.raises(ResponseMismatch) as caught:
+                    await send()
+                assert caught.value.differences == dict.fromkeys(differs, ("***", "***"))
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])

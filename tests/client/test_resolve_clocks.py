@@ -56,6 +56,15 @@ async def test_a_clock_set_back_does_not_keep_a_refusal_from_being_certain(conne
     assert caught.value.effect == "none"
 
 
+async def test_a_clock_of_a_copied_machine_does_not_make_a_refusal_certain(connect: Connect) -> None:
+    """It has the session of the machine that sent the request, and has run for longer since the copying."""
+    played = play(connect, refusal(503, at(0)), refusal(422, at(MINUTE)), NOTHING_LISTED)
+    error = await doubt(played)
+    played.runtime.advance(16 * MINUTE)
+    caught = await unresolved(played, error)
+    assert isinstance(caught.__cause__, UnprocessableError)
+
+
 async def test_a_clock_that_went_back_ends_the_use_of_the_key(connect: Connect) -> None:
     played = play(connect, lost(), LISTED)
     error = await doubt(played)

@@ -74,7 +74,7 @@ async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) 
     assert (await played.client.resolve(error)).id == "po_1"
     with pytest.raises(ResponseMismatch) as caught:
         await played.client.resolve(error)
-    assert caught.value.differences == {"amount": ("10.10", "11")}
+    assert caught.value.differences == {"amount": ("10.1", "11")}
     assert caught.value.effect == "none"
     assert sent(played) == ["POST /payouts", *["GET /payouts?per_page=100"] * 2], "it may be of any age"
 
@@ -118,22 +118,30 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("0xAbCd12", "0xabcd13", True),
         ("GB29NWBK60161331926819", "GB29XXXXXXXXXXXXXX6819", False),
         ("GB29NWBK60161331926819", "GB29NWBK60161331926800", True),
+        ("GB29NWBK60161331926819", "60161331926819", False),  # the account of an IBAN
+        ("MT84MALT011000012345MTLCASTX01S", "MT84MALT011000012345MTLCASTY02S", True),
+        ("TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", "TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj", True),  # no mask
+        ("123-4567", "12345678", True),
+        ("5512345678", "99912345678", True),
+        ("1234567", "12345678", True),
+        ("ABCD1234567890", "ZZZZ99999999999", True),
+        ("0012345678", "12345678", False),  # without its zeros
     ],
 )
 async def test_a_payout_to_another_receiver_is_another(
     connect: Connect, asked: str, shown: str, differs: bool
 ) -> None:
-    receiver = {"type": "phone", "phone_number": asked, "country": "BJ"}
-    other = {**OURS, "instrument": {**receiver, "phone_number": shown}}
+    receiver = {"type": "bank_account", "account_number": asked, "country": "BJ"}
+    other = {**OURS, "instrument": {**receiver, "account_number": shown}}
     played = play(connect, TAKEN, listed(other))
     error = await refused(played, DuplicateReference, instrument=receiver)
     if not differs:
         assert (await played.client.resolve(error)).id == "po_1"
         return
-    with pytest.raises(ResponseMismatch, match=r"instrument\.phone_number differ") as caught:
+    with pytest.raises(ResponseMismatch, match=r"instrument\.account_number differ") as caught:
         await played.client.resolve(error)
     assert caught.value.effect == "none"
-    assert caught.value.differences == {"instrument.phone_number": ("***", "***")}
+    assert caught.value.differences == {"instrument.account_number": ("***", "***")}
 
 
 async def test_an_error_that_holds_no_request_is_told_by_its_name(connect: Connect) -> None:

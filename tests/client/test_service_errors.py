@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -125,6 +127,34 @@ async def test_what_was_sent_of_somebody_comes_back_masked(connect: Connect, sai
     assert shown.removesuffix(".") in str(error)
     told = f"{error!r} {error}".encode() + pickle.dumps(error)
     assert [text for text in (NAME, ADDRESS, LAST) if text.encode() in told] == []
+
+
+TOKEN, SIGNED = "aB3_xyz~tok+9", "s3cr et/7Q"
+URL = f"https://shop.test/hooks/payouts/{quote(TOKEN)}?of=june&sig={quote(SIGNED, safe='')}"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(
+            str,
+            str.upper,
+            str.lower,
+            lambda url: quote(url, safe=""),
+            unquote,
+            lambda url: json.dumps(url)[1:-1],
+        ),
+        *(lambda url: url.replace("/", "\\/"), lambda url: url.partition("?")[2], lambda url: TOKEN),
+    ],
+)
+async def test_the_token_of_its_webhook_url_comes_back_masked(connect: Connect, form: Any) -> None:
+    said = f"cannot deliver to {form(URL)}"
+    error = await refused(connect, {"message": said, "errors": {"webhook_url": [said]}}, {"webhook_url": URL})
+    told = f"{error!r} {error} {error.errors} {error.message}".lower().encode() + pickle.dumps(error)
+    once = [form for part in (TOKEN, SIGNED) for form in (part, quote(part), quote(part, safe=""))]
+    parts = [*once, *(quote(part, safe="") for part in once)]
+    assert [part for part in parts if part.lower().encode() in told] == []
+    assert "cannot deliver to" in error.message
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, InvalidRequest, OutcomeUnknown, PreparedRequest
+from payments_async._request import idempotency
 from payments_async._request import pending as PENDING
-from payments_async._request import service_time
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
@@ -266,7 +266,7 @@ def _asynchronous(**options: Any) -> AsyncPayments:
 async def test_requests_that_were_prepared_and_never_sent_are_forgotten_at_last(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service_time, "_MOST_UNSENT", 1)
+    monkeypatch.setattr(idempotency, "_MOST_UNSENT", 1)
     played = play(connect, time_of(0), MADE)
     first, second = (played.client.payment_intents.prepare(**INTENT) for _ in range(2))
     for prepared in (first, second):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -205,3 +206,50 @@ def test_importing_the_package_loads_no_http_library() -> None:
     code = "import sys, payments_async; print(sorted({'aiohttp', 'cattrs', 'msgspec'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "told"),
+    [
+        (
+            "checkouts",
+            "restriction",
+            {"country": "GH"},
+            "unknown field country; did you mean 'country_code'?",
+        ),
+        ("checkouts", "restriction", {"CountryCode": "GH"}, "did you mean 'country_code'?"),
+        ("checkouts", "restriction", {"country_code": "GH", "anything": 1}, "has an unknown field anything"),
+        ("checkouts", "restriction", {"+233 20 000 0001": 1}, r"has an unknown field \*\*\*"),
+        *(
+            ("checkouts", "restriction", {**empty}, "restricts nothing: give a country_code or a phone")
+            for empty in ({}, {"country_code": None}, {"country_code": ""})
+        ),
+        ("checkouts", "restriction", {"phone": {"num": "+233200000001"}}, "needs the number of its phone"),
+        ("checkouts", "appearance", {"colour": "#fff"}, "did you mean 'color'?"),
+        ("payouts", "instrument", {"phone_numbr": "+229", "country": "BJ"}, "did you mean 'phone_number'?"),
+        ("payouts", "instrument", {"accountNumber": "7", "country": "BJ"}, "did you mean 'account_number'?"),
+        ("payouts", "customer", {"firstname": "A"}, "did you mean 'first_name'?"),
+    ],
+)
+async def test_a_field_of_a_mapping_that_is_a_slip_is_not_sent(
+    connect: Connect, name: str, field: str, value: Any, told: str
+) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
+    with pytest.raises(InvalidRequest, match=told.replace("?", r"\?")) as caught:
+        await getattr(connect(transport=transport), name).create(**{**SMALLEST[name], field: value})
+    assert list(caught.value.errors) == [field]
+    assert not transport.requests
+
+
+async def test_another_field_of_a_mapping_is_sent_with_a_warning(connect: Connect) -> None:
+    wallet = {"phone_number": "+22990112233", "country": "BJ", "branch": "north"}
+    with pytest.warns(RuntimeWarning, match=r"payouts\.create: instrument has the unknown field branch"):
+        prepared = connect().payouts.prepare(**{**SMALLEST["payouts"], "instrument": wallet})
+    assert json.loads(prepared.body)["instrument"] == wallet
+
+
+async def test_an_object_of_extra_body_replaces_the_whole_object(connect: Connect) -> None:
+    restricted = {**SMALLEST["checkouts"], "restriction": {"country_code": "GH"}}
+    phone = {"phone": {"number": "+233200000001", "country": "GH"}}
+    prepared = connect().checkouts.prepare(**restricted, extra_body={"restriction": phone})
+    assert json.loads(prepared.body)["restriction"] == phone

@@ -246,17 +246,6 @@ async def test_a_country_code_in_lower_case_is_a_warning(
         prepare(**{**SMALLEST[resource], field: given})
 
 
-async def test_text_of_a_foreign_class_is_refused(connect: Connect) -> None:
-    class Shouting(str):
-        __slots__ = ()
-
-    client = connect(transport=ScriptedTransport(answer(500)))
-    with pytest.raises(InvalidRequest) as caught:
-        await create(client, "payouts", description=Shouting("canary"))
-    assert caught.value.errors == {"body": ["cannot be written as JSON (TypeError)"]}
-    assert "canary" not in str(caught.value)
-
-
 async def test_all_faults_of_a_request_are_reported_together(connect: Connect) -> None:
     faulty: dict[str, Any] = {
         "amount": 0.5,

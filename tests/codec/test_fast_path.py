@@ -265,7 +265,7 @@ def test_names_beyond_the_first_sixteen_are_read_as_well_and_take_no_memory() ->
         body = bodies.encoded({f"beside{number}": number, "data": data})
         if (found := decode.usual_answer(body, Payout, page=False)) is not None:
             return found.data  # type: ignore[no-any-return] # a payout
-        return decode.structure(decode.parse(body)["data"], Payout)
+        return decode.structure(decode.parse_answer(body)["data"], Payout)
 
     for number in range(100):
         read(number)
@@ -300,7 +300,7 @@ def record_of(name: str, *, fast: bool, later: bool = False) -> Any:
     body = bodies.encoded({"data": data})
     if fast:
         return decode.usual_answer(body, operation.result, page=False).data
-    return decode.structure(decode.parse(body)["data"], operation.result)
+    return decode.structure(decode.parse_answer(body)["data"], operation.result)
 
 
 USES: dict[str, Callable[[Any], Any]] = {

@@ -56,10 +56,6 @@ def test_an_envelope_shows_nothing_of_what_it_holds() -> None:
     assert "NEEDLE" not in repr(fast_path.envelope_reader(fast_path.wire_struct_of(Payout))(BODY))
 
 
-def test_what_a_request_says_is_not_shown() -> None:
-    assert repr(decode.requested_fields(b'{"reference": "NEEDLE"}')) == "<RequestedFields>"
-
-
 @pytest.mark.parametrize(
     "cls",
     [PayoutRequest, PreparedRequest, models.Attempt, models.ResponseInfo],

@@ -149,7 +149,7 @@ def change(
     row: Any, kind: str = "exchange", at: float = 0.0, waited: float = 0.0, **values: Any
 ) -> tuple[Any, Any]:
     """What the rule makes of a row, and its answer."""
-    asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "wall": None}
+    asked = {"sums": [("GHS", HOUR, "100")], "worker": "one", "last": None, "wall": None, "reached": None}
     asked |= {"outcomes": [], "groups": []}
     state, answer = BUDGETS.change(BUDGETS.read(row), kind, {**asked, **values}, BEGAN + at, waited)
     return BUDGETS.write(state), answer

@@ -45,9 +45,9 @@ GUARD = Guard(most={"XOF": 100}, sums=[("XOF", 150, "hour")], budgets="process")
 OTHER = {**PAYOUT, "amount": 60, "reference": "r-2"}
 
 
-def answer_of(amount: int, **fields: Any) -> Any:
+def answer_of(amount: int, status: int = 201, headers: Mapping[str, str] | None = None, **fields: Any) -> Any:
     """The answer to a payout of so much."""
-    return payout_answer(amount={"value": amount, "currency": "XOF"}, **fields)
+    return payout_answer(status, headers, amount={"value": amount, "currency": "XOF"}, **fields)
 
 
 async def refused(call: Any) -> GuardRefused:
@@ -66,6 +66,9 @@ async def refused(call: Any) -> GuardRefused:
         ([refusal(500)] * 3, True),
         ([lost(), refusal(422)], True),  # the refusal of a second attempt proves nothing of the first
         ([lost(), refusal(422, REPLAYED)], True),
+        ([answer_of(100, 200, REPLAYED)], False),  # its first sender has counted it
+        ([lost(), answer_of(100, 200, REPLAYED)], True),
+        ([unsent(), answer_of(100, 200, REPLAYED)], True),
         ([refusal(422)], False),
         ([refusal(401)], False),
         ([refusal(409)], False),  # a payout with this reference: not of this key
@@ -98,6 +101,32 @@ async def test_what_a_resolve_finds_out_is_given_back_or_counted(connect: Connec
     with pytest.raises(UnprocessableError):
         await played.client.resolve(caught.value)
     await played.client.payouts.create(**OTHER)
+
+
+async def test_a_replay_counts_what_an_earlier_call_had_left_in_doubt(connect: Connect) -> None:
+    played = play(connect, *[lost()] * 3, answer_of(100, 200, REPLAYED), guard=GUARD)
+    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
+    with pytest.raises(OutcomeUnknown):
+        await played.client.send(prepared)
+    await played.client.send(prepared)
+    played.runtime.advance(HOUR / 2)  # longer than what has no outcome is held
+    assert (await refused(played.client.payouts.create(**OTHER))).allowed == Decimal(50)
+
+
+@pytest.mark.parametrize("name", ["payroll", None])
+async def test_sums_of_a_process_outlive_a_rotated_key_if_the_guard_has_a_name(
+    connect: Connect, tmp_path: Path, name: str | None
+) -> None:
+    address = {"base_url": f"https://api.example/{tmp_path.name}/v1"}
+    guard = attrs.evolve(GUARD, name=name)
+    for key, amount in (("sk_sandbox_" + "a" * 40, 100), ("sk_sandbox_" + "b" * 40, 60)):
+        script = answer_of(amount, reference=f"r-{amount}")
+        played = play(connect, script, guard=guard, api_key=key, **address)
+        paid = played.client.payouts.create(**{**PAYOUT, "amount": amount, "reference": f"r-{amount}"})
+        if name and amount == 60:
+            assert (await refused(paid)).allowed == Decimal(50)
+        else:
+            await paid
 
 
 async def test_a_refusal_says_what_is_left_and_when_there_is_room(connect: Connect) -> None:
@@ -183,16 +212,16 @@ async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -
     assert played.transport.requests == []
 
 
-def test_a_forked_child_judges_whatever_locks_were_held(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_forked_child_judges_whatever_locks_were_held(sandbox: Sandbox) -> None:
     from payments_async._guard import key_guard as module
 
-    options = {"base_url": sandbox.base_url, "guard": attrs.evolve(GUARD, budgets=None, state=tmp_path / "g")}
-    with Payments(sandbox.api_key, **options) as client:
-        guard = key_guard(client)
-        held = guard._lock
+    with Payments(sandbox.api_key, base_url=sandbox.base_url, guard=GUARD) as client:
+        sums = key_guard(client)._sums
+        assert sums is not None
+        held = sums.lock
         with held, module._joining:
             module._after_fork()
-            assert not guard._lock.locked()
+            assert not sums.lock.locked()
             assert not module._joining.locked()
 
 

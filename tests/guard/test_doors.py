@@ -15,6 +15,7 @@ from payments_async import (
     Guard,
     GuardRefused,
     Instrument,
+    InvalidRequest,
     OutcomeUnknown,
     PreparedRequest,
     ResponseMismatch,
@@ -65,7 +66,7 @@ CASES = [
     case("most", "100.001", currency="KWD"),
     case("most", 10, {"amount": 5001}),
     case("most", 10, {"amount": "5001"}),
-    *[case("decimals", amount) for amount in ("1.999", "50.005", Decimal("10.001"))],
+    *[case("decimals", amount) for amount in (Decimal("1.999"), Decimal("50.005"), "10.0001")],
     case("decimals", "10.5", currency="XOF"),
     case("decimals", "9.9999", currency="KWD"),
     case("currency", 10, currency="USD"),
@@ -168,8 +169,6 @@ async def test_resolving_what_the_rules_refuse_only_looks_it_up(connect: Connect
 @pytest.mark.parametrize(
     ("method", "path", "rule"),
     [
-        ("POST", "/Payouts", "other_writes"),
-        ("POST", "/%70ayouts", "other_writes"),
         ("PUT", "/payouts", "other_writes"),
         ("DELETE", "/payouts/po_1", "other_writes"),
         ("POST", "/refunds", "other_writes"),
@@ -187,6 +186,35 @@ async def test_other_writes_of_request_are_refused(
     opened = play(connect, payout_answer(), guard=attrs.evolve(GUARD, other_writes="allow"))
     if rule == "other_writes":
         await opened.client.request(method, path, json=body)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/Payouts", "/%70ayouts", "/%2570ayouts", "/v1/payouts", "/V1/PAYOUTS", "/payouts;a=b", "/payouts%3Fa"],
+)
+async def test_a_path_that_may_be_taken_for_the_payouts_is_judged_as_theirs(
+    connect: Connect, path: str
+) -> None:
+    body = {"amount": 9000, **BASE, "instrument": {"country": "GH"}}
+    for other_writes, rule in (("refuse", "other_writes"), ("allow", "most")):
+        played = play(connect, payout_answer(), guard=attrs.evolve(GUARD, other_writes=other_writes))
+        with pytest.raises(GuardRefused) as caught:
+            await played.client.request("POST", path, json=body)
+        assert caught.value.rule == rule
+        assert not asked_for(played)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//payouts", "/payouts/", "/x/../payouts", "/./payouts", "/x/%2e%2e/payouts", "/x%5C..%5Cpayouts"],
+)
+async def test_a_path_whose_segments_servers_read_differently_is_not_sent(
+    connect: Connect, path: str
+) -> None:
+    played = play(connect, payout_answer(), guard=attrs.evolve(GUARD, other_writes="allow"))
+    with pytest.raises(InvalidRequest, match="must start with a slash and hold plain segments"):
+        await played.client.request("POST", path, json={})
+    assert not asked_for(played)
 
 
 async def test_reads_and_operations_that_move_nothing_are_not_judged(connect: Connect) -> None:

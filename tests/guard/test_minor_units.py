@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._guard.minor_units import MINOR_UNITS, decimals_of
+from payments_async.models._minor_units import MINOR_UNITS, decimals_of
 from payments_async.sandbox._common.iso_codes import currency
 from tools import minor_units as tool
 

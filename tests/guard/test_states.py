@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, ConfigurationError, Guard, GuardRefused, LimitStoreUnavailable
-from payments_async._guard import key_guard as judging
+from payments_async import (
+    AsyncPayments,
+    ConfigurationError,
+    DeadlineExceeded,
+    Guard,
+    GuardRefused,
+    LimitStoreUnavailable,
+)
+from payments_async._guard import budget_client
 from payments_async._guard.rules import Write
 from payments_async._rate_limit.store_client import open_store
 from payments_async.params.operations import PAYOUTS_CREATE
@@ -218,7 +225,7 @@ async def test_a_state_that_is_away_refuses_and_comes_back(
             await client.payouts.create(**payout(1, 1))
             proxy.cut()
             with monkeypatch.context() as impatient:
-                impatient.setattr(judging, "PATIENCE", 0.05)
+                impatient.setattr(budget_client, "PATIENCE", 0.05)
                 with pytest.raises(LimitStoreUnavailable, match="guard's sums cannot be read") as caught:
                     await client.payouts.create(**payout(1, 2))
             assert (caught.value.effect, caught.value.attempts) == ("none", ())
@@ -230,3 +237,67 @@ async def test_a_state_that_is_away_refuses_and_comes_back(
                 except LimitStoreUnavailable:
                     pass
         await asyncio.to_thread(end_threads)  # while its store is there
+
+
+async def test_a_deadline_that_passes_while_the_sums_are_read_is_what_the_error_says(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    place: dict[str, Any] = {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite")}
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        with closing(sqlite3.connect(tmp_path / "guard.sqlite")) as busy, busy:
+            busy.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(DeadlineExceeded) as caught:
+                await client.payouts.create(**payout(1, 1), deadline=0.2)
+        assert (caught.value.effect, caught.value.attempts) == ("none", ())
+        await client.payouts.create(**payout(100, 2))
+
+
+PUT_BACK = """
+import logging
+from payments_async import Guard, GuardRefused
+logging.disable()  # each refusal is a warning
+guard = Guard(most={{"XOF": 100}}, sums={sums!r}, state={state!r})
+try:
+    Payments(key, base_url=base_url, guard=guard).payouts.create(**payout({name!r}))
+except GuardRefused as error:
+    print(error.rule)
+"""
+
+
+async def test_a_state_that_was_put_back_is_not_trusted_by_the_next_process(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    path, copy = tmp_path / "guard.sqlite", tmp_path / "copy.sqlite"
+    place: dict[str, Any] = {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=path)}
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        with closing(sqlite3.connect(path)) as one, closing(sqlite3.connect(copy)) as other:
+            one.backup(other)
+        await client.payouts.create(**payout(50, 1))
+    await asyncio.to_thread(end_threads)
+    said = []
+    for name in ("as it is", "put back"):
+        script = PUT_BACK.format(sums=SUMS, state=str(path), name=name)
+        said.append(await asyncio.to_thread(run_with_service, sandbox, script))
+        with closing(sqlite3.connect(copy)) as one, closing(sqlite3.connect(path)) as other:
+            one.backup(other)
+    assert said == ["", "begin\n"]
+
+
+@pytest.mark.parametrize(
+    "spoil", [Path.mkdir, lambda path: path.write_text("x y"), lambda path: path.write_text("1.0 x")]
+)
+async def test_a_note_that_cannot_be_used_refuses_and_says_where_it_is(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    place: dict[str, Any] = {"guard": Guard(most={"XOF": 100}, sums=SUMS, state=tmp_path / "guard.sqlite")}
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place) as client:
+        await begin(client, place)
+        (note,) = (tmp_path / "home" / "payments-sdk").iterdir()
+        note.unlink()
+        spoil(note)
+        with pytest.raises(ConfigurationError, match=r"cannot note in .*payments-sdk/guard-.*XDG_STATE_HOME"):
+            await client.payouts.create(**payout(50, 1))
+    assert not sandbox.books.payouts()

@@ -205,50 +205,6 @@ async def test_deadlines_and_cancellation_work_on_uvloop(
     await asyncio.to_thread(run)
 
 
-FORK = """
-import asyncio, os, sys
-from payments_async._runtime import SYSTEM
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import HTTPRequest
-
-url, transport = sys.argv[1], AiohttpTransport(runtime=SYSTEM)
-call = lambda target: transport.send(HTTPRequest("GET", url + target, {}, None, 60))
-loop = asyncio.new_event_loop()
-loop.run_until_complete(call("/parent"))
-child = os.fork()
-if child == 0:
-    assert not transport._loops
-    asyncio.run(call("/child"))
-    sys.exit(0)
-assert os.waitpid(child, 0)[1] == 0
-for _ in range(2):
-    loop.run_until_complete(asyncio.wait_for(call("/parent"), 300))
-loop.run_until_complete(transport.aclose())
-loop.close()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [sys.executable, "-c", FORK, server.url("")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [request.split()[1] for request in server.requests] == [
-        b"/parent",
-        b"/child",
-        b"/parent",
-        b"/parent",
-    ]
-    assert server.connections == 2
-
-
 async def test_what_a_child_inherits_is_neither_used_nor_closed(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
@@ -257,7 +213,7 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
     (opened,) = transport._loops.values()
     connector = opened.session.connector
     assert connector is not None
-    _transport._after_fork()  # what os.fork calls in the child
+    _transport._after_fork()  # what a child's first call does
     assert transport._loops == {}
     await calls(transport, server)
     assert server.connections == 2
@@ -271,7 +227,7 @@ async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport
     await calls(transport, server)
     (opened,) = transport._loops.values()
     await opened.session.close()
-    transport._disown()
+    _transport._after_fork()
     await calls(transport, server)
     assert len(transport._loops) == 1
 

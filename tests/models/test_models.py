@@ -236,8 +236,8 @@ def test_a_records_json_says_what_its_plain_form_says() -> None:
     [
         ("1250.75", "GHS 1,250.75"),
         ("1250.5", "GHS 1,250.50"),
-        ("1250", "GHS 1,250"),
-        ("1E+3", "GHS 1,000"),
+        ("1250", "GHS 1,250.00"),
+        ("1E+3", "GHS 1,000.00"),
         ("-0.125", "GHS -0.125"),
         ("12345678901234567890.123456789", "GHS 12,345,678,901,234,567,890.123456789"),
         ("1e999999999", "GHS 1E+999999999"),
@@ -245,6 +245,20 @@ def test_a_records_json_says_what_its_plain_form_says() -> None:
 )
 def test_an_amount_is_written_with_its_currency_first_and_no_digit_is_lost(value: str, text: str) -> None:
     assert amount_text("GHS", Decimal(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("currency", "value", "text"),
+    [
+        ("XOF", "330.000", "XOF 330"),
+        ("XOF", "330.750", "XOF 330.75"),
+        ("KWD", "1.5", "KWD 1.500"),
+        ("XAU", "1.50", "XAU 1.50"),
+        ("XAU", "1200", "XAU 1,200"),
+    ],
+)
+def test_an_amount_has_the_decimals_of_its_currency(currency: str, value: str, text: str) -> None:
+    assert amount_text(currency, Decimal(value)) == text
 
 
 def test_the_repr_of_a_record_shows_an_amount_that_is_incomplete() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any, cast
 
@@ -227,3 +228,22 @@ def test_a_row_that_cannot_be_read_is_refused_and_left_as_it_is(server: Server, 
     with pytest.raises(ConfigurationError, match=r"^the store has a row that cannot be read, .*: delete the"):
         Process(server).ask().finish()
     assert server.row.content == content
+
+
+def test_a_copy_with_the_same_name_and_numbers_gets_no_answer_of_the_others(server: Server) -> None:
+    """As of a machine that was restored twice from one snapshot."""
+    one = Process(server)
+    other = copy.deepcopy(one)
+    other.server = server
+    row = attrs.evolve(ROW, kind="guard")
+    for process, number in ((one, 5), (other, 7)):
+        process.begin(process.change(row, Counting(), "add", {"add": number}))
+    one.go_on()
+    first = one._write.version
+    assert cast(Any, one.finish())[0] == [5, 0.0]
+    with pytest.raises(StoreUnavailable):
+        other.finish()
+    assert other._write.version.partition(".")[0] not in first
+    other.begin(other.change(row, Counting(), "add", {"add": 7}))
+    assert cast(Any, other.finish())[0] == [12, 0.0]
+    assert server.content()[0] == {"sum": 12}

@@ -16,6 +16,7 @@ from payments_async._rate_limit.key_limiter import KeyLimiter
 from payments_async._rate_limit.limiter import RateLimiter
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._rate_limit.registry import PROCESS, LimiterRegistry
+from payments_async._runtime import check_process
 
 
 def enter(
@@ -333,6 +334,7 @@ def test_a_forked_child_begins_with_fresh_limiters_whatever_locks_were_held() ->
             done.wait(300)
 
     def check() -> bool:
+        check_process()  # the door of each call
         fresh = PROCESS.join("fork", "k")
         leave(old + old_record, 0.0)
         return (

@@ -42,8 +42,8 @@ async def opened() -> AsyncIterator[Open]:
     """Opens stores, and closes them afterwards."""
     stores: list[LimitStore] = []
 
-    def open_it(url: str) -> LimitStore:
-        stores.append(open_store(url))
+    def open_it(url: str, **options: bool) -> LimitStore:
+        stores.append(open_store(url, **options))
         return stores[-1]
 
     yield open_it
@@ -295,6 +295,27 @@ async def test_a_password_is_not_given_to_a_server_that_asks_for_it_in_clear(
     assert said.endswith(f": {WEAK_AUTH}")
 
 
+@pytest.mark.parametrize(("mode", "is_given"), [(0o777, False), (0o1777, False), (0o755, True)])
+async def test_a_password_goes_to_a_socket_only_where_not_everybody_may_bind_one(
+    opened: Open, tmp_path: Path, mode: int, *, is_given: bool
+) -> None:
+    heard = list[bytes]()
+
+    async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10_000)
+        writer.write(b"R\0\0\0\x08\0\0\0\x03")  # asks for the password in clear
+        heard.append(await reader.read(10_000))
+        writer.close()
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    folder.chmod(mode)
+    async with await asyncio.start_unix_server(impostor, folder / ".s.PGSQL.5432"):
+        kind = StoreUnavailable if is_given else ConfigurationError
+        await refused(opened(f"postgresql://alice:{PASSWORD}@/payroll?host={folder}"), kind)
+    assert (PASSWORD.encode() in b"".join(heard)) == is_given
+
+
 async def test_a_table_of_another_version_is_refused(
     postgres: PostgresServer, database: str, opened: Open
 ) -> None:
@@ -430,7 +451,11 @@ async def test_a_cluster_is_used_by_the_hash_tag(opened: Open, tmp_path: Path) -
         while b"cluster_state:ok" not in await client.execute_command("CLUSTER", "INFO"):  # noqa: ASYNC110 - a server's state
             await asyncio.sleep(0.01)
         await client.aclose()
-        limits = opened(server.url())
+        told = await refused(opened(server.url()), ConfigurationError)
+        assert (
+            "is a cluster, which names its nodes itself: it is on another host, and it is not rediss" in told
+        )
+        limits = opened(server.url(), insecure_database=True)
         assert await granted(limits) == 1
         await limits.close_after_429(ROW, 30.0)
         assert (await limits.reserve(ROW, ASK)).closed_for > 29.0

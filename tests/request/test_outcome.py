@@ -212,9 +212,7 @@ def test_only_what_the_request_says_is_compared() -> None:
     quiet = write(PAYOUT.operation, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
     assert reading_of(quiet, 201, {"data": PAID}).error is None
     nothing = write(PAYOUT.operation, body=b'{"amount":10.1,"reference":null}', reference=None)
-    error = reading_of(nothing, 201, {"data": PAID}).error
-    assert isinstance(error, errors.ResponseMismatch)
-    assert error.differences == {"reference": ("None", "r-1")}
+    assert reading_of(nothing, 201, {"data": PAID}).error is None
 
 
 AMOUNTS = ["10.1", "10.10", "1010e-2", "10.100000000000000001", "11", "1e400"]

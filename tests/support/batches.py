@@ -37,9 +37,9 @@ def item(number: int, **changes: Any) -> Item:
     """A row of its own amount, known to the sandbox's rules by its description."""
     fields: dict[str, Any] = {
         "amount": Decimal(number) + Decimal("0.01"),
-        "currency": "XOF",
+        "currency": "XCD",
         "method": "mtn_bj",
-        "instrument": Instrument.phone("+22990112233", "BJ"),
+        "instrument": Instrument.phone("+2290190112233", "BJ"),
         "description": f"row {number}",
     }
     return f"row-{number}", PayoutRequest(**{**fields, **changes})
@@ -206,10 +206,10 @@ async def paid(place: Path | str, client: AsyncPayments, rows: Sequence[Item], *
 
 async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
     """Somebody else's payout to the account of the first row, under the reference `taken`. Returns its id."""
-    fields = {"amount": "1.01", "currency": "XOF", "method": "mtn_bj", "reference": "taken", **changes}
+    fields = {"amount": "1.01", "currency": "XCD", "method": "mtn_bj", "reference": "taken", **changes}
     async with in_process(sandbox, seed=1 + len(str(fields["reference"]))) as stranger:
         payout = await stranger.payouts.create(
-            **{"instrument": Instrument.phone("+22990112233", "BJ"), **fields}
+            **{"instrument": Instrument.phone("+2290190112233", "BJ"), **fields}
         )
     return str(payout.id)
 
@@ -239,7 +239,7 @@ def assert_true(report: BatchReport, sandbox: Sandbox, rows: Sequence[Item]) -> 
     assert len(entries) == report.counts["created"]
     assert sorted(entry.amount for entry in entries) == sorted({entry.amount for entry in entries})
     assert {entry.amount for entry in entries} <= {request.amount for _, request in rows}
-    created = report.sums["XOF"]["created"]
+    created = report.sums["XCD"]["created"]
     assert created == sum((entry.amount for entry in entries), Decimal(0))
     assert report.is_balanced
     assert report.rows == len(rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,24 @@ from typing import Any
 import attrs
 
 from payments_async.models import Country, Method, Page, Record
+
+FARTHEST = 30
+"""Places before or after the point of a number that is read as one; another is kept as text, in `extra`."""
+
+
+@attrs.frozen
+class Beyond:
+    """A number in JSON with an exponent that no Decimal has."""
+
+    text: str
+
+
+def number(text: str) -> Decimal | Beyond:
+    """A number in JSON that has a point or an exponent."""
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        return Beyond(text)
 
 
 def differences(raw: Any, value: Any, where: str = "") -> Iterator[str]:
@@ -40,7 +59,7 @@ def _of_items(raw: Any, page: Page[Any], where: str) -> Iterator[str]:
     for index, one in unread.items():
         named = raw[index].get("id") if isinstance(raw[index], dict) else None
         known = named if isinstance(named, str) and named else None
-        if (one.raw, one.record_id) != (raw[index], known):
+        if (plain(one.raw), one.record_id) != (plain(raw[index]), known):
             yield f"{where}[{index}] (unread)"
 
 
@@ -49,7 +68,7 @@ def _of_record(raw: dict[str, Any], record: Record, where: str) -> Iterator[str]
     for name in raw.keys() | fields.keys():
         known = getattr(record, name) if name in fields else None
         if name in record.extra:
-            if record.extra[name] != raw.get(name) or known is not None:
+            if plain(record.extra[name]) != plain(raw.get(name)) or known is not None:
                 yield f"{where}.{name}"
         elif name not in fields:
             yield f"{where}.{name} (lost)"
@@ -69,6 +88,24 @@ def _same(raw: Any, value: Any) -> bool:
         return not isinstance(raw, bool) and Decimal(raw) == value
     if isinstance(value, bool) or isinstance(raw, bool):
         return raw is value
+    if type(value) is str:
+        return bool(raw == value)  # no number is a text
     if raw == []:
         return value is None or value in ({}, (), [])
-    return bool(raw == value) and isinstance(value, float) is False
+    return bool(plain(raw) == plain(value)) and isinstance(value, float) is False
+
+
+def plain(value: Any) -> Any:
+    """A value of JSON in which a number beyond any amount is the same as its text."""
+    if isinstance(value, Beyond):
+        return value.text
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, str | Decimal | int) and not isinstance(value, bool):
+        with suppress(ArithmeticError):
+            number = Decimal(value)
+            if number.is_finite() and abs(number.adjusted()) > FARTHEST:
+                return "beyond", number
+    return value

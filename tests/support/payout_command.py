@@ -28,14 +28,14 @@ from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
 
 HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
-PHONE = "+22990112233"
+PHONE = "+2290190112233"
 COMMAND = (sys.executable, "-m", "payments_async._cli", "payouts")
 
 
 def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
-    """So many rows: 1.07 XOF, 2.07 XOF and so on, each third in GHS."""
+    """So many rows: 1.07 XCD, 2.07 XCD and so on, each third in GHS."""
     path = folder / name
-    rows = [f"r{n},{n}.07,{'GHS' if n % 3 == 0 else 'XOF'},mtn_bj,{PHONE},BJ" for n in range(1, count + 1)]
+    rows = [f"r{n},{n}.07,{'GHS' if n % 3 == 0 else 'XCD'},mtn_bj,{PHONE},BJ" for n in range(1, count + 1)]
     path.write_text("\n".join([HEADER, *rows, ""]))
     return path
 
@@ -44,7 +44,7 @@ def totals_of(count: int) -> dict[str, Decimal]:
     """{currency: sum} of such a file."""
     found: dict[str, Decimal] = {}
     for n in range(1, count + 1):
-        currency = "GHS" if n % 3 == 0 else "XOF"
+        currency = "GHS" if n % 3 == 0 else "XCD"
         found[currency] = found.get(currency, Decimal(0)) + Decimal(f"{n}.07")
     return found
 

@@ -12,9 +12,9 @@ from payments_async.bulk.sources import FileSource, Row, RowFault, open_source
 
 PHONE: Mapping[str, str] = {
     "amount": "50.10",
-    "currency": "XOF",
+    "currency": "XCD",
     "method": "mtn_bj",
-    "instrument.phone_number": "+22990000000",
+    "instrument.phone_number": "+2290190000000",
     "instrument.country": "BJ",
 }
 """A payout with no more than it needs, as cells."""

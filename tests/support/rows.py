@@ -19,9 +19,9 @@ def ledger_row(*, reference: str | None = None, proofs: bool = True, **changes: 
     """A new row of the batch `june`."""
     fields: dict[str, Any] = {
         "amount": Decimal("10.10"),
-        "currency": "XOF",
+        "currency": "XCD",
         "method": "mtn_bj",
-        "instrument": Instrument.phone("+22990112233", "BJ"),
+        "instrument": Instrument.phone("+2290190112233", "BJ"),
     }
     request = PayoutRequest(**{**fields, **changes})
     read = Row(number=7, line=8, row_key="seven", reference=reference, request=request)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,7 +177,7 @@ def test_an_answer_from_another_process_ends_the_call(
     bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ask(request: object) -> bool:
-        monkeypatch.setattr(os, "getpid", lambda: 0)
+        monkeypatch.setattr("payments_sync._blocking_call.os", SimpleNamespace(getpid=lambda: 0))
         return True
 
     with pytest.raises(ConfigurationError, match="the call is the parent's") as stopped:

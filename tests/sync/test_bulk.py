@@ -523,34 +523,11 @@ client = Payments(service.api_key, base_url=IN_PROCESS, transport=InProcessTrans
 rows = [PayoutRequest(**payout(f"r-{number}")) for number in range(2)]
 path = tempfile.mkdtemp() + "/l"
 """
-FORK = """
-with PayoutBatch.open(path, client) as batch:
-    batch.load(rows)
-    pid = os.fork()
-    if pid == 0:
-        said = []
-        for call in (batch.run, batch.__enter__):
-            try:
-                call()
-            except BulkError as error:
-                said.append(str(error))
-        batch.stop()
-        batch.__exit__(None, None, None)
-        print(["fork" in text for text in said], flush=True)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), batch.run().exit_code)
-client.close()
-"""
-
 LEFT_OPEN = """
 batch = PayoutBatch.open(path, client)
 batch.__enter__()
 print(batch.load(rows).rows)
 """
-
-
-def test_a_forked_child_learns_that_the_batch_is_its_parents() -> None:
-    assert run(SCRIPT + FORK) == "[True, True]\n0 0\n"
 
 
 def test_a_process_may_end_with_a_batch_open() -> None:

@@ -160,3 +160,12 @@ def test_a_child_leaves_everything_of_the_parents_alone(
 def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_event_loop.LoopThread]) -> None:
     _event_loop._after_fork()
     assert [loop_thread.queue for loop_thread in fork] == [None]
+
+
+@pytest.mark.usefixtures("fork")
+def test_the_end_of_a_process_closes_what_is_open(sandbox: Sandbox) -> None:
+    client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+    client.payouts.list()
+    assert len(loop_threads()) == 1
+    _event_loop._at_exit()
+    assert loop_threads() == []

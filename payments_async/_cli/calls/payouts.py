@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -30,10 +30,11 @@ from ...models.common import amount_text
 from ...models.statuses import words_of
 from ...params import CustomerInput, Instrument
 from .._exit_codes import CommandEnded, Exit, exit_of
+from .._text import brief
 from ..payouts.command_context import CommandContext, open_client
 from ..payouts.confirm import ConfirmOptions, confirm_total, is_live, terminal
 from .json_values import read_fields, without_accounts
-from .sending import Work, send_surely
+from .sending import Work, require_clear_amount, send_surely
 
 _OUTCOMES: Final = {
     True: ("Created", ""),
@@ -62,6 +63,7 @@ def create(
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
+            require_clear_amount(fields)
             prepared = client.payouts.prepare(**fields, **files)
             sent = parse(prepared.body)
             confirm_amount(sent["currency"], Decimal(sent["amount"]), given, context)
@@ -75,7 +77,7 @@ def create(
                     raise
                 raise _other(sent, error.record, {*error.differences}, advice) from error
             if not is_new:
-                _require_same(sent, payout, advice)
+                _require_alive(sent, payout)
             name, note = _OUTCOMES[is_new]
             show_payout(name, payout, context, note=note, accounts=accounts, created=is_new)
         return Exit.DONE
@@ -83,25 +85,12 @@ def create(
     return work
 
 
-def _require_same(asked: Mapping[str, Any], payout: Payout, advice: str) -> None:
-    """Raise CommandEnded unless a payout that exists is the one asked for, and has not failed."""
-    differing = {name for name, wanted, found in _compared(asked, payout) if found and wanted != found}
-    if differing:
-        raise _other(asked, payout, differing, advice)
+def _require_alive(asked: Mapping[str, Any], payout: Payout) -> None:
+    """Raise CommandEnded for a payout that exists, as asked for, and has failed."""
     if payout.is_final and not payout.is_successful:
         problem = f"{payout.id} has this reference, and it failed ({payout.status}); nothing was paid now"
         retried = f"unless a batch has sent it again, under {clean(asked['reference'])}~g1"
         raise CommandEnded(f"{problem}; to pay again use another --reference, {retried}", Exit.REFUSED)
-
-
-def _compared(asked: Mapping[str, Any], payout: Payout) -> Iterator[tuple[str, Any, Any]]:
-    """(name, as asked, as the record shows it), beside what `client.resolve` compares."""
-    yield "method", asked["method"], payout.method and payout.method.value
-    yield "description", asked.get("description"), payout.description
-    for name, wanted in asked["instrument"].items():
-        if name in ("type", "country"):
-            found = getattr(payout.instrument, name, None)
-            yield f"instrument.{name}", wanted, getattr(found, "code", found)
 
 
 def _other(asked: Mapping[str, Any], payout: Payout, differing: set[str], advice: str) -> CommandEnded:
@@ -176,7 +165,7 @@ def list_newest(filters: Mapping[str, Any], most: int, base_url: str | None, *, 
             table.add_column(name, overflow="fold", justify="right" if name == "Amount" else "left")
         async with open_client(base_url) as client:
             async for payout in client.payouts.iterate(**filters, max_items=most):
-                table.add_row(*(Text(clean(cell)) for cell in _cells(payout)))
+                table.add_row(*(Text(brief(clean(cell))) for cell in _cells(payout)))
                 if context.as_json:
                     context.show.step("Payout", "", payout=_facts(payout, accounts=accounts))
         shown = table.row_count

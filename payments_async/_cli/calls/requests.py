@@ -20,7 +20,7 @@ from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
 from .json_values import read_fields, read_object, without_accounts
 from .payouts import confirm_amount, look_up
-from .sending import Work, advised, send_surely
+from .sending import Work, advised, require_clear_amount, send_surely
 
 _PAYOUTS: Final = "/payouts"
 _NO_LINK: Final = "nobody has its link, so it collects nothing; the same command makes another one"
@@ -36,6 +36,7 @@ def create_checkout(
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(base_url) as client:
+            require_clear_amount(fields)
             prepared = client.checkouts.prepare(**fields, **files)
             made, _ = await send_surely(client, prepared, deadline, _NO_LINK, context)
             _show_link(made, context)

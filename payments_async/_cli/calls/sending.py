@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from ..._runtime import SYSTEM
+from ..._validation import amounts
 from ...client import AsyncPayments
 from ...errors import DuplicateReference, InvalidRequest, OutcomeUnknown, PaymentsError, ResponseMismatch
-from ...params import PreparedRequest
+from ...params import PreparedRequest, decimal_if_readable
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
 from ..payouts.command_context import CommandContext, perform
@@ -43,6 +44,13 @@ def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
             raise CommandEnded(f"stopped by {reason}; {what}", code) from None
 
     return perform(worded, about=about, as_json=as_json)
+
+
+def require_clear_amount(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for an amount that may be meant otherwise than it is written."""
+    text, currency = fields["amount"], fields["currency"]
+    if problem := amounts.guess(text) or amounts.problem(decimal_if_readable(text), currency):
+        raise InvalidRequest({"amount": [problem]})
 
 
 def option_faults(error: InvalidRequest) -> str:

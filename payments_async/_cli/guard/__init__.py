@@ -80,11 +80,12 @@ def check(
     delimiter: Annotated[str, Parameter(metavar="SIGN")] | None = None,
     sheet: Annotated[str, Parameter(metavar="NAME")] | None = None,
     with_hidden: Flag = False,
+    header_row: Annotated[int, Parameter(metavar="N")] | None = None,
     map: Annotated[list[str] | None, Parameter(name="--map", negative="", metavar="COLUMN=OURS")] = None,
     map_file: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     json: JsonLinesFlag = False,
 ) -> int:
-    """Name each row of FILE that the guard would refuse (.csv, .jsonl, .ndjson, .parquet, .xlsx).
+    """Name each row of FILE that the guard would refuse (.csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .xlsx).
 
     Sends nothing, needs no key, and makes no ledger. Exit codes: 0 nothing would be refused, 1 a row would
     be, 2 the guard or the file cannot be used.
@@ -99,6 +100,8 @@ def check(
         The sheet of a workbook, if more than one has values.
     with_hidden
         Judge the rows of a workbook that are hidden, too; else each is a fault.
+    header_row
+        The line or row that names the columns, as for `payments payouts run`.
     map
         What a column of FILE is, as for `payments payouts run`.
     map_file
@@ -109,4 +112,4 @@ def check(
 
     mapping = ColumnMapping.from_options(map, map_file)
     source = {"delimiter": delimiter, "sheet": sheet, "with_hidden": with_hidden, "mapping": mapping}
-    return check(file, guard_file, source, as_json=json)
+    return check(file, guard_file, {**source, "header_row": header_row}, as_json=json)

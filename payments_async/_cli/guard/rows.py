@@ -82,7 +82,8 @@ def _notes(guard: KeyGuard, totals: Mapping[str, Decimal]) -> Iterator[str]:
         for seconds, most in guard.limits.get(currency, ()):
             if total > most:
                 total_text, window = amount_text(currency, total), window_name(seconds)
-                yield f"{total_text} is above the sum of {window}, {grouped(most)}: a run waits for room"
+                shown = grouped(most, currency)
+                yield f"{total_text} is above the sum of {window}, {shown}: a run waits for room"
 
 
 def _show_totals(found: JudgedFile, show: Show) -> None:

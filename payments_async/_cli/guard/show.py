@@ -104,7 +104,8 @@ def _show_state(figures: Sequence[SumFigures], refusals: Sequence[Mapping[str, A
 
 def _figures_text(each: SumFigures) -> str:
     """`GHS 50,000 in one hour: 1,200 paid, 300 held, 48,500 left`."""
-    used = f"{grouped(each.paid)} paid, {grouped(each.held)} held, {grouped(each.left)} left"
+    figures = (grouped(figure, each.limit.currency) for figure in (each.paid, each.held, each.left))
+    used = "{} paid, {} held, {} left".format(*figures)
     shown = (
         f"{amount_text(each.limit.currency, each.limit.most)} in {window_name(each.limit.seconds)}: {used}"
     )

@@ -89,7 +89,7 @@ def _with_two(
 
 @payouts.command
 def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN) -> int:
-    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet, .xlsx). The same command starts and resumes.
+    """Pay the rows of FILE (.csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .xlsx). The same command resumes.
 
     Each row is paid at most once, whatever dies and whenever. Any number of processes may run one batch:
     without FILE it joins a batch, or an outbox, of the ledger. The key comes from PAYMENTS_API_KEY. A live

@@ -46,6 +46,8 @@ class ConfirmOptions:
     """The option that gives a total."""
     what: str = "batch"
     """What has the total, for messages."""
+    doubts: int = 0
+    """Rows with a value that is probably a slip."""
 
 
 def is_live(api_key: str) -> bool:
@@ -82,7 +84,7 @@ async def confirm_batch(
 
     Raises CommandEnded, and nothing was sent.
     """
-    asking = ConfirmOptions(given, live, context.interrupts.asking, terminal())
+    asking = ConfirmOptions(given, live, context.interrupts.asking, terminal(), doubts=report.doubts)
     how = confirm_total(report.payable, report.rows - report.counts["cancelled"], asking)
     if how is not None:
         await batch.confirm(report.payable, person())
@@ -121,7 +123,8 @@ def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
             f"nothing was sent. To pay it: {flags(wanted, asking.option)}",
             Exit.USAGE,
         )
-    heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money_text(wanted)} in all.\n"
+    heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money_text(wanted)} in all"
+    heading += f"{doubts_text(asking.doubts)}.\n"
     try:
         with asking.attended():
             for currency, amount in totals:
@@ -149,6 +152,11 @@ def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
     with contextlib.suppress(ValueError):
         return amount_of(typed) == amount
     return False
+
+
+def doubts_text(doubts: int) -> str:
+    """What stands beside a total of which rows are doubtful: `; 2 rows with a doubt`."""
+    return f"; {counted(doubts, 'row')} with a doubt" if doubts else ""
 
 
 def flags(totals: Money, option: str = "--confirm-total") -> str:

@@ -162,12 +162,16 @@ class RunOptions:
     """Both."""
     rejects: Path | None = None
     """Where to write the rows with faults, each with its reference in this batch."""
+    no_doubts: Flag = False
+    """Refuse what is allowed and probably a slip."""
     strict_amounts: Flag = False
-    """Refuse amounts of more than 15 digits, which otherwise cause a warning."""
+    """Refuse amounts of more than 15 digits."""
     delimiter: Delimiter = None
-    """What separates the cells of a CSV file, such as ";" or `tab`; a comma unless given."""
+    """What separates the cells of a CSV file: ";", `tab`; a comma unless given. .tsv and .txt need it."""
+    header_row: Rows = None
+    """The line or row that names the columns."""
     with_hidden: Flag = False
-    """Pay the hidden rows of a workbook, too; else each is a fault."""
+    """Pay the hidden rows of a workbook, too."""
     reference_prefix: Annotated[str, Parameter(metavar="TEXT", show_default=False)] = ""
     """A prefix for every reference that is made."""
     accept_edits: Flag = False
@@ -181,7 +185,7 @@ class RunOptions:
     max_failure_rate: Share = None
     """Pause once a larger share is rejected: 0.05."""
     follow: Flag = False
-    """Of an outbox: wait for rows that are still to come."""
+    """Of an outbox: wait for rows still to come."""
     for_seconds: Annotated[Duration | None, Parameter(name="--for")] = None
     """End after so long, though rows are left."""
     concurrency: Annotated[int, Parameter(validator=Number(gte=1, lte=1024), metavar="N")] = 192

@@ -136,7 +136,10 @@ ProgressView = LinesView | BarView
 
 
 def _money(figures: BatchFigures) -> Iterator[str]:
-    pairs = [(currency, grouped(done), grouped(asked)) for currency, done, asked in leading_sums(figures)]
+    pairs = [
+        (currency, grouped(done, currency), grouped(asked, currency))
+        for currency, done, asked in leading_sums(figures)
+    ]
     _, wide, wide_asked = (max(map(len, each)) for each in zip(("", "", ""), *pairs, strict=True))
     for currency, done, asked in pairs:
         yield f"{currency} {done:>{wide}} of {asked:>{wide_asked}}"

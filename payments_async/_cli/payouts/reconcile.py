@@ -42,6 +42,8 @@ def show_certificate(certificate: Certificate, context: CommandContext) -> None:
         context.show.line("Turned", clean(turn))
     since = "from its beginning" if certificate.since is None else f"since {moment(certificate.since)} UTC"
     context.show.line("Read", f"the list {since}")
+    if doubts := certificate.report.doubts:
+        context.show.line("Doubts", f"{counted(doubts, 'row')} with a value that is probably a slip")
 
 
 def certificate_text(facts: Mapping[str, Any]) -> str:

@@ -21,14 +21,14 @@ from ...bulk.errors import LedgerMissing
 from ...bulk.sources import Source, open_source
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, open_client
-from .confirm import confirm_batch, flags, is_live, terminal
+from .confirm import confirm_batch, doubts_text, flags, is_live, terminal
 from .messages import after_edits
 from .options import RunOptions
 from .page import run_page
 from .reconcile import certificate_text, show_certificate
 from .summary import show_end
 
-_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden", "mapping")
+_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden", "header_row", "mapping")
 _READING: Final = ("batch_id", "reference_prefix", "skip_invalid", "rejects")
 _LIMITS: Final = ("max_amount", "max_rows", "max_failure_rate")
 _PACE: Final = ("concurrency", "patience", "drain", "for_seconds", "wait_final", "follow")
@@ -104,7 +104,11 @@ async def load(file: str, batch: PayoutBatch, order: RunOptions, context: Comman
     """Import the file, or check that the ledger has it. Raises BulkError."""
     with _reading(file, order, context) as source:
         report = await batch.load(
-            source, **order.only(*_READING), accept_edits=order.accept_edits, pay_again=order.pay_again
+            source,
+            **order.only(*_READING),
+            doubts=not order.no_doubts,
+            accept_edits=order.accept_edits,
+            pay_again=order.pay_again,
         )
     _show_import("Loaded", report, order, context)
     return report
@@ -124,11 +128,11 @@ async def preview(file: str | None, order: RunOptions, context: CommandContext) 
             client = await stack.enter_async_context(given)
         batch = open_batch(order.address, client)
         with _reading(file, order, context) as source:
-            report = await batch.preview(source, **order.only(*_READING))
+            report = await batch.preview(source, **order.only(*_READING), doubts=not order.no_doubts)
     _show_import("Checked", report, order, context)
     _show_differences(report, context)
     if not key or is_live(key):
-        context.show.line("Confirm", f"a live key wants {flags(report.payable)}")
+        context.show.line("Confirm", f"a live key wants {flags(report.payable)}{doubts_text(report.doubts)}")
     return Exit.REFUSED if report.differing else Exit.DONE
 
 
@@ -167,6 +171,7 @@ def _import_text(report: ImportReport) -> str:
         parts = [f"the ledger has {loaded}; {now}"]
     elif not report.is_new:
         parts += ["the ledger has them already"]
+    parts += [f"{counted(report.doubts, 'row')} with a doubt"] if report.doubts else []
     parts += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
     parts += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
     parts += [f"{counted(report.cancelled, 'row')} cancelled"] if report.cancelled else []

@@ -52,8 +52,8 @@ def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
     for word, name in NAMES.items():
         number = figures.counts[word]
         if number or word in ALWAYS:
-            sums = (figures.sums[currency][word] for currency in beside)
-            cells = (grouped(amount) if amount else "" for amount in sums)
+            sums = ((figures.sums[currency][word], currency) for currency in beside)
+            cells = (grouped(amount, currency) if amount else "" for amount, currency in sums)
             style = _STYLES.get(word, "") if number else "dim"
             table.add_row(name, f"{number:,}", *cells, style=style)
     return table
@@ -69,7 +69,7 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     for name in ("", word.capitalize(), "Asked"):
         money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
     for currency, sums in figures.sums.items():
-        money.add_row(currency, grouped(sums[word]), grouped(sums["asked"]))
+        money.add_row(currency, grouped(sums[word], currency), grouped(sums["asked"], currency))
     both.add_row(money)
     return both
 
@@ -103,6 +103,7 @@ def result(report: BatchReport, steps: Iterable[str], causes: Iterable[Cause] = 
         "seconds_until_more": report.next,
         "throttled": report.throttled,
         "unreadable": list(report.unreadable),
+        "doubts": report.doubts,
         "payable": plain_sums(report.payable),
         "causes": [cause.facts() for cause in causes],
         "exit_code": report.exit_code,

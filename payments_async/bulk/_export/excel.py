@@ -11,8 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
-from ..._guard.minor_units import MINOR_UNITS
 from ...models._masking import clean
+from ...models._minor_units import MINOR_UNITS
 from .._ledger.figures import Figures
 from .._protocol.outcomes import by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS

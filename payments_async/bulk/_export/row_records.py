@@ -110,7 +110,7 @@ def _plain(value: Any) -> str | None:
 
 def json_text(value: Any) -> str:
     """Encode a value as JSON text, numbers exact, control characters escaped."""
-    text = encode.encode_json(value).decode()
+    text = encode.encode_value(value).decode()
     if text.isprintable():
         return text
     return "".join(sign if is_visible(sign) else json.dumps(sign)[1:-1] for sign in text)

@@ -49,9 +49,10 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
         if (await connection.execute(added)).first() is not None:
             raise BulkError(f"{ledger.database.label}, batch {binding.batch_id}: {IS_OUTBOX}")
         await connection.execute(batches.insert().values(**_facts_of(binding), created_at=now()))
-        count, sums, chunk = 0, dict[str, Decimal](), list[dict[str, Any]]()
+        count, doubts, sums, chunk = 0, 0, dict[str, Decimal](), list[dict[str, Any]]()
         async for row in given():
             count += 1
+            doubts += row.is_doubtful
             sums[row.currency] = EXACT.add(sums.get(row.currency, Decimal(0)), row.amount)
             chunk.append(imported(row, binding.batch_id, binding.environment))
             if len(chunk) == _CHUNK:
@@ -60,7 +61,7 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
         if chunk:
             await connection.execute(rows.insert(), chunk)
         done = sa.update(batches).where(batches.c.batch_id == binding.batch_id)
-        await connection.execute(done.values(imported_rows=count, imported_sums=_sums(sums)))
+        await connection.execute(done.values(imported_rows=count, imported_sums=_sums(sums), doubts=doubts))
         return True
 
     is_new = await ledger.database.write(work, is_long=True)
@@ -183,7 +184,7 @@ class Edits:
         changed = sa.update(rows).where(rows.c.id.in_(numbers), *_UNSENT)
         await self._connection.execute(changed.values(_CANCELLED))
 
-    async def rebind(self, binding: Binding, *, has_changed: bool) -> None:
+    async def rebind(self, binding: Binding, *, doubts: int, has_changed: bool) -> None:
         """Bind the batch to the edited input. If rows have changed, its total has to be confirmed anew."""
         sums = await self._sums()
         voided: dict[str, Any] = {"confirmed": None, "certificate": None} if has_changed else {}
@@ -193,6 +194,7 @@ class Edits:
                 input_hash=binding.input_hash,
                 input_stat=binding.input_stat,
                 imported_sums=sums,
+                doubts=doubts,
                 **voided,
             )
         )

@@ -152,12 +152,12 @@ class Comparison:
         return False
 
 
-async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
+async def identifiers_of(ledger: Ledger, prefix: str, *, doubts: bool) -> RowIdentifiers:
     """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
     binding = ledger.known.binding
     body: dict[str, Any] = decode.parse((await views.first_row(ledger)).body)
     proofs = PROOF_KEY in (body.get("metadata") or {})
-    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs)
+    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs, doubts)
 
 
 async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:
@@ -194,7 +194,8 @@ async def accepted(
                 total=comparison.total,
                 only_form=_only_form(ledger.known.binding.input_stat, binding.input_stat),
             )
-        await edits.rebind(binding, has_changed=bool(comparison.corrected + comparison.cancelled))
+        has_changed = bool(comparison.corrected + comparison.cancelled)
+        await edits.rebind(binding, doubts=comparison.reading.doubts, has_changed=has_changed)
         return comparison
 
     return await edit(ledger, work, changes=True)

@@ -57,6 +57,7 @@ class LoadSettings:
     skip_invalid: bool = False
     rejects: str | os.PathLike[str] | None = None
     strict_amounts: bool = False
+    doubts: bool = True
     accept_edits: bool = False
     pay_again: bool = False
 
@@ -151,7 +152,8 @@ async def _imported(
     if not await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
         return None
     known, skipped = ledger.known, reading.faults.rows
-    return ImportReport(binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings))
+    made = (binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings), known.doubts)
+    return ImportReport(*made)
 
 
 async def preview(
@@ -174,14 +176,17 @@ async def preview(
     if place is None and settings.batch_id is None and reading.unnamed:
         warnings.append(_NEEDS_BATCH_ID)
     skipped = reading.faults.rows
-    return ImportReport(binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings))
+    made = (binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings), reading.doubts)
+    return ImportReport(*made)
 
 
 async def _new(
     source: Source, place: Account, settings: LoadSettings, stat: str
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
     """Read and check an input that no ledger holds. What is returned can be imported."""
-    unnamed = RowIdentifiers(place.environment, "", settings.reference_prefix, settings.proofs)
+    unnamed = RowIdentifiers(
+        place.environment, "", settings.reference_prefix, settings.proofs, settings.doubts
+    )
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
     identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
@@ -230,7 +235,7 @@ async def _known(
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return await _report(ledger)
-    identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix)
+    identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix, doubts=settings.doubts)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return await _report(ledger)
@@ -245,7 +250,8 @@ async def _report(ledger: Ledger) -> ImportReport:
     """Make the report of a ledger that already has its input."""
     known, worth = ledger.known, payable((await figures(ledger)).totals)
     totals = dict(known.totals)
-    return ImportReport(known.binding.batch_id, known.rows, totals, False, 0, (), payable=worth)
+    made = (known.binding.batch_id, known.rows, totals, False, 0, (), known.doubts)
+    return ImportReport(*made, payable=worth)
 
 
 async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> ImportReport:

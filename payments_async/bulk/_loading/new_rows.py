@@ -15,7 +15,6 @@ from .._protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_pr
 from .._protocol.records import LedgerRow, NewRow
 from ..errors import RowFault
 from ..sources import Row, Source, SourceItem
-from ..sources._cells import plain_amount
 from ..sources._columns import compared
 
 _evolved: Final = evolver(PayoutRequest)
@@ -32,6 +31,8 @@ class RowIdentifiers:
     prefix: str = ""
     proofs: bool = True
     """True if each payout carries the metadata pair that shows its batch and row."""
+    doubts: bool = True
+    """True if rows are accepted that have a value which is allowed and probably a slip."""
 
     def new_row(self, row: Row) -> NewRow:
         """Make everything that is sent for a row."""
@@ -62,8 +63,8 @@ class RowIdentifiers:
         return stored.stem == wanted or (row.reference is None and stored.stem.endswith(wanted))
 
     def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
-        pairs, amount = row.request.metadata, plain_amount(row.request.amount)
-        request = _evolved(row.request, reference=reference, amount=amount)
+        pairs, amount = row.request.metadata, row.amount
+        request = _evolved(row.request, reference=reference)
         body = _body(request)
         if self.proofs:
             proof = identity.proof(body_hash(body))
@@ -77,6 +78,7 @@ class RowIdentifiers:
             currency=request.currency,
             method=request.method,
             body=body,
+            is_doubtful=bool(row.warnings),
         )
 
 
@@ -103,6 +105,9 @@ def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
 def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     """Find what no batch can accept of a row that is otherwise valid, by field."""
     found = {}
+    for warning in () if identifiers.doubts else row.warnings:
+        column, _, reason = warning.partition(" ")
+        found[column] = reason
     reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
     if problem := reference_problem(reference):
         found["reference"] = problem
@@ -112,7 +117,7 @@ def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     elif len(pairs) > _PAIRS:
         found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
     try:
-        units_of(plain_amount(row.request.amount))
+        units_of(row.amount)
     except ValueError as error:
         found["amount"] = str(error)
     return found

@@ -46,6 +46,8 @@ class SourceReader:
         """Rows without a fault that have no reference of the operator's."""
         self.totals: dict[str, Decimal] = {}
         """{currency: the sum of the amounts, major units} of the rows without a fault."""
+        self.doubts: int = 0
+        """Rows with a value that is allowed but doubtful."""
         self.warnings: list[str] = []
         """The first warnings about values that are allowed but doubtful."""
         self.fingerprint: str = ""
@@ -90,8 +92,8 @@ class SourceReader:
         self.good += 1
         self.unnamed += row.reference is None
         request, totals = row.request, self.totals
-        amount: Decimal = request.amount  # type: ignore[assignment] # a source's amounts are Decimal
-        totals[request.currency] = EXACT.add(totals.get(request.currency, _NOTHING), amount)
+        totals[request.currency] = EXACT.add(totals.get(request.currency, _NOTHING), row.amount)
+        self.doubts += bool(row.warnings)
         if row.warnings and len(self.warnings) < _WARNINGS:
             where = f"row {row.number}" if row.line is None else f"line {row.line}"
             self.warnings.extend(f"{where}, {warning}" for warning in row.warnings)

@@ -194,14 +194,14 @@ def _state(now: PageFigures) -> tuple[str, str]:
 
 def _table(now: PageFigures, currencies: list[str]) -> Context:
     """Money by outcome: a line for each word, with its rows or payouts and a sum of each currency."""
-    sums, counts = [now.report.sums[currency] for currency in currencies], now.report.counts
+    sums, counts = [(now.report.sums[currency], currency) for currency in currencies], now.report.counts
     lines = [
         {
             "name": name.strip(),
             "is_part": name.startswith(" "),
             "tone": _TONES[word],
             "count": counts[word],
-            "sums": [grouped(each[word] or each["asked"] * 0) for each in sums],
+            "sums": [grouped(each[word], currency) for each, currency in sums],
             "is_shown": counts[word] or word in ALWAYS,
         }
         for word, name in NAMES.items()

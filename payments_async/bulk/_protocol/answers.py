@@ -112,6 +112,8 @@ def kind_of(reply: AttemptReply) -> Kind:
     if 300 <= status < 400:
         return Kind.NOT_THE_SERVICE
     kind = _REPLIED.get(status, Kind.REFUSED if 400 <= status < 500 else Kind.FAILED)
+    if kind is Kind.REFUSED and reply.verdict == "in_doubt":  # about the key alone (gap R)
+        return Kind.STUCK
     return Kind.STUCK if reply.replayed and kind is not Kind.REFUSED else kind
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from ..._request.comparison import MONEY
 from ...models import Amount
 from .listed_payouts import Judgement, RowPayout
-from .matching import MONEY, Match, compared
+from .matching import Match, compared
 from .outcomes import EXACT, as_text
 from .payout_status import described, status_of
 from .records import LedgerRow

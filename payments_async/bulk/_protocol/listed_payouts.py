@@ -23,10 +23,11 @@ from typing import Final
 
 import attrs
 
+from ..._request.comparison import MONEY
 from ...models import Payout, PayoutStatus
 from ...models.statuses import PayoutEnd
 from .identifiers import Proof, body_at, parted
-from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, other_account, shown
+from .matching import Expected, Found, Match, differing, expected, match_of, shown
 from .outcomes import ExtraPayout
 from .payout_status import described, end_of, facts_of, failure_of, money_of, shows_arrival, status_of
 from .records import Binding, LedgerRow
@@ -86,20 +87,11 @@ class RowPayout:
             details = self.asked.details
             asked = f"{details['currency']} {details['amount']:f}"
             parts.append(f"{payout_id} is of {self.other_money}, and {asked} was asked for")
-        if differences := self._differences():
+        if differences := differing(self.asked, self.found):
             parts.append(f"the list shows {payout_id} {' and '.join(differences)}")
         if not parts and self.match is not Match.EQUAL and self.found.details.keys() >= set(MONEY):
             parts.append(f"the list shows too little of {payout_id} to tell that it is the row's")
         return "; ".join(parts) or None
-
-    def _differences(self) -> list[str]:
-        if self.match is not Match.EQUAL:
-            return differing(self.asked, self.found)
-        found = []  # its proof is equal, and takes a while to read
-        if self.found.details.get("method", self.asked.details["method"]) != self.asked.details["method"]:
-            found.append("with another method")
-        account = other_account(self.asked, self.found)
-        return [*found, account] if account else found
 
     @property
     def weight(self) -> int:

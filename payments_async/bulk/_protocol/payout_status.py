@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from ..._request.comparison import value_of
 from ...models import Amount, Payout, PayoutStatus
 from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
 from .outcomes import as_text
@@ -94,14 +95,16 @@ def facts_of(payout: Payout) -> str:
 def money_of(payout: Payout) -> str:
     """Write the amount of a payout: `XOF 10.3`; "" where none is shown."""
     amount = payout.amount or Amount()
-    return " ".join(filter(None, (_plain(amount.currency), _amount(amount.value))))
+    return " ".join(filter(None, (_plain(amount.currency), _amount(value_of(amount)))))
 
 
 def _plain(word: str | None) -> str | None:
     return word if word and _CODE.fullmatch(word) else None
 
 
-def _amount(value: Decimal | None) -> str | None:
+def _amount(value: Decimal | str | None) -> str | None:
     if value is None:
         return None
+    if isinstance(value, str):
+        return value.upper() if len(value) <= _MOST_DIGITS else f"{value[:_MOST_DIGITS]}…"
     return as_text(value) if abs(value.adjusted()) <= _MOST_DIGITS else str(value)

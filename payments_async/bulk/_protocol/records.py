@@ -54,6 +54,8 @@ class NewRow:
     method: str
     body: bytes = attrs.field(repr=False)
     """The exact bytes to send for the first payout."""
+    is_doubtful: bool = attrs.field(default=False, kw_only=True)
+    """True if a value of it is allowed, and probably a slip; as it is read, and not in the ledger."""
 
 
 @attrs.frozen
@@ -80,6 +82,8 @@ class LedgerRow(NewRow):
     """The last moment at which the latest send can have left."""
     key_since: float | None = None
     """When its idempotency key was first used."""
+    sent_under: str | None = None
+    """Fingerprint of the secret key of the latest send."""
     payout_id: str | None = None
     service_status: str | None = None
     """The payout's status as the service showed it last."""
@@ -134,6 +138,8 @@ class Batch:
     """Why no row is sent now; None while rows are."""
     is_confirmed: bool = False
     """True if the total was confirmed, as a live key asks for."""
+    doubts: int = 0
+    """Rows that were imported though a value of theirs is probably a slip."""
     limit_reason: str | None = None
     """How much of it may be taken; None for all."""
     max_failure_rate: float | None = None

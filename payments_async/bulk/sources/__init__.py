@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..errors import RowFault, SourceUnreadable
 from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
@@ -43,7 +43,8 @@ __all__ = [
 ]
 
 
-_KNOWN: Final = ".csv, .jsonl, .ndjson, .parquet and .xlsx"
+_KNOWN: Final = ".csv, .tsv, .txt, .jsonl, .ndjson, .parquet and .xlsx"
+_DELIMITED: Final = (".csv", ".tsv", ".txt")
 _UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
 
 
@@ -54,14 +55,16 @@ def open_source(
     delimiter: str | None = None,
     sheet: str | None = None,
     with_hidden: bool = False,
+    header_row: int | None = None,
     mapping: ColumnMapping | None = None,
 ) -> FileSource:
-    """Make a file's source by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`, `.xlsx`.
+    """Make a file's source by its suffix: `.csv`, `.tsv`, `.txt`, `.jsonl`, `.ndjson`, `.parquet`, `.xlsx`.
 
     It reads nothing yet. `strict_amounts` refuses amounts of more than 15 significant digits, which are
-    otherwise warned about; `delimiter` separates the cells of a CSV file, a comma unless given. Of an Excel
-    workbook `sheet` is the one to read, unless only one is visible and has values, and `with_hidden` reads
-    hidden rows and columns too. `mapping` is for a CSV file or a workbook that has other column names.
+    otherwise warned about; `delimiter` separates the cells of a CSV file: a comma unless given, except that
+    `.tsv` and `.txt` need one. Of an Excel workbook `sheet` is the one to read, unless only one is visible
+    and has values, and `with_hidden` reads hidden rows and columns too. For a CSV file or a workbook,
+    `header_row` is the line or row of its header where others stand above, and `mapping` is for other names.
 
     Raises SourceUnreadable for any other suffix, or an option of another kind of file, and ImportError when
     the extra of Parquet or of Excel is not installed.
@@ -71,10 +74,13 @@ def open_source(
         raise SourceUnreadable(
             str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
         )
-    if mapping and suffix not in {".csv", ".xlsx"}:
+    if (mapping or header_row is not None) and suffix not in {*_DELIMITED, ".xlsx"}:
         raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
-    if suffix == ".csv":
-        return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",", mapping=mapping)
+    if delimiter is None and suffix in {".tsv", ".txt"}:
+        raise SourceUnreadable(str(path), "is no .csv: say what separates its cells (--delimiter tab)")
+    form: dict[str, Any] = {"strict_amounts": strict_amounts, "header_row": header_row, "mapping": mapping}
+    if suffix in _DELIMITED:
+        return CsvSource(path, delimiter=delimiter or ",", **form)
     if delimiter is not None and suffix in _UNDELIMITED:
         raise SourceUnreadable(str(path), "is no CSV file, and has no delimiter: leave it out")
     if suffix in {".jsonl", ".ndjson"}:
@@ -86,9 +92,7 @@ def open_source(
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 
-        return ExcelSource(
-            path, strict_amounts=strict_amounts, sheet=sheet, with_hidden=with_hidden, mapping=mapping
-        )
+        return ExcelSource(path, sheet=sheet, with_hidden=with_hidden, **form)
     if suffix in {".xls", ".xlsb", ".xlsm", ".ods"}:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")

@@ -138,33 +138,44 @@ class FileSource(Source):
 MAX_ROW: Final = 1_048_576
 """Characters of one row, its line breaks included: far above any payout, far below any memory."""
 
-_WORKBOOKS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How .xlsx and .ods begin, and .xls."""
 SAVE_AS: Final = "save it as Excel Workbook (.xlsx), or as CSV in UTF-8"
 WORKBOOK: Final = f"is a spreadsheet's workbook, not a text file: {SAVE_AS}"
 
-_OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16: Final = "is UTF-16: save it as UTF-8"
+_OTHERS: Final = {
+    b"PK\x03\x04": WORKBOOK,
+    b"\xd0\xcf\x11\xe0": WORKBOOK,  # .xls
+    codecs.BOM_UTF16_LE: _UTF16,
+    codecs.BOM_UTF16_BE: _UTF16,
+    b"\x1f\x8b": "is packed with gzip: unpack it",
+    b"<": f"is HTML or XML: open it in a spreadsheet, and {SAVE_AS}",
+}
+"""{how a file begins that is no UTF-8 text: what it is}."""
 
 
 def open_text(path: Path, name: str) -> TextIO:
-    """Open a file as UTF-8 text, with or without a byte order mark; line endings are kept.
+    """Open a file as UTF-8 text, behind its byte order marks; line endings are kept.
 
     Bytes that are not UTF-8 become lone surrogates, so that their rows can be named. Raises
-    SourceUnreadable for UTF-16, and for a spreadsheet's workbook.
+    SourceUnreadable for what is no such text.
     """
     with path.open("rb") as file:
-        start = file.read(4)
-    if start in _WORKBOOKS:
-        raise SourceUnreadable(name, WORKBOOK)
-    if start[:2] in _OTHER_ENCODINGS:
-        raise SourceUnreadable(name, "is UTF-16: save it as UTF-8", line=1)
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+        start = file.read(512)
+    text = start
+    while text.startswith(codecs.BOM_UTF8):  # two, if a program adds its own to another's
+        text = text[len(codecs.BOM_UTF8) :]
+    others = (what for sign, what in _OTHERS.items() if text.lstrip().startswith(sign))
+    if problem := next(others, _UTF16 if b"\0" in text[:4] else None):
+        raise SourceUnreadable(name, problem, line=1)
+    opened = path.open(encoding="utf-8", errors="surrogateescape", newline="")
+    opened.seek(len(start) - len(text))
+    return opened
 
 
 class SourceLines:
     """The lines of a file. Raises SourceUnreadable for a row of more than `MAX_ROW` characters."""
 
-    __slots__ = ("_name", "_next", "_row", "_size", "number")
+    __slots__ = ("_name", "_next", "_row", "_size", "last", "number")
 
     def __init__(self, file: TextIO, name: str) -> None:
         self._next = file.readline
@@ -173,6 +184,8 @@ class SourceLines:
         self._size = 0
         self.number = 0
         """Lines read so far."""
+        self.last = ""
+        """The last of them."""
 
     def begin_row(self) -> int:
         """Begin a row with the next line. Returns that line's number, from 1."""
@@ -194,6 +207,7 @@ class SourceLines:
             )
             raise SourceUnreadable(self._name, problem, line=self._row)
         self.number += 1
+        self.last = line
         return line
 
 

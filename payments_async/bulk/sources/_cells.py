@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,10 +17,10 @@ from typing import Any, Final, NoReturn
 import attrs
 
 from ..._codec.encode import checked_body
+from ..._validation import amounts
 from ..._validation.tables import check
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
-from .._protocol.outcomes import EXACT
-from ._columns import AMOUNT, GATEWAY_OPTIONS, PARTS, ROW_KEY, place, shown, unknown
+from ._columns import AMOUNT, GATEWAY_OPTIONS, NOT_UTF8, PARTS, ROW_KEY, is_damaged, place, shown, unknown
 
 
 @attrs.frozen
@@ -154,8 +153,8 @@ def text_faults(cells: Cells) -> Faults:
     faults: Faults = {}
     for name, value in cells.items():
         text = str(value)
-        if any("\udc80" <= letter <= "\udcff" for letter in name + text):
-            faults[shown(name)] = "holds bytes that are not UTF-8: save the file as UTF-8"
+        if is_damaged(name + text):
+            faults[shown(name)] = NOT_UTF8
         elif "\0" in name or "\0" in text:
             faults[shown(name)] = "holds a NUL character"
     return faults
@@ -176,41 +175,24 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
             parts[where[0]][where[1]] = value
     fields.pop(ROW_KEY, None)
     _join(fields, parts, faults)
-    request = PayoutRequest(**fields)
-    found = {**faults_of(request), **faults}
-    if AMOUNT in found and (guess := _amount_guess(fields[AMOUNT])):
+    request, found = checked(PayoutRequest(**fields))
+    found |= faults
+    guess = amounts.guess(fields[AMOUNT]) if AMOUNT in found else None
+    if guess or (AMOUNT not in found and (guess := amounts.problem(request.amount, request.currency))):
         found[AMOUNT] = guess
     return request, found
 
 
-_FORMS: Final = (
-    (re.compile(r"([0-9]{1,9}),([0-9]{1,2})"), "a decimal comma?"),
-    (re.compile(r"([0-9]{1,3}(?:[ \xa0\u202f][0-9]{3})+)[.,]([0-9]{1,2})"), "spaces between thousands?"),
-    (re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+)\.([0-9]{1,2})"), "commas between thousands?"),
-    (re.compile(r"([0-9]{1,3}(?:\.[0-9]{3})+),([0-9]{1,2})"), "points between thousands?"),
-    (re.compile(r"[A-Z]{3} ?([0-9]{1,9})(?:\.([0-9]{1,2}))?"), "a currency?"),
-    (re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,2}))? ?[A-Z]{3}"), "a currency?"),
-)
-"""Amounts as people write them: whole part, decimals, and what was probably meant. No account number fits."""
-_UNCLEAR: Final = re.compile(r"[0-9]{1,3}[ ,][0-9]{3}")
-
-
-def _amount_guess(cell: object) -> str | None:
-    """Show an amount that is written in another form, with a guess; None for any other cell."""
-    text = cell.strip() if isinstance(cell, str) else ""
-    wrong = f"is '{' '.join(text.split())}', which is no decimal number:"
-    for form, guess in _FORMS:
-        if found := form.fullmatch(text):
-            parts = (re.sub("[^0-9]", "", part) for part in found.groups() if part)
-            return f"{wrong} {guess} write {'.'.join(parts)}"
-    return f"{wrong} write a point before decimals, and nothing else" if _UNCLEAR.fullmatch(text) else None
-
-
-def faults_of(request: PayoutRequest) -> Faults:
-    """Validate a request. Returns its faults by field."""
+def checked(request: PayoutRequest) -> tuple[PayoutRequest, Faults]:
+    """Validate a request. Returns it with its amount as a Decimal, and its faults by field."""
     if checked_body(request) is not None:  # as of nearly all
-        return {}
-    return {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
+        return request, {}
+    faults = {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
+    if isinstance(request.amount, str) and AMOUNT not in faults:
+        if doubt := amounts.problem(request.amount, request.currency):
+            faults[AMOUNT] = doubt
+        request = attrs.evolve(request, amount=Decimal(request.amount))
+    return request, faults
 
 
 def _misplaced(name: str) -> str:
@@ -242,16 +224,6 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
         except NotJson as problem:
             fields[GATEWAY_OPTIONS] = None
             faults[GATEWAY_OPTIONS] = str(problem)
-
-
-def plain_amount(amount: object) -> Decimal:
-    """A valid amount without the zeros that end its fraction, and without an exponent: `50.1` for `50.10`.
-
-    So equal amounts are equal bytes.
-    """
-    assert isinstance(amount, Decimal)
-    value = amount.normalize(EXACT)
-    return value.quantize(Decimal(1), context=EXACT) if value == value.to_integral_value() else value
 
 
 def digits_warning(amount: Money) -> str | None:

@@ -28,10 +28,17 @@ _OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", G
 _REQUIRED = (AMOUNT, "currency", "method")
 _UNKNOWN = "is not a column of a payout file"
 _MAPS = "; a mapping (--map) says which column another name is"
+_INDEX: Final = "begins with a column without a name, as pandas writes its index: write it with index=False"
+_LEAVES_OUT: Final = ', or leave that column out with --map "="'
+NOT_UTF8: Final = "is in another encoding than UTF-8: save it as UTF-8 (CSV UTF-8)"
 SHARED: Final = "; a value that all rows share goes under [constants] in --map-file"
 """Advice, as the end of a fault of a column that is missing or is mapped as a value."""
 _METADATA = "metadata."
-_NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")
+_VALUE: Final = re.compile(r"[+-]?\d[\d\s.,']*")
+"""An amount or a phone, which no name of a column is."""
+_LONGEST: Final = 60
+_NUMBERED: Final = 7
+"""Digits from which on a name without letters may be an account."""
 
 _PLACES: Final[Mapping[str, Place]] = {
     ROW_KEY: ("", ROW_KEY),
@@ -50,10 +57,26 @@ def place(name: str) -> Place | None:
 
 
 def shown(name: str) -> str:
-    """Format a name for a message. One that may be data is replaced by its length."""
-    if place(name) is not None or name in PARTS or _NAME.fullmatch(name):
-        return name
-    return f"a name of {len(name)} characters"
+    """Format a name for a message, invisible signs escaped; only the length of what may be an account."""
+    if not any(map(str.isalpha, name)) and sum(map(str.isdigit, name)) >= _NUMBERED:
+        return f"a name of {len(name)} characters"
+    seen = "".join(ascii(letter)[1:-1] if is_unseen(letter) else letter for letter in name[: _LONGEST + 1])
+    return f"{seen[:_LONGEST]}…" if len(name) > _LONGEST else seen
+
+
+def one_form(name: str) -> str:
+    """The form in which names of columns are compared: composed (NFC), one blank between words."""
+    return " ".join(normalize("NFC", name).split())
+
+
+def is_known(name: str) -> bool:
+    """Return whether a column has this name, in small letters or not."""
+    return place(_small(name)) is not None
+
+
+def is_damaged(text: str) -> bool:
+    """Return whether bytes that are not UTF-8 were read as a part of this text."""
+    return any("\udc80" <= letter <= "\udcff" for letter in text)
 
 
 def unknown(name: str) -> str:
@@ -68,6 +91,9 @@ def unknown(name: str) -> str:
 
 def header_faults(names: Sequence[str], *, can_map: bool = False) -> Iterator[tuple[str | None, str]]:
     """Find every fault of a header. Yields (column, fault). `can_map`: a mapping would be read with it."""
+    if any(map(is_damaged, names)):
+        yield None, NOT_UTF8
+        return
     plain = {name: small for name in names if (small := _small(name)) != name and small not in names}
     if plain:
         pairs = ", ".join(f"{small} for {name}" for name, small in plain.items())
@@ -84,9 +110,12 @@ def _small(name: str) -> str:
 def _faults(names: Sequence[str], can_map: bool) -> Iterator[tuple[str | None, str]]:
     maps, shared = (_MAPS, SHARED) if can_map else ("", "")
     if not any(place(name) for name in names):
-        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}{maps}"
+        yield None, _no_header(names, maps)
         return
     for name, count in Counter(names).items():
+        if not name and count == 1 and not names[0]:
+            yield None, _INDEX + (_LEAVES_OUT if can_map else "")
+            continue
         if not name:
             yield None, f"has {count} columns without a name" if count > 1 else "has a column without a name"
             continue
@@ -95,6 +124,16 @@ def _faults(names: Sequence[str], can_map: bool) -> Iterator[tuple[str | None, s
         if count > 1:
             yield shown(name), f"is there {count} times"
     yield from _missing(names, shared)
+
+
+def _no_header(names: Sequence[str], maps: str) -> str:
+    needed = f"it must name the columns, among them {', '.join(_REQUIRED)}"
+    if not names:
+        return f"is missing, as there is nothing to read: {needed}"
+    if any(_VALUE.fullmatch(name.strip()) for name in names):
+        return f"is missing, and this row holds values: write one above it; {needed}"
+    given = ", ".join(map(shown, filter(None, names[:10])))
+    return f"is not a header: {needed}, and names {given}{maps}"
 
 
 def _missing(names: Iterable[str], shared: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import attrs
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._base import Source
-from ._cells import faults_of, flatten, plain_amount, type_missing, type_of
+from ._cells import checked, flatten, type_missing, type_of
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._requests import RowMaker, SourceItem
 
@@ -76,10 +76,11 @@ def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
         reason = f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}"
         return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
     request, faults = typed(request)
-    faults |= faults_of(request)
+    request, found = checked(request)
+    faults |= found
     cells: dict[str, Any] = {}
     if not faults:  # the hash may not encode an invalid value
-        cells = {**flatten(_record(request))[0], AMOUNT: plain_amount(request.amount)}
+        cells = {**flatten(_record(request))[0], AMOUNT: request.amount}
     maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
     original = [str(value or "") for value in (row_key, request.reference)]
     return maker.finished(request, row_key, original, line=None, faults=faults)

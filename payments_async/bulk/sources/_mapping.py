@@ -8,24 +8,51 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
+from unicodedata import normalize
 
 import attrs
 
 from ...errors import ConfigurationError
 from ._cells import build
-from ._columns import AMOUNT, REFERENCE, ROW_KEY, SHARED, header_faults, place, shown, unknown
+from ._columns import (
+    AMOUNT,
+    REFERENCE,
+    ROW_KEY,
+    SHARED,
+    header_faults,
+    is_damaged,
+    is_known,
+    one_form,
+    place,
+    shown,
+    unknown,
+)
 
 _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
 """Constants whose value is shown: none of them names a person or an account."""
 _ONE_ROW: Final = (ROW_KEY, REFERENCE)
+_MOST_BYTES: Final = 1 << 20
+_LONGEST_LINE: Final = 4_096
+"""Bytes of a mapping file, and of one of its lines, for which TOML may take the square of its time."""
+_LOOKED_AT: Final = 20
+"""Rows below a header that is none, among which it may be."""
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
 
 
 def _copied(pairs: Mapping[str, str]) -> Mapping[str, str]:
     return dict(pairs)
+
+
+def _in_one_form(columns: Mapping[str, str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, target in columns.items():
+        if found.setdefault(one_form(name), target) != target:
+            raise ConfigurationError(f"the mapping: {shown(name)} is mapped twice")
+    return found
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -38,7 +65,7 @@ class ColumnMapping:
     constant that no row may have.
     """
 
-    columns: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
+    columns: Mapping[str, str] = attrs.field(factory=dict, converter=_in_one_form)
     """{column of the input: column of a payout file, or "" to leave it out}."""
     constants: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
     """{column of a payout file: its text in every row}."""
@@ -52,15 +79,20 @@ class ColumnMapping:
         """Read a TOML file with the tables `[columns]` and `[constants]`. Raises ConfigurationError."""
         name = os.fspath(path)
         try:
-            tables = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+            with Path(name).open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES or max(map(len, content.split(b"\n"))) > _LONGEST_LINE:
+                raise ConfigurationError("has more than 1 MiB, or a line of more than 4,096 bytes")
+            tables = tomllib.loads(content.decode("utf-8-sig"))
+            texts = {table: _texts(table, lines) for table, lines in tables.items()}
+            return cls(columns=texts.get("columns", {}), constants=texts.get("constants", {}))
         except OSError as error:
-            raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigurationError(f"{name}: cannot be read as TOML ({error})") from None
-        try:
-            return cls(**{table: _texts(table, content) for table, content in tables.items()})
+            problem = f"cannot be read ({error.strerror})"
         except ConfigurationError as error:
-            raise ConfigurationError(f"{name}: {error}") from None
+            problem = str(error)
+        except (ValueError, RecursionError) as error:
+            problem = f"cannot be read as TOML ({str(error)[:200]})"
+        raise ConfigurationError(f"{name}: {problem}")
 
     @classmethod
     def from_options(cls, texts: Iterable[str] | None, path: str | os.PathLike[str] | None) -> Self:
@@ -69,9 +101,9 @@ class ColumnMapping:
         columns = dict(found.columns)
         for text in texts or ():
             name, sign, target = text.rpartition("=")
-            if not (sign and name):
+            if not sign or (target and not name):
                 raise ConfigurationError(f"the mapping: {shown(text)} maps nothing: {_FORM}")
-            if columns.setdefault(name, target) != target:
+            if columns.setdefault(one_form(name), target) != target:
                 raise ConfigurationError(f"the mapping: {shown(name)} is mapped twice")
         return attrs.evolve(found, columns=columns)
 
@@ -97,18 +129,32 @@ class ColumnMapping:
 
     def apply(self, header: Sequence[str]) -> MappedHeader:
         """Map a header: the columns under our names, and all faults."""
-        names = tuple(self.columns.get(name, name) for name in header)
-        kept = [target for name, target in zip(header, names, strict=True) if self.columns.get(name) != ""]
+        theirs = [one_form(name) for name in header]
+        names = self._renamed(header)
+        kept = [target for name, target in zip(theirs, names, strict=True) if self.columns.get(name) != ""]
         both = [name for name in self.constants if name in kept]
         others = [name for name in self.constants if name not in both]
         faults = list(header_faults([*kept, *others], can_map=True))
         faults += [(name, "is a column of the input and a constant of the mapping") for name in both]
         for name in self.columns:
-            if name not in header:
-                near = ", ".join(shown(each) for each in get_close_matches(name, header, n=1))
+            if name and name not in theirs:
+                near = ", ".join(shown(each) for each in get_close_matches(name, theirs, n=1))
                 meant = f"; did you mean {near}?" if near else ""
                 faults.append((shown(name), f"is mapped, and is no column of the input{meant}"))
         return MappedHeader(names, tuple(self.constants.items()), tuple(faults))
+
+    def header_below(self, mapped: MappedHeader, below: Iterable[tuple[int, Sequence[str]]]) -> str | None:
+        """Tell which row below has names that are known, if the mapped one has none."""
+        rows = islice(below, _LOOKED_AT if mapped.is_strange else 0)
+        for number, row in rows:
+            if any(map(is_known, self._renamed(row))):
+                return (
+                    f"is not the header, which is row {number}: --header-row {number} (header_row={number})"
+                )
+        return None
+
+    def _renamed(self, header: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.columns.get(one_form(name), normalize("NFC", name)) for name in header)
 
     def _problems(self) -> Iterator[str]:
         for name, target in self.columns.items():
@@ -141,6 +187,11 @@ class MappedHeader:
     constants: tuple[tuple[str, str], ...] = ()
     faults: tuple[tuple[str | None, str], ...] = ()
     """(column, what is wrong)."""
+
+    @property
+    def is_strange(self) -> bool:
+        """True if no column is known, though all can be read."""
+        return not any(is_known(name) or is_damaged(name) for name in self.names)
 
     @property
     def columns(self) -> tuple[str, ...]:

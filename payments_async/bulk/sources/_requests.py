@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import attrs
 
-from ..._validation.tables import doubts
-from ...params import PayoutRequest
+from ..._validation.tables import doubts, receiver_doubts
+from ...params import Instrument, PayoutRequest
 from ..errors import RowFault
-from ._cells import Cells, Faults, build, digits_warning, plain_amount, text_faults
+from ._cells import Cells, Faults, build, digits_warning, text_faults
 from ._columns import AMOUNT, REFERENCE, ROW_KEY, compared, row_key_fault
 
 
@@ -36,6 +38,12 @@ class Row:
     """Warnings about values that are allowed but doubtful; each sentence starts with the column."""
     original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
     """The row as it was read, under the source's `columns`."""
+
+    @property
+    def amount(self) -> Decimal:
+        """What it asks for, major units."""
+        assert isinstance(self.request.amount, Decimal)
+        return self.request.amount
 
 
 SourceItem = Row | RowFault
@@ -94,6 +102,35 @@ _ODD: Final = ("\\u0000", "\\udc")
 """Escapes in a row's canonical line that show text which `text_faults` may refuse."""
 
 
+_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-][0-9]+", re.ASCII)
+"""`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
+_AMOUNT_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-]?[0-9]+", re.ASCII)
+"""An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
+_INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
+_EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
+"""Columns in which a rounded number would change the payment."""
+_ROUNDED: Final = (
+    "is in scientific notation, such as 2.3E+10: a spreadsheet took it for a number, and digits may be lost; "
+    "go back to the original data, format this column as text before you fill it in, and export it again"
+)
+_NOBODY: Final = ("type", "country")
+_WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
+_IS_TOTAL: Final = "; if the row is a total, leave the row out"
+
+
+def _rounded_faults(cells: Cells) -> Faults:
+    """Find texts that a spreadsheet has rounded: {column: what happened, and what to do}."""
+    found = {}
+    for name in _EXACT:
+        cell = cells.get(name)
+        if cell.__class__ is not str:
+            continue
+        text = cell.strip()
+        if _AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text):
+            found[name] = _ROUNDED
+    return found
+
+
 class RowMaker:
     """Makes the rows of one reading of a source."""
 
@@ -116,13 +153,22 @@ class RowMaker:
         *,
         line: int | None = None,
         faults: Faults | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> Sequence[SourceItem]:
-        """Make a row of `cells`, or list all its faults. `faults` are those that the file's reader found."""
+        """Make a row of `cells`, or list all its faults.
+
+        `faults` and `warnings` are those that the file's reader found.
+        """
         request, found = build(cells)
-        line_text = self.count(cells if AMOUNT in found else {**cells, AMOUNT: plain_amount(request.amount)})
+        for name in ("instrument", "instrument.type"):
+            if name in found and AMOUNT in cells and not _WHOM.intersection(cells):
+                found[name] += _IS_TOTAL
+        line_text = self.count(cells if AMOUNT in found else {**cells, AMOUNT: request.amount})
         odd = text_faults(cells) if any(sign in line_text for sign in _ODD) else {}
-        faults = {**found, **odd, **(faults or {})}
-        return self.finished(request, cells.get(ROW_KEY), original, line=line, faults=faults)
+        faults = {**found, **odd, **_rounded_faults(cells), **(faults or {})}
+        return self.finished(
+            request, cells.get(ROW_KEY), original, line=line, faults=faults, warnings=warnings
+        )
 
     def count(self, cells: Cells) -> str:
         """Add a row to the fingerprint, amounts as text: `50.1` is the same row from any format."""
@@ -137,6 +183,7 @@ class RowMaker:
         *,
         line: int | None,
         faults: Faults,
+        warnings: tuple[str, ...] = (),
     ) -> Sequence[SourceItem]:
         """Make a row of a checked request, or list all its faults."""
         self._number += 1
@@ -147,8 +194,12 @@ class RowMaker:
             faults = {AMOUNT: warning, **faults}
         if faults:
             return self._faulty(faults, original, line, row_key, request.reference)
-        warnings = (f"{AMOUNT} {warning}",) if warning else ()
-        warnings = (*warnings, *doubts(request))
+        warnings = (
+            *warnings,
+            *([f"{AMOUNT} {warning}"] if warning else ()),
+            *doubts(request),
+            *receiver_doubts(request),
+        )
         key = str(self._number) if row_key is None else compared(row_key)
         return (Row(self._number, line, key, request.reference, request, warnings, original),)
 

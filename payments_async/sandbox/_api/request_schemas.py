@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from .field_checks import (
 )
 
 _ADDRESSES = ("return_url", "webhook_url")
+_RECEIVER = {*INSTRUMENT_TEXTS} - {"account_name"}
 _NEVER_IN_ONE = re.compile(r"[\s\x00-\x1f\x7f\\]")
 
 
@@ -37,11 +39,21 @@ def narrow(body: Mapping[str, object], profile: Profile, breaches: Breaches) -> 
             given = body.get(name)
             if isinstance(given, str) and name not in breaches.errors and not is_web_address(given):
                 breaches.add(name, "must be an http or https address")
+    given = body.get("instrument")
+    for name, word in given.items() if isinstance(given, dict) else ():
+        if profile.odd_receivers == "refuse" and name in _RECEIVER and is_odd_receiver(str(word)):
+            breaches.add(f"instrument.{name}", "must be an account as it is typed")
     if profile.fine_amounts == "refuse" and not {"amount", "currency"} & set(breaches.errors):
         amount, code = body["amount"], str(body["currency"])
         known = currency(code)
         if isinstance(amount, Decimal) and not is_expressible(amount, known.unit):
             breaches.add("amount", f"must not have more than {known.digits} decimals in {code}")
+
+
+def is_odd_receiver(text: str) -> bool:
+    """True of an account with a sign that is not seen, a blank at an end, or a spreadsheet's mark."""
+    hidden = any(unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp") for sign in text)
+    return hidden or text != text.strip() or text.startswith(("=", "'"))
 
 
 def is_web_address(text: str) -> bool:

@@ -39,6 +39,8 @@ class Profile:
     """Gap O: a `return_url` or `webhook_url` that is no http or https address is kept, or is a 422."""
     fine_amounts: Literal["take", "refuse"] = "take"
     """Gap O: an amount finer than its currency's smallest unit (10.5 XOF) is kept, or is a 422."""
+    odd_receivers: Literal["take", "refuse"] = "take"
+    """Gap O: an account with a sign that is not seen, a blank at an end, or a spreadsheet's mark."""
     errors: Literal["lists", "texts", "nested"] = "lists"
     """Gap P: the structure of `errors`: lists by dotted name, one text by dotted name, or nested objects."""
     refund_limit: int | None = None
@@ -103,6 +105,7 @@ STRICT = Profile(
     },
     bad_addresses="refuse",
     fine_amounts="refuse",
+    odd_receivers="refuse",
     errors="nested",
     refund_limit=100,
     sliding_windows=True,

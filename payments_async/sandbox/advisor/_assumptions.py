@@ -65,7 +65,7 @@ _GAPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "O",
         "required request fields, and further rules for them",
         "amount, currency; payouts also method, instrument; lengths only",
-        ("required", "bad_addresses", "fine_amounts"),
+        ("required", "bad_addresses", "fine_amounts", "odd_receivers"),
     ),
     ("P", "inside of a 422's errors", "a list of texts by dotted field", ("errors",)),
     (

@@ -70,9 +70,9 @@ async def test_a_workbook_has_rows_money_and_certificate(
     assert sheets["Money"][7:] == [
         ("GHS", "asked, in all", 1, 3.01),
         ("GHS", "not final", 1, 3.01),
-        ("XOF", "asked, in all", 2, str(EXACT + Decimal("1000000.10"))),
-        ("XOF", "not final", 1, str(EXACT)),
-        ("XOF", "rejected", 1, 1000000.1),
+        ("XCD", "asked, in all", 2, str(EXACT + Decimal("1000000.10"))),
+        ("XCD", "not final", 1, str(EXACT)),
+        ("XCD", "rejected", 1, 1000000.1),
     ]
     certificate = dict(sheets["Certificate"][1:])
     facts = ("certificate", "environment", "guard", "clean", "settled")
@@ -103,7 +103,7 @@ async def test_a_workbook_has_findings_and_says_when_the_batch_has_changed_since
     sheets = values_of(tmp_path / "out.xlsx")
     names = [name for name, *_ in sheets["Certificate"]]
     assert ("finding" in names, "certificate" in names) == (True, False)
-    assert ("XOF", "conflict", 1, 1.01) in sheets["Money"]
+    assert ("XCD", "conflict", 1, 1.01) in sheets["Money"]
     service.advance(86_400.0)
     await batch.retry_failed(dry_run=True)  # reads the list, and certifies nothing
     await batch.export(tmp_path / "older.xlsx")
@@ -114,7 +114,7 @@ async def test_a_workbook_has_findings_and_says_when_the_batch_has_changed_since
 RECORD: dict[str, Any] = {**dict.fromkeys(FACTS), "instrument": {}, "customer": {}, "metadata": {}}
 
 
-def cell_of(path: Path, column: str, value: str, currency: str | None = "XOF") -> Any:
+def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -> Any:
     """The cell of a workbook that has one value."""
     with path.open("wb") as file:
         form = ExcelFormat(file, (column,))
@@ -129,12 +129,12 @@ def cell_of(path: Path, column: str, value: str, currency: str | None = "XOF") -
     [
         ("amount", "1010.5", "GHS", 1010.5, "#,##0.00"),
         ("amount", "1200", "XOF", 1200, "#,##0"),
-        ("amount", "1.07", "XOF", 1.07, "#,##0.00"),
+        ("amount", "1.07", "XCD", 1.07, "#,##0.00"),
         ("amount", "5", "TND", 5, "#,##0.000"),
         ("amount", "5", "USDT", 5, "#,##0.00"),
         ("payout_amount", "0.1234", None, 0.1234, "#,##0.0000"),
-        ("status_at", "2026-06-30T10:00:05Z", "XOF", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
-        ("failure_message", "x" * 40_000, "XOF", "x" * 32_766 + "…", "General"),
+        ("status_at", "2026-06-30T10:00:05Z", "XCD", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
+        ("failure_message", "x" * 40_000, "XCD", "x" * 32_766 + "…", "General"),
     ],
 )
 def test_how_values_are_shown(

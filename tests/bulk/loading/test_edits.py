@@ -38,7 +38,7 @@ async def stored(batch: Any) -> tuple[Batch, list[LedgerRow]]:
 
 
 async def test_differences_are_reported_by_row_and_field_without_a_value(batch: Any) -> None:
-    other = Instrument.phone("+22990990099", "BJ")
+    other = Instrument.phone("+2290190990099", "BJ")
     edited = [
         item(1),
         item(2, instrument=other, amount="7.77"),
@@ -81,7 +81,7 @@ async def test_rows_are_written_and_read_a_part_at_a_time(
     report = await batch.load([*items(count - 1), item(count, amount="9.50")], accept_edits=True)
     facts, rows = await stored(batch)
     assert (report.corrected, report.cancelled, len(rows)) == (1, 0, count)
-    assert report.totals == facts.totals == {"XOF": sum(row.amount for row in rows)}
+    assert report.totals == facts.totals == {"XCD": sum(row.amount for row in rows)}
 
 
 async def test_a_total_that_is_edited_meanwhile_is_not_confirmed(
@@ -99,9 +99,9 @@ async def test_a_total_that_is_edited_meanwhile_is_not_confirmed(
         await batch.load(items(2))
         monkeypatch.setattr(Ledger, "change", edited_before)
         with pytest.raises(BulkError, match="nothing was confirmed"):
-            await batch.confirm({"XOF": "3.02"})
+            await batch.confirm({"XCD": "3.02"})
         assert not (await batch.facts()).is_confirmed
-        assert (await batch.facts()).totals == {"XOF": Decimal("9001.01")}
+        assert (await batch.facts()).totals == {"XCD": Decimal("9001.01")}
 
 
 @EITHER
@@ -117,7 +117,7 @@ async def test_accepted_edits_change_new_rows_and_call_off_what_is_gone(
     facts, after = await stored(batch)
     assert (report.corrected, report.cancelled, report.is_new) == (2, 1, False)
     assert (report.batch_id, report.rows) == (first.batch_id, 3)
-    assert report.totals == facts.totals == {"XOF": Decimal("7.00")}
+    assert report.totals == facts.totals == {"XCD": Decimal("7.00")}
     assert (facts.is_confirmed, facts.binding.input_hash == binding.input_hash) == (False, False)
     assert [row.state for row in after] == [RowState.NEW, RowState.CANCELLED, RowState.NEW]
     assert [row.reference for row in after] == [row.reference for row in (one, two, three)]
@@ -178,7 +178,7 @@ async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, serv
 
 
 async def test_what_is_to_pay_is_reported_without_rows_that_were_called_off(batch: Any) -> None:
-    all_rows, to_pay = {"XOF": Decimal("6.03")}, {"XOF": Decimal("3.02")}
+    all_rows, to_pay = {"XCD": Decimal("6.03")}, {"XCD": Decimal("3.02")}
     begun = await batch.load(items(3))
     assert (begun.totals, begun.payable) == (all_rows, all_rows)
     edited = await batch.load(items(2), accept_edits=True)
@@ -206,7 +206,7 @@ async def test_the_same_rows_in_another_order_or_writing_are_the_same(batch: Any
     assert report.warnings == ("the input was rewritten; its rows are the same as before",)
     facts, rows = await stored(batch)
     assert (rows, facts.is_confirmed) == (before, True)
-    assert (await batch.load([item(2), item(1, amount="5.500")])).warnings == ()  # an amount is hashed as one
+    assert (await batch.load([item(2), item(1, amount="5.5000")])).warnings == ()
 
 
 @pytest.mark.parametrize(("before", "after"), [("a", "b"), ("a", None), (None, "a"), ("a", "b" * 189)])

@@ -64,7 +64,7 @@ def _edited(number: int, edit: str) -> Item:
     if edit == "currency":
         return item(number, currency="GHS")
     return (
-        item(number, instrument=Instrument.phone("+22990000001", "BJ")) if edit == "phone" else item(number)
+        item(number, instrument=Instrument.phone("+2290190000001", "BJ")) if edit == "phone" else item(number)
     )
 
 

@@ -21,7 +21,7 @@ async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path:
     path = csv_file(tmp_path, PHONE, {**PHONE, "currency": "GHS", "amount": "1234567890123456.78"})
     report = await PayoutBatch.open(tmp_path / "l").preview(path)
     assert (report.rows, report.is_new, report.skipped) == (2, True, 0)
-    assert report.totals == {"XOF": Decimal("50.10"), "GHS": Decimal("1234567890123456.78")}
+    assert report.totals == {"XCD": Decimal("50.10"), "GHS": Decimal("1234567890123456.78")}
     assert report.warnings[0].startswith("line 3, amount")
     assert os.listdir(tmp_path) == [path.name]
     assert service.requests == []
@@ -60,8 +60,8 @@ async def test_a_preview_of_an_edited_input_tells_what_differs(batch: Any, tmp_p
     assert [(each.number, each.fields, each.state) for each in report.differences] == [
         (1, ("amount",), RowState.NEW)
     ]
-    assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
-    assert report.input_totals == {"XOF": Decimal("110.20")}
+    assert (report.differing, report.is_new, report.totals) == (1, False, {"XCD": Decimal("100.20")})
+    assert report.input_totals == {"XCD": Decimal("110.20")}
     assert await ledger_rows(batch) == before
     csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
     with pytest.raises(SourceErrors):

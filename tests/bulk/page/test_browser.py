@@ -128,7 +128,7 @@ async def test_where_no_user_is_known_a_private_file_has_the_ticket(
     assert is_open
     assert page._access.is_open(link.partition("?token=")[2]), "it is for another browser"
     assert shown[1] == f"{page.address}{page._access.rules.root}/"
-    assert "XOF 4.02" in shown[2]
+    assert "XCD 4.02" in shown[2]
     assert not Path(shown[0]).exists()
 
 

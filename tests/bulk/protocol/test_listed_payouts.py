@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payments_async._codec import decode
 from payments_async.bulk._protocol.identifiers import Identity, body_at
 from payments_async.bulk._protocol.listed_payouts import (
     OTHER_CONTENT,
@@ -50,7 +51,7 @@ def payout(generation: int = 0, status: str | None = "pending", **changes: Any) 
     fields: dict[str, Any] = {
         "id": f"po_{generation}",
         "reference": row(S.NEW, generation).reference,
-        "amount": Amount(value=Decimal("10.10"), currency="XOF"),
+        "amount": Amount(value=Decimal("10.10"), currency="XCD"),
         "status": status,
         "metadata": {"payments_sdk": asked.proof.text},
     }
@@ -59,7 +60,7 @@ def payout(generation: int = 0, status: str | None = "pending", **changes: Any) 
 
 def other(generation: int = 0, status: str = "pending", **changes: Any) -> Payout:
     """The same with another amount."""
-    return payout(generation, status, amount=Amount(value=Decimal(77), currency="XOF"), **changes)
+    return payout(generation, status, amount=Amount(value=Decimal(77), currency="XCD"), **changes)
 
 
 def listed(of: LedgerRow, *payouts: Payout) -> list[RowPayout]:
@@ -311,18 +312,18 @@ def test_a_payout_given_up_that_stands_again_is_told() -> None:
 @pytest.mark.parametrize(
     ("of", "payouts", "finding"),
     [
-        (row(S.CONFLICT), [other(0)], "row 7: in conflict, and the list shows po_0, XOF 77, pending"),
+        (row(S.CONFLICT), [other(0)], "row 7: in conflict, and the list shows po_0, XCD 77, pending"),
         (
             row(S.CONFLICT),
             [other(0, "failed")],
-            "row 7: in conflict, and the list shows po_0, XOF 77, failed",
+            "row 7: in conflict, and the list shows po_0, XCD 77, failed",
         ),
-        (row(S.REJECTED), [other(0)], "row 7: REJECTED, and the list shows po_0, XOF 77, pending"),
+        (row(S.REJECTED), [other(0)], "row 7: REJECTED, and the list shows po_0, XCD 77, pending"),
         (row(S.CREATED), [payout(0), payout(0, id="po_9")], "row 7: po_9 has its reference, beside po_0"),
         (
             row(S.CREATED),
             [payout(0), other(1)],
-            "row 7: the list shows po_1, XOF 77, pending under its ~g1, a later payout of it that this "
+            "row 7: the list shows po_1, XCD 77, pending under its ~g1, a later payout of it that this "
             "ledger does not know of; pay the row by no other means before you have looked at it",
         ),
     ],
@@ -334,14 +335,14 @@ def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: st
 @pytest.mark.parametrize(
     ("shown", "code", "message"),
     [
-        (other(0), OTHER_CONTENT, "the list shows po_0, XOF 77, pending"),
-        (payout(0, metadata={}), OTHER_PAYOUT, "the list shows po_0, XOF 10.10, pending"),
+        (other(0), OTHER_CONTENT, "the list shows po_0, XCD 77, pending"),
+        (payout(0, metadata={}), OTHER_PAYOUT, "the list shows po_0, XCD 10.10, pending"),
         (
             payout(
                 0,
                 "sent to +229 90",
                 id="of Ama Mensah",
-                amount=Amount(value=Decimal(2), currency="+22990112233 "),
+                amount=Amount(value=Decimal(2), currency="+2290190112233 "),
             ),
             OTHER_CONTENT,
             "the list shows a payout, 2",
@@ -358,18 +359,25 @@ def test_a_conflict_says_whose_payout_it_is_and_shows_no_account(
 
 def test_a_conflict_names_the_later_payouts_that_are_not_the_rows() -> None:
     message = after(row(S.IN_DOUBT), other(0), other(1)).failure_message
-    assert message == "the list shows po_0, XOF 77, pending; and po_1, XOF 77, pending under its ~g1"
+    assert message == "the list shows po_0, XCD 77, pending; and po_1, XCD 77, pending under its ~g1"
     failed = after(row(S.IN_DOUBT), payout(0, "failed"), other(1))
-    assert failed.failure_message == "the list shows po_1, XOF 77, pending under its ~g1"
+    assert failed.failure_message == "the list shows po_1, XCD 77, pending under its ~g1"
 
 
 def test_the_sum_of_a_payout_is_kept_where_the_row_asks_for_another() -> None:
-    rounded = payout(0, amount=Amount(value=Decimal("10.1000000000000000000001"), currency="XOF"))
+    rounded = payout(0, amount=Amount(value=Decimal("10.1000000000000000000001"), currency="XCD"))
     now = after(row(S.CREATED), rounded)
-    assert now.payout_money == "XOF 10.1000000000000000000001"
+    assert now.payout_money == "XCD 10.1000000000000000000001"
     assert listed(now, rounded)[0].match is Match.EQUAL
     assert after(now, payout(0)).payout_money is None
-    assert after(row(S.IN_DOUBT), other(0)).payout_money == "XOF 77"
+    assert after(row(S.IN_DOUBT), other(0)).payout_money == "XCD 77"
+
+
+@pytest.mark.parametrize(("written", "kept"), [("1e400", "1E400"), ("9" * 4_000, "9" * 60 + "…")])
+def test_a_payout_of_a_number_beyond_any_amount_is_not_the_rows(written: str, kept: str) -> None:
+    far = decode.structure({"value": written, "currency": "XCD"}, Amount)
+    now = after(row(S.IN_DOUBT), payout(0, amount=far))
+    assert (now.state, now.failure_code, now.payout_money) == (S.CONFLICT, OTHER_CONTENT, f"XCD {kept}")
     assert after(row(S.CREATED), payout(0, amount=None)).payout_money is None
     method = payout(0, method=Method(value="moov_bj"))
     assert listed(now, method)[0].difference == "the list shows po_0 with another method"
@@ -377,8 +385,8 @@ def test_the_sum_of_a_payout_is_kept_where_the_row_asks_for_another() -> None:
 
 def test_without_proofs_only_the_payout_under_a_rows_reference_moves_in_conflict() -> None:
     of = attrs.evolve(ledger_row(proofs=False), state=S.CONFLICT, generation=1)
-    where = PayoutInstrument(type="phone", phone_number="+22990112233")
-    amount = Amount(value=Decimal(77), currency="XOF")
+    where = PayoutInstrument(type="phone", phone_number="+2290190112233")
+    amount = Amount(value=Decimal(77), currency="XCD")
     own = Payout(id="po_1", reference=of.reference, amount=amount, instrument=where)
     first = Payout(id="po_0", reference=of.stem, amount=amount, instrument=where)
     assert extra(of, own, first) == {"po_1": IN_CONFLICT, "po_0": IN_EXCESS}
@@ -398,11 +406,11 @@ def test_a_row_is_paid_again_only_if_the_list_shows_each_of_its_payouts_as_faile
         "the list shows po_9 under its reference, which is not the row's payout"
     )
     assert blocked(failed, payout(0, "completed")) == "its payout is completed"
-    assert blocked(failed, other(0, "failed")) == "po_0 is of XOF 77, and XOF 10.1 was asked for"
+    assert blocked(failed, other(0, "failed")) == "po_0 is of XCD 77, and XCD 10.1 was asked for"
     retried = row(S.CREATED, 1, **FAILED_0)
     assert blocked(retried, payout(1, "failed"), payout(0, "failed")) == 2
     assert blocked(retried, payout(1, "failed")) == UNSEEN_EARLIER
-    said = "the list shows po_{}, XOF 10.10, {}, {} payout of it that has not failed"
+    said = "the list shows po_{}, XCD 10.10, {}, {} payout of it that has not failed"
     assert blocked(retried, payout(1, "failed"), payout(0)) == said.format(0, "pending", "an earlier")
     assert blocked(failed, payout(0, "failed"), payout(1)) == said.format(1, "pending", "a later")
     arrived = row(S.CREATED, **ARRIVED_0)

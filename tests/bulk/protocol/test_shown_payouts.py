@@ -18,12 +18,12 @@ from payments_async.models import Amount, Country, Method, Payout, PayoutInstrum
     [
         {},
         {"amount": Amount(value=Decimal("10.10"))},
-        {"amount": Amount(currency="XOF")},
-        {"instrument": PayoutInstrument(phone_number="+22990112233")},
+        {"amount": Amount(currency="XCD")},
+        {"instrument": PayoutInstrument(phone_number="+2290190112233")},
         {
             "reference": "june-7",
             "status": "completed",
-            "amount": Amount(value=Decimal("10.10"), currency="XOF"),
+            "amount": Amount(value=Decimal("10.10"), currency="XCD"),
             "method": Method(value="mtn_bj"),
             "instrument": PayoutInstrument(type="mobile_money", country=Country(code="BJ")),
             "metadata": {PROOF_KEY: "1.x"},

@@ -60,7 +60,7 @@ async def test_a_clean_certificate_counts_every_row_as_compared(batch: PayoutBat
         ([], {"amount": ROWS, "currency": ROWS}),
         ({}, {"amount": ROWS, "currency": ROWS}),
         ({"value": None, "currency": None}, {"amount": ROWS, "currency": ROWS}),
-        ({"formatted": "F CFA 1", "currency": "XOF"}, {"amount": ROWS, "currency": 0}),
+        ({"formatted": "F CFA 1", "currency": "XCD"}, {"amount": ROWS, "currency": 0}),
     ],
 )
 @pytest.mark.parametrize("proofs", [True, False])
@@ -85,7 +85,7 @@ async def test_a_list_without_amounts_makes_no_clean_certificate(
 
 @pytest.mark.parametrize("name", ["value", "currency"])
 async def test_one_row_that_was_not_compared_is_named(batch: PayoutBatch, name: str) -> None:
-    hide(batch, 7, amount={"value": 7.01, "currency": "XOF", name: None})
+    hide(batch, 7, amount={"value": 7.01, "currency": "XCD", name: None})
     certificate = await batch.reconcile()
     assert certificate.findings == (
         "1 row was not compared: the list shows no amount or no currency of row 7",
@@ -96,8 +96,8 @@ async def test_one_row_that_was_not_compared_is_named(batch: PayoutBatch, name: 
 @pytest.mark.parametrize(
     ("shown", "difference"),
     [
-        ({"amount": {"value": 7.02, "currency": "XOF"}}, "{} is of XOF 7.02, and XOF 7.01 was asked for"),
-        ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XOF 7.01 was asked for"),
+        ({"amount": {"value": 7.02, "currency": "XCD"}}, "{} is of XCD 7.02, and XCD 7.01 was asked for"),
+        ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XCD 7.01 was asked for"),
         ({"metadata": {}}, "the list shows {} without metadata.payments_sdk"),
     ],
 )
@@ -118,7 +118,7 @@ async def test_a_difference_is_named_with_both_amounts_or_the_field(
     [
         ({}, True),
         ({"amount": None}, True),
-        ({"amount": {"value": 7.02, "currency": "XOF"}}, False),
+        ({"amount": {"value": 7.02, "currency": "XCD"}}, False),
         ({"amount": {"value": 7.01, "currency": "GHS"}}, False),
         ({"metadata": {}}, False),
     ],
@@ -161,9 +161,7 @@ async def test_without_proofs_each_detail_that_was_asked_for_is_counted(batch: P
         "amount": (ROWS, 0),
         "currency": (ROWS, 0),
         "method": (ROWS - 1, 1),
-        "instrument.type": (ROWS, 0),
         "instrument.phone_number": (ROWS, 0),
-        "instrument.country": (ROWS, 0),
     }
 
 
@@ -177,7 +175,7 @@ async def test_without_proofs_money_alone_does_not_say_whose_payout_it_is(batch:
 
 
 async def test_another_account_that_the_list_shows_in_full_is_named(batch: PayoutBatch) -> None:
-    hide(batch, 7, instrument={"type": "phone", "phone_number": "+22990112234"})
+    hide(batch, 7, instrument={"type": "phone", "phone_number": "+2290190112234"})
     certificate = await batch.reconcile()
     (finding,) = certificate.findings
     assert finding.startswith("row 7: the list shows po_")
@@ -197,9 +195,9 @@ async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named
     certificate = await batch.reconcile()
     (finding,) = certificate.findings
     assert finding.startswith("row 7: po_")
-    assert finding.endswith(" is of XOF 7.0100000000000000000001, and XOF 7.01 was asked for")
-    assert certificate.audit.rounded == {"XOF": Decimal("1E-22")}
-    assert json.loads(certificate.to_json())["list"]["rounded"] == {"XOF": "0.0000000000000000000001"}
+    assert finding.endswith(" is of XCD 7.0100000000000000000001, and XCD 7.01 was asked for")
+    assert certificate.audit.rounded == {"XCD": Decimal("1E-22")}
+    assert json.loads(certificate.to_json())["list"]["rounded"] == {"XCD": "0.0000000000000000000001"}
     assert not certificate.is_clean
 
 
@@ -208,11 +206,11 @@ async def test_a_payout_of_no_row_that_two_pages_show_counts_once(batch: PayoutB
     alter(batch._service._client, repeating(150, later=True))
     certificate = await batch.reconcile()
     assert certificate.report.counts["in_excess"] == 1
-    assert certificate.report.sums["XOF"]["in_excess"] == Decimal("150.01")
+    assert certificate.report.sums["XCD"]["in_excess"] == Decimal("150.01")
     unknown, missing = certificate.audit.findings
     assert unknown.startswith("the list shows po_")
     assert unknown.endswith(
-        ", XOF 150.01, pending, which has this batch's proof, and a reference that no row has"
+        ", XCD 150.01, pending, which has this batch's proof, and a reference that no row has"
     )
     assert missing.startswith("row 150: po_")
     assert (certificate.audit.missing, certificate.audit.differing) == (1, 1)
@@ -229,7 +227,7 @@ async def test_a_contradiction_that_two_pages_show_counts_once(batch: PayoutBatc
 
 async def test_a_run_makes_a_certificate_of_its_own_though_the_list_was_just_read(batch: PayoutBatch) -> None:
     runtime_of(batch._service._client).advance(3 * 86_400.0)
-    hide(batch, 1, amount={"value": 2, "currency": "XOF"})
+    hide(batch, 1, amount={"value": 2, "currency": "XCD"})
     await batch.retry_failed()
     report = await batch.run()
     assert report.certificate is not None

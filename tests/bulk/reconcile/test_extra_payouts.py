@@ -57,7 +57,7 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
         await lives_beside_its_successor(service, batch)
         certificate = await batch.reconcile()
         assert extra(certificate.report) == (0, 1)
-        assert certificate.report.sums["XOF"]["in_excess"] == Decimal("1.01")
+        assert certificate.report.sums["XCD"]["in_excess"] == Decimal("1.01")
         assert told(certificate.report) == booked(service)
         assert (certificate.is_clean, certificate.report.exit_code) == (False, 1)
     async with in_process(service) as client, open_at(place, client) as batch:
@@ -88,7 +88,7 @@ async def test_a_second_payout_with_the_rows_proof_is_in_excess_in_its_own_curre
     """Without it, it is a stranger's."""
     await batch.load(items(2))
     await batch.run()
-    wallet = Instrument.phone("+22990112233", "BJ")
+    wallet = Instrument.phone("+2290190112233", "BJ")
     twin = await client.payouts.create(amount="7.25", currency="GHS", method="mtn_bj", instrument=wallet)
     tenant = service._core.world.tenants[service.api_key]
     payout, own = tenant.payouts_by_id[str(twin.id)], (await ledger_rows(batch))[0]
@@ -98,7 +98,7 @@ async def test_a_second_payout_with_the_rows_proof_is_in_excess_in_its_own_curre
     report = (await batch.reconcile()).report
     assert extra(report) == (0, int(has_proof))
     if has_proof:
-        assert report.sums["GHS"] == {**dict.fromkeys(report.sums["XOF"], 0), "in_excess": Decimal("7.25")}
+        assert report.sums["GHS"] == {**dict.fromkeys(report.sums["XCD"], 0), "in_excess": Decimal("7.25")}
         assert told(report) == booked(service)
 
 
@@ -124,7 +124,7 @@ async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_se
         assert extra(certificate.report) == (int(status == "completed"), 0)
         assert told(certificate.report) == booked(service)
         (finding,) = certificate.findings
-        assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
+        assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XCD 10.3, {status}"
 
 
 async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_batchs_money(
@@ -167,4 +167,4 @@ async def test_a_payout_of_the_batch_whose_row_is_gone_is_found_by_its_proof(
         assert told(certificate.report) == booked(service)
         second = service.books.payouts()[1].id
         said = "which has this batch's proof, and a reference that no row has"
-        assert certificate.findings == (f"the list shows {second}, XOF 2.01, completed, {said}",)
+        assert certificate.findings == (f"the list shows {second}, XCD 2.01, completed, {said}",)

@@ -14,7 +14,7 @@ from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 
-MENDED = Instrument.phone("+22990112244", "BJ")
+MENDED = Instrument.phone("+2290190112244", "BJ")
 MISTAKEN = [item(1), item(2)]
 EDITED = [item(1, instrument=MENDED), item(2)]
 
@@ -87,10 +87,10 @@ async def test_a_later_payout_of_other_content_is_left_and_so_is_its_row(
     certificate = await batch.reconcile()
     assert (certificate.report.counts["failed"], certificate.report.counts["in_excess"]) == (1, 1)
     (finding,) = certificate.findings
-    assert finding.startswith(f"row 1: the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1, a")
+    assert finding.startswith(f"row 1: the list shows {paid[-1].id}, XCD 1.01, completed under its ~g1, a")
     report = await batch.retry_failed()
     assert report.rows == ()
-    assert report.left[0].reason.startswith(f"the list shows {paid[-1].id}, XOF 1.01, completed, a later")
+    assert report.left[0].reason.startswith(f"the list shows {paid[-1].id}, XCD 1.01, completed, a later")
     assert not (await batch.reconcile()).is_clean
     assert service.books.payouts() == paid
 
@@ -106,17 +106,17 @@ async def test_a_row_whose_payouts_all_have_other_content_is_in_conflict_and_eac
     assert (await batch.run(wait_final=60.0)).counts["conflict"] == 1
     row = await first_row(batch, tmp_path)
     assert (row["outcome"], row["failure_code"]) == ("conflict", "other content under its reference")
-    assert row["failure_message"].startswith(f"the list shows {failed.id}, XOF 1.01, failed; and ")
-    assert f"{arrived.id}, XOF 1.01, completed under its ~g{failures}" in row["failure_message"]
+    assert row["failure_message"].startswith(f"the list shows {failed.id}, XCD 1.01, failed; and ")
+    assert f"{arrived.id}, XCD 1.01, completed under its ~g{failures}" in row["failure_message"]
     certificate = await batch.reconcile()
     later = [told for told in certificate.findings if "a later payout of it" in told]
     assert not certificate.is_clean
     assert len(later) == certificate.audit.differing - 1 == failures
-    assert any(told.startswith(f"row 1: the list shows {arrived.id}, XOF 1.01, compl") for told in later)
+    assert any(told.startswith(f"row 1: the list shows {arrived.id}, XCD 1.01, compl") for told in later)
     (conflict,) = set(certificate.findings) - set(later)
-    assert conflict == f"row 1: in conflict, and the list shows {failed.id}, XOF 1.01, failed"
+    assert conflict == f"row 1: in conflict, and the list shows {failed.id}, XCD 1.01, failed"
     assert certificate.report.counts["moved_in_conflict"] == 1
-    assert certificate.report.sums["XOF"]["moved_in_conflict"] == Decimal("1.01")
+    assert certificate.report.sums["XCD"]["moved_in_conflict"] == Decimal("1.01")
     assert len(service.books.payouts()) == len(paid)
 
 

@@ -36,11 +36,11 @@ def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
 
 async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1, 2)
-    rows = [("+22990000001", item(1)[1]), ("emp-2", item(2)[1])]
+    rows = [("+2290190000001", item(1)[1]), ("emp-2", item(2)[1])]
     await batch.load(rows)
     await batch.run(wait_final=60.0)
     found = await batch.retry_failed(dry_run=True)
-    assert found.reasons == {1: "XOF 1.01: RECIPIENT_ERROR", 2: "emp-2, XOF 2.01: RECIPIENT_ERROR"}
+    assert found.reasons == {1: "XCD 1.01: RECIPIENT_ERROR", 2: "emp-2, XCD 2.01: RECIPIENT_ERROR"}
 
 
 async def test_rejected_rows_are_made_new_only_for_a_key_of_their_project(
@@ -80,7 +80,7 @@ async def test_what_is_decided_in_a_transaction_that_is_lost_is_counted_once(
 
     monkeypatch.setattr(Database, "_attempt", losing)
     report = await batch.retry_failed()
-    assert (losses, report.rows, report.totals) == ([], (1, 2), {"XOF": Decimal("3.02")})
+    assert (losses, report.rows, report.totals) == ([], (1, 2), {"XCD": Decimal("3.02")})
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -115,7 +115,7 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     for generation in (1, 2):
         assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
         report = await batch.retry_failed()
-        assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
+        assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
         row = (await ledger_rows(batch))[1]
         assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
         assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
@@ -221,8 +221,8 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
         report = await batch.retry_failed(rows=rows)
         assert report.rows == ()
         assert [(left.number, left.reason) for left in report.left] == [
-            (1, f"{places['row 1'].id} is of XAF 1.01, and XOF 1.01 was asked for"),
-            (2, f"{places['row 2'].id} is of XOF 77, and XOF 2.01 was asked for"),
+            (1, f"{places['row 1'].id} is of XAF 1.01, and XCD 1.01 was asked for"),
+            (2, f"{places['row 2'].id} is of XCD 77, and XCD 2.01 was asked for"),
             (3, "the list does not show its payout"),
             (4, "the list shows po_another under its reference, which is not the row's payout"),
         ]

@@ -124,7 +124,7 @@ async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed
         report = await batch.retry_failed(rows=rows)
         assert report.rows == ()
         (left,) = report.left
-        said = f"the list shows {first.id}, XOF 1.01, processing, an earlier payout of it"
+        said = f"the list shows {first.id}, XCD 1.01, processing, an earlier payout of it"
         assert left.reason == f"{said} that has not failed"
     (left,) = (await batch.retry_failed(rows=[2])).left
     assert (left.number, left.reason) == (2, "its payout is completed")
@@ -148,7 +148,7 @@ async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
 
 def _stranger() -> dict[str, object]:
     request = item(9)[1]
-    return {"amount": 1, "currency": "XOF", "method": request.method, "instrument": request.instrument}
+    return {"amount": 1, "currency": "XCD", "method": request.method, "instrument": request.instrument}
 
 
 @pytest.mark.parametrize("rows", [None, [1]])
@@ -215,7 +215,7 @@ async def test_what_had_arrived_and_was_returned_is_paid_again_only_by_its_row_n
         (left,) = report.left
         assert left.number == 1
     assert left.reason == (
-        "its payout had arrived and was returned: name the row to pay its XOF 1.01 once more"
+        "its payout had arrived and was returned: name the row to pay its XCD 1.01 once more"
     )
     assert (await batch.status()).counts["returned"] == 1
     assert (await batch.retry_failed(rows=[1])).rows == (1,)

@@ -27,7 +27,7 @@ from tests.support.places import EITHER
 
 def guard_of(most: str, window: int = 3600) -> Guard:
     """A guard whose sum lets so much out."""
-    return Guard(most={"XOF": most}, sums=[("XOF", most, window)], decimals=False, budgets="process")
+    return Guard(most={"XCD": most}, sums=[("XCD", most, window)], decimals=False, budgets="process")
 
 
 def key_guard(client: AsyncPayments) -> Any:
@@ -39,7 +39,7 @@ def another_process(service: Sandbox, guard: Guard, before: AsyncPayments) -> As
     """A client that knows of no earlier call, and shares the state of the sums."""
     client = in_process(service, 1, guard=guard)
     runtime_of(client).advance(runtime_of(before).monotonic())
-    key_guard(client)._budgets = key_guard(before)._budgets
+    key_guard(client)._sums = key_guard(before)._sums
     return client
 
 
@@ -47,7 +47,7 @@ def held(client: AsyncPayments) -> Decimal:
     """What is reserved now, and has no outcome."""
     guard = key_guard(client)
     guard._reserve_here([], runtime_of(client).monotonic())
-    return Decimal(guard._budgets.sums.get("XOF", 0))
+    return Decimal(guard._sums.budgets.sums.get("XCD", 0))
 
 
 async def test_a_run_waits_for_room_and_goes_on(service: Sandbox, place: Path | str) -> None:
@@ -61,7 +61,7 @@ async def test_a_run_waits_for_room_and_goes_on(service: Sandbox, place: Path | 
     waits = [each.activity for each in seen if each.activity and each.activity.why]
     assert waits[0].doing == "waiting"
     assert re.fullmatch(
-        r"row [89]: payouts.create: the guard refused it, and nothing was sent \(rule sums\): XOF [89].01 is "
+        r"row [89]: payouts.create: the guard refused it, and nothing was sent \(rule sums\): XCD [89].01 is "
         r"more than is left of the sum of 600 s, 30: 1.93 are left now; there may be room at 2026-01-01 "
         r"00:10:.. UTC",
         waits[0].why,
@@ -89,14 +89,14 @@ async def test_a_row_that_the_guard_forbids_meanwhile_ends_the_run(
 ) -> None:
     async with open_at(place, in_process(service)) as batch:
         await batch.load(items(5))
-    guard = Guard(most={"XOF": 4}, decimals=False)
+    guard = Guard(most={"XCD": 4}, decimals=False)
     async with in_process(service, 1, guard=guard) as client, open_at(place, client) as batch:
         report = await batch.run(patience=0.0)
         assert (report.exit_code, report.resumable, report.counts["not_started"]) == (75, "after_change", 2)
     assert report.stopped is not None
     assert report.stopped.endswith(
         "row 4: payouts.create: the guard refused it, and nothing was sent (rule most): "
-        "XOF 4.01 is above the most of one payout, 4"
+        "XCD 4.01 is above the most of one payout, 4"
     )
 
 

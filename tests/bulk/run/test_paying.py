@@ -32,7 +32,7 @@ async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: P
     report = await pay(rows)
     assert_true(report, service, rows)
     assert report.counts["created"] == 40
-    assert report.sums["XOF"]["created"] == Decimal("820.40")
+    assert report.sums["XCD"]["created"] == Decimal("820.40")
     assert (report.is_complete, report.exit_code, report.stopped) == (True, 0, None)
 
 

@@ -79,7 +79,7 @@ async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
     (entry,) = service.books.payouts()
     (told,) = json.loads((tmp_path / "out.json").read_text())
     assert (told["outcome"], told["failure_code"]) == ("conflict", "other content under its reference")
-    assert told["failure_message"].startswith(f"the list shows {entry.id}, XOF 11")
+    assert told["failure_message"].startswith(f"the list shows {entry.id}, XCD 11")
 
 
 async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
@@ -97,7 +97,7 @@ async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_opera
     [
         ({}, RowState.CREATED),
         ({"amount": Decimal("2.02")}, RowState.CONFLICT),
-        ({"instrument": Instrument.phone("+22990112244", "BJ")}, RowState.CONFLICT),
+        ({"instrument": Instrument.phone("+2290190112244", "BJ")}, RowState.CONFLICT),
     ],
     ids=["the same", "another amount", "another account"],
 )

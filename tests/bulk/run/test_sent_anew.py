@@ -60,7 +60,7 @@ async def test_a_refused_row_is_paid_unchanged_after_retry_failed(service: Sandb
         assert (await batch.run()).counts["rejected"] == 1
         before = (await ledger_rows(batch))[1]
         report = await batch.retry_failed(rejected=True)
-        assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
+        assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
         after = (await ledger_rows(batch))[1]
         assert (after.state, after.failure_code, after.failure_message) == (RowState.NEW, None, None)
         assert (after.reference, after.body) == (before.reference, before.body)
@@ -150,7 +150,7 @@ async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, batch:
     before = await ledger_rows(batch)
     report = await batch.retry_failed(rejected=True, dry_run=True)
     assert (report.rows, report.dry_run) == ((1, 2), True)
-    assert report.totals == {"XOF": Decimal("3.02")}
+    assert report.totals == {"XCD": Decimal("3.02")}
     assert await ledger_rows(batch) == before
 
 

@@ -34,9 +34,10 @@ INSTRUMENT = (
     "network, memo_tag"
 )
 SMALL = "has columns whose names are in small letters, without spaces around them: write {}"
-NO_HEADER = (
-    "is not a header: it must name the columns, among them amount, currency, method; a mapping (--map) says "
-    "which column another name is"
+NEEDS = "it must name the columns, among them amount, currency, method"
+INDEX = (
+    "begins with a column without a name, as pandas writes its index: write it with index=False, "
+    'or leave that column out with --map "="'
 )
 
 
@@ -90,10 +91,25 @@ NO_HEADER = (
                 ("metadata.a", "is there 2 times"),
             ],
         ),
-        (f"{NEEDED},,", [(None, "has 2 columns without a name")]),
-        ("", [(None, NO_HEADER)]),
-        ("50,XOF,mtn_bj,+22990000000,BJ", [(None, NO_HEADER)]),
-        (f"{NEEDED},+22990000000", [("a name of 12 characters", UNKNOWN)]),
+        (f",{NEEDED}", [(None, INDEX)]),
+        (f",,{NEEDED}", [(None, "has 2 columns without a name")]),
+        ("", [(None, f"is missing, as there is nothing to read: {NEEDS}")]),
+        *(
+            (f"{cell},XCD,m", [(None, f"is missing, and this row holds values: write one above it; {NEEDS}")])
+            for cell in ("50", " +229 90.00", "٥٠")
+        ),
+        (
+            "1er Montant (F CFA),支付,N°\u2067,,x" + "y" * 60,
+            [
+                (
+                    None,
+                    f"is not a header: {NEEDS}, and names 1er Montant (F CFA), 支付, N°\\u2067, x{'y' * 59}…"
+                    "; a mapping (--map) says which column another name is",
+                )
+            ],
+        ),
+        (f"{NEEDED},+2290190000000", [("a name of 14 characters", UNKNOWN)]),
+        (f"{NEEDED},2026-06,Prénoms\n{NEEDED},a,b", [("2026-06", UNKNOWN), ("Prénoms", UNKNOWN)]),
     ],
 )
 def test_every_fault_of_a_header_is_named(
@@ -125,7 +141,7 @@ def test_no_fields_fit_two_types() -> None:
 BANK = {"account_name": "Ama", "account_number": "0012", "bank_code": "044", "country": "NG"}
 
 
-PAYOUT = {"amount": "50", "currency": "XOF", "method": "m"}
+PAYOUT = {"amount": "50", "currency": "XCD", "method": "m"}
 
 
 @pytest.mark.parametrize(
@@ -158,6 +174,7 @@ def test_a_type_that_no_field_tells_must_be_given(tmp_path: Path, fields: dict[s
     (), (fault,) = read(csv_file(tmp_path, cells))
     assert fault.column == "instrument.type"
     assert said in fault.reason
+    assert ("total" in fault.reason) is (fields == {"country": "BJ"})
     ((row,), _) = read(csv_file(tmp_path, {**cells, "instrument.type": "some_other_type"}))
     assert getattr(row.request.instrument, "type", None) == "some_other_type"
 
@@ -165,7 +182,9 @@ def test_a_type_that_no_field_tells_must_be_given(tmp_path: Path, fields: dict[s
 def test_a_row_without_an_instrument_is_a_fault(tmp_path: Path) -> None:
     bare = {**PHONE, "instrument.phone_number": "", "instrument.country": ""}
     _, faults = read(csv_file(tmp_path, bare))
-    assert reported(faults) == [(2, "instrument", "is required")]
+    assert reported(faults) == [(2, "instrument", "is required; if the row is a total, leave the row out")]
+    _, faults = read(csv_file(tmp_path, {**PHONE, "instrument.phone_number": ""}))
+    assert [fault.reason.endswith("; if the row is a total, leave the row out") for fault in faults] == [True]
 
 
 def test_every_field_of_a_payout_has_a_place() -> None:

@@ -114,12 +114,14 @@ def test_the_delimiter_of_a_mapped_file_is_suggested(tmp_path: Path) -> None:
 
 
 def test_a_row_of_another_length_and_a_left_out_formula(tmp_path: Path) -> None:
-    path = theirs(tmp_path, rows=[["s-1", "+233200000001", "120", "50", "x"], ["", "1"]])
+    path = theirs(tmp_path, rows=[["s-1", "+233200000001", "120", "50", "x"], ["s-2"]])
     source = open_source(path, mapping=MAPPING)
     reasons = [getattr(item, "reason", "") for item in source.read()]
     assert reasons == [
         "has 5 cells, the header names 4 columns; a decimal comma? write 120.50",
-        "has 2 cells, the header names 4 columns; its row_key cannot be read",
+        "is required",
+        "is missing and the instrument's fields fit no type (phone: country, phone_number; bank_account: "
+        "account_name, account_number, bank_code, country; crypto_address: address, network)",
     ]
 
 
@@ -174,6 +176,11 @@ def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
         ),
         ('[constants]\ncurrency = "ghs"', "the mapping: constant currency: must be three"),
         ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
+        ("a = " + "[\n" * 100_000, "cannot be read as TOML (maximum recursion depth"),
+        ("[constants]\na = " + "1" * 4_301, "a line of more than 4,096 bytes"),
+        ("[constants]\na" + ".a" * 2_000 + " = 1", "cannot be read as TOML (maximum recursion depth"),
+        ("[columns]\n" + 'a = ""\n' * 150_000, "has more than 1 MiB"),
+        ("[constants]\n" + "a" * 4_000 + " = 1", f"{'a' * 60}… needs a text"),
     ],
 )
 def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -183,6 +190,7 @@ def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str
         ColumnMapping.from_file(path)
     assert str(caught.value).startswith(str(path))
     assert said in str(caught.value)
+    assert len(str(caught.value)) < len(str(path)) + 300
     with pytest.raises(ConfigurationError, match=r"missing\.toml: cannot be read \(No such file"):
         ColumnMapping.from_file(tmp_path / "missing.toml")
 
@@ -213,6 +221,21 @@ def test_options_add_to_a_file(tmp_path: Path) -> None:
     for text, said in cases.items():
         with pytest.raises(ConfigurationError, match=said):
             ColumnMapping.from_options([text], path)
+    assert ColumnMapping.from_options(["="], None).columns == {"": ""}
+
+
+def test_a_name_is_one_in_each_unicode_form_and_with_any_blanks(tmp_path: Path) -> None:
+    path = tmp_path / "june.csv"
+    path.write_text(OURS.replace("instrument.phone_number", '"Nume\u0301ro\nde\u00a0t\u00e9l. "'))
+    for name in ("Num\u00e9ro de te\u0301l.", "Nume\u0301ro  de t\u00e9l."):
+        mapping = ColumnMapping(columns={name: "instrument.phone_number"})
+        assert all(isinstance(item, Row) for item in open_source(path, mapping=mapping).read())
+        assert str(mapping) == "Num\u00e9ro de t\u00e9l. is instrument.phone_number"
+    with pytest.raises(ConfigurationError, match="Nume\u0301ro is mapped twice"):
+        ColumnMapping(columns={"Num\u00e9ro": "amount", "Nume\u0301ro": "method"})
+    path.write_text(OURS.replace("amount", "metadata.e\u0301,metadata.\u00e9"))
+    with pytest.raises(SourceErrors, match="\u00e9: is there 2 times"):
+        list(open_source(path).read())
 
 
 def test_a_mapping_shows_no_account_and_compares_by_what_it_says() -> None:
@@ -227,6 +250,14 @@ def test_a_mapping_shows_no_account_and_compares_by_what_it_says() -> None:
 def test_other_files_are_not_mapped(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match="is no CSV file and no workbook: name its columns as ours"):
         open_source(tmp_path / "june.jsonl", mapping=MAPPING)
+    with pytest.raises(SourceUnreadable, match="is no CSV file and no workbook"):
+        open_source(tmp_path / "june.parquet", header_row=1)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_the_row_of_the_header_is_a_part_of_how_a_file_is_read(tmp_path: Path, suffix: str) -> None:
+    path = theirs(tmp_path, suffix)
+    assert len({open_source(path, header_row=row).stat() for row in (None, 1, 2)}) == 3
 
 
 async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -244,7 +275,7 @@ async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, 
         with pytest.raises(LedgerOfAnotherInput) as caught:
             await batch.load(open_source(path, mapping=other))
         assert caught.value.only_form
-        path.write_text(path.read_text().replace("120.50", "120.5012"))
+        path.write_text(path.read_text().replace("120.50", "120.57"))
         with pytest.raises(LedgerOfAnotherInput) as caught:
             await batch.load(open_source(path, mapping=other))
         assert not caught.value.only_form

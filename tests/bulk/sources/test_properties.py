@@ -16,30 +16,43 @@ from hypothesis import strategies as st
 
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async._validation import rules
+from payments_async._validation.texts import Destination, PersonName
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import CsvSource, JsonLinesSource, Row
 from tests.support.payout_files import split
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 SOME = TEXTS.filter(bool)
+NAMES = st.text(st.characters(categories=["L", "Nd", "P", "Zs"]), min_size=1, max_size=40).filter(
+    lambda text: PersonName()(text) is None
+)
+PLACES = st.from_regex(r"[0-9A-Za-z]{1,9}(?: [0-9A-Za-z.:/#]{1,9}){0,3}", fullmatch=True).filter(
+    lambda text: Destination()(text) is None
+)
+PHONES = st.from_regex(r"\+?[0-9]{5,15}", fullmatch=True)
 REFERENCES = TEXTS.filter(lambda text: text and rules.reference(text) is None)
 AMOUNTS = st.decimals(min_value=1, max_value=10**12, places=2)
 INSTRUMENTS = st.one_of(
-    st.builds(Instrument.phone, SOME, st.just("BJ"), account_name=st.none() | SOME),
+    st.builds(Instrument.phone, PHONES, st.just("BJ"), account_name=st.none() | NAMES),
     st.builds(
-        Instrument.bank_account, SOME, SOME, st.just("NG"), account_name=SOME, swift_bic=st.none() | SOME
+        Instrument.bank_account,
+        PLACES,
+        PLACES,
+        st.just("NG"),
+        account_name=NAMES,
+        swift_bic=st.none() | PLACES,
     ),
-    st.builds(Instrument.crypto_address, SOME, SOME, memo_tag=st.none() | SOME),
+    st.builds(Instrument.crypto_address, PLACES, PLACES, memo_tag=st.none() | PLACES),
 )
 REQUESTS = st.builds(
     PayoutRequest,
     amount=AMOUNTS,
-    currency=st.sampled_from(["XOF", "NGN"]),
-    method=SOME,
+    currency=st.sampled_from(["XCD", "NGN"]),
+    method=PLACES,
     instrument=INSTRUMENTS,
     reference=st.none() | REFERENCES,
     description=st.none() | SOME,
-    customer=st.none() | st.builds(CustomerInput, email=SOME, city=st.none() | SOME),
+    customer=st.none() | st.builds(CustomerInput, email=PLACES, city=st.none() | SOME),
     metadata=st.none() | st.dictionaries(SOME, SOME, min_size=1, max_size=3),
     gateway_options=st.none() | st.dictionaries(TEXTS, st.integers(-(10**18), 10**18) | AMOUNTS, max_size=2),
 )

@@ -63,7 +63,7 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     batch: Any, tmp_path: Path
 ) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
-    path.write_text(path.read_text() + "emp-1,50,10,XOF,mtn_bj,+22990000000,BJ\n")
+    path.write_text(path.read_text() + "emp-1,50,10,XCD,mtn_bj,+2290190000000,BJ\n")
     with pytest.raises(SourceErrors) as caught:
         await batch.load(path, skip_invalid=True)
     assert reported(caught.value.faults) == [
@@ -152,7 +152,7 @@ async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path:
     path = csv_file(
         tmp_path, {**KEYED, "metadata.payments_sdk": "mine"}, columns=[*KEYED, "metadata.payments_sdk"]
     )
-    path.write_text(path.read_text() + "emp-2,50.10,XOF,mtn_bj,+22990000000,BJ,\n")
+    path.write_text(path.read_text() + "emp-2,50.10,XCD,mtn_bj,+2290190000000,BJ,\n")
     await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=rejects)
     (row,) = table(rejects)
     assert (row["row_key"], row["metadata.payments_sdk"]) == ("emp-1", "mine")
@@ -187,7 +187,7 @@ async def test_an_operators_own_reference_stays_as_it_is(
         {**KEYED, "row_key": "emp-4", "reference": "inv-4 "},
         {**KEYED, "row_key": "emp-5", "reference": ""},
     )
-    path.write_text(path.read_text() + "emp-6,50,10,XOF,mtn_bj,+22990000000,BJ,\n")
+    path.write_text(path.read_text() + "emp-6,50,10,XCD,mtn_bj,+2290190000000,BJ,\n")
     own, empty, blank, trailing, wide = await rejected(desk, service, tmp_path, path)
     assert own["reference"] == "inv-1"
     assert empty["reference"] == await reference_of("emp-2")
@@ -200,7 +200,7 @@ async def test_rows_without_keys_have_the_reference_of_their_number(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     path = csv_file(tmp_path, PHONE, {**PHONE, **BAD}, PHONE)
-    path.write_text(path.read_text() + "50,10,XOF,mtn_bj,+22990000000,BJ\n")
+    path.write_text(path.read_text() + "50,10,XCD,mtn_bj,+2290190000000,BJ\n")
     second, fourth = await rejected(desk, service, tmp_path, path)
     assert second["reference"] == await reference_of("2")
     assert fourth["reference"] == await reference_of("4")
@@ -219,8 +219,8 @@ async def test_other_formats_rejects_carry_references_as_well(
 @pytest.mark.parametrize(
     ("columns", "broken", "skipped"),
     [
-        ((*PHONE, "row_key"), "10,50,XOF,mtn_bj,+22990000000,BJ,emp-1", False),
-        (tuple(PHONE), "10,50,XOF,mtn_bj,+22990000000,BJ", True),
+        ((*PHONE, "row_key"), "10,50,XCD,mtn_bj,+2290190000000,BJ,emp-1", False),
+        (tuple(PHONE), "10,50,XCD,mtn_bj,+2290190000000,BJ", True),
     ],
 )
 async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_out(

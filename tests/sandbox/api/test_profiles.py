@@ -220,6 +220,24 @@ def test_only_strict_refuses_amounts_finer_than_their_currency(
         )
 
 
+@pytest.mark.parametrize(
+    ("number", "name", "fits"),
+    [
+        ("+225 0700000009", "'t Hart", True),
+        ("+2250700000009\u200e", "A", False),
+        ("+2250700000009 ", "A", False),
+        ("'+2250700000009", "A", False),
+        ("=1", "A", False),
+    ],
+)
+def test_only_strict_refuses_an_account_that_is_none(number: str, name: str, *, fits: bool) -> None:
+    instrument = {"type": "phone", "phone_number": number, "account_name": name, "country": "CI"}
+    for profile, status in (("observed", 201), ("strict", 201 if fits else 422)):
+        got = under(profile).payout(reference="r-1", instrument=instrument)
+        told = set(got.json.get("errors", {}).get("instrument", {}))
+        assert (got.status, told) == (status, {"phone_number"} if status == 422 else set())
+
+
 def test_errors_inside_a_wrong_parent_keep_their_dotted_name_when_nested() -> None:
     instrument = {"type": "phone", "phone_number": 1}
     got = under("strict").payout(reference="r", instrument=instrument, customer={"country": 5})

@@ -18,7 +18,8 @@ from tests.sandbox.raw_requests import Api
 def machine(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The machine's monotonic time, moved by hand."""
     present = [1000.0]
-    monkeypatch.setattr(_clock, "time", SimpleNamespace(monotonic=lambda: present[0], time=lambda: 5.0))
+    monkeypatch.setattr(_clock, "real_seconds", lambda: present[0])
+    monkeypatch.setattr(_clock, "time", SimpleNamespace(time=lambda: 5.0))
     return present
 
 

@@ -173,7 +173,7 @@ async def decide(walk: Walk) -> None:
             payable = (await process.batch.status()).payable
             await process.batch.confirm(payable)
             with contextlib.suppress(BulkError):
-                await process.batch.confirm({**payable, "XOF": payable.get("XOF", 0) + 1})
+                await process.batch.confirm({**payable, "XCD": payable.get("XCD", 0) + 1})
                 raise Breach("a wrong total was confirmed")
         else:
             await getattr(process.batch, what)()
@@ -281,7 +281,7 @@ async def order(walk: Walk) -> None:
 
 def _order(walk: Walk, kind: str) -> Any:
     outbox = Outbox("orders", environment="live" if kind == "live" else "sandbox")
-    wallet, money = Instrument.phone("+22990112233", "BJ"), walk.money()
+    wallet, money = Instrument.phone("+2290190112233", "BJ"), walk.money()
     names: Any = {"reference": f"{kind}-{walk.ordered}", "description": f"order {walk.ordered % 40}", **money}
 
     async def work(connection: Any) -> None:

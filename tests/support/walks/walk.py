@@ -223,7 +223,7 @@ class Walk:
         """Any amount; sums of the large ones are beyond a half of what a ledger adds up."""
         units = self.chance.choice((self.chance.randint(100, 9_999), self.chance.randint(4 * 10**8, 10**9)))
         amount = Decimal(units).scaleb(-self.chance.choice((0, 1, 2, 2)))
-        return {"amount": amount, "currency": self.chance.choice(("XOF", "XOF", "GHS"))}
+        return {"amount": amount, "currency": self.chance.choice(("XCD", "XCD", "GHS"))}
 
     def choose_project(self, key: str) -> None:
         """Let a key be that of the batches' project, which has another one."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import IO, BinaryIO, Final, NoReturn
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from ...errors import SourceUnreadable
+from .._columns import shown
 
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 """How a workbook with a password begins, and an .xls."""
@@ -26,7 +28,12 @@ _SMALL: Final = 4 << 20
 _MOST_WHOLE: Final = 4 << 20
 """Bytes of a part that openpyxl reads as a whole; those of large workbooks have some hundred KiB."""
 _MOST_ELEMENTS: Final = 50_000
-"""Elements of such a part; openpyxl takes 1.5 s for as many cell formats."""
+"""Elements of a part beside a sheet's cells; openpyxl takes 1.5 s for as many cell formats."""
+_ELEMENTS_OF_CELL: Final = 4
+"""How many more there may be for each cell with a value: two for its text, some for rich text."""
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main "
+_VALUES: Final = frozenset((f"{_MAIN}v", f"{_MAIN}is"))
+_CELLS: Final = frozenset((*_VALUES, *(f"{_MAIN}{tag}" for tag in ("row", "c", "f"))))
 _STRICT: Final = "http://purl.oclc.org/ooxml/"
 _PARTS: Final = (
     ("vbaproject.bin", "has macros: save it as Excel Workbook (.xlsx), without them"),
@@ -41,7 +48,10 @@ _WHOLE: Final = ("[content_types].xml", "docprops/", "xl/theme/", "xl/styles.xml
 
 
 def check_package(file: BinaryIO, name: str) -> None:
-    """Raise SourceUnreadable for a file that is no workbook, or one that may not be read."""
+    """Raise SourceUnreadable for a file that is no workbook, or one that may not be read.
+
+    Texts that cells share are read last: the cells say how many there may be.
+    """
     if file.read(4) == _OLE:
         raise SourceUnreadable(name, "has a password, or is an .xls: save it as .xlsx, without a password")
     size = file.seek(0, os.SEEK_END)
@@ -53,9 +63,10 @@ def check_package(file: BinaryIO, name: str) -> None:
         parts = package.infolist()
         if problem := package_problem(parts, size):
             raise SourceUnreadable(name, problem)
-        for part in parts:
+        cells = 0
+        for part in sorted(parts, key=lambda part: "sharedstrings" in part.filename.lower()):
             with package.open(part) as xml:
-                _check_part(xml, name, part.filename)
+                cells = _check_part(xml, name, part.filename, cells)
 
 
 def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
@@ -78,6 +89,8 @@ def package_problem(parts: Sequence[ZipInfo], size: int) -> str | None:
         return (
             f"has a part of more than {_MOST_WHOLE >> 20} MiB that is no sheet: copy its rows into a new one"
         )
+    if bad := next((part.filename for part in parts if "\\" in part.filename), None):
+        return f"has the part {shown(bad)}, whose name has a backslash: save it again"
     if any(part.flag_bits & 1 for part in parts):
         return "has a password: save it without one"
     for part, problem in _PARTS:
@@ -91,40 +104,40 @@ def _is_whole(part: str) -> bool:
     return name.startswith(_WHOLE) or name.endswith(".rels")
 
 
-class _Checked(Exception):
-    """Enough of a part is read: behind its first element no entity can be defined."""
+def _check_part(xml: IO[bytes], name: str, part: str, cells: int) -> int:
+    """Read a part, behind others with so many cells. Returns the cells of all.
 
-
-def _check_part(xml: IO[bytes], name: str, part: str) -> None:
-    """Read a part, a sheet until its first element. What is no XML is left: nothing reads it as any."""
-    elements = 0
+    What is no XML is left: nothing reads it as any.
+    """
+    elements, is_whole = 0, _is_whole(part)
 
     def refuse(*_: object) -> NoReturn:
         raise SourceUnreadable(name, "has a part with a document type, which may expand: save it again")
 
     def begin(tag: str, given: dict[str, str]) -> None:
-        nonlocal elements
+        nonlocal elements, cells
+        if not is_whole and tag in _CELLS:
+            cells += tag in _VALUES
+            return
         elements += 1
-        if problem := _element_problem(part, tag, given, elements):
+        most = _MOST_ELEMENTS + (0 if is_whole else cells * _ELEMENTS_OF_CELL)
+        if problem := _element_problem(part, tag, given, elements, most):
             raise SourceUnreadable(name, problem)
-        if not _is_whole(part):
-            raise _Checked
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = begin
-    try:
+    with suppress(expat.ExpatError):
         parser.ParseFile(xml)
-    except (_Checked, expat.ExpatError):
-        return
+    return cells
 
 
-def _element_problem(part: str, tag: str, given: Mapping[str, str], count: int) -> str | None:
+def _element_problem(part: str, tag: str, given: Mapping[str, str], count: int, most: int) -> str | None:
     """Find what forbids a part's element number `count`: too many, or a sheet that is to be read whole."""
     if tag.startswith(_STRICT) and part == _WORKBOOK:
         return "is a Strict Open XML workbook: save it as Excel Workbook (.xlsx)"
-    if count > _MOST_ELEMENTS:
-        return f"has a part of more than {_MOST_ELEMENTS:,} styles or names: copy its rows into a new one"
+    if count > most:
+        return f"has a part of more than {most:,} styles, names or texts: copy its rows into a new one"
     kind = given.get("ContentType", given.get("Type", ""))
     if "chartsheet" in kind:
         return "has a sheet that is a chart: remove it"

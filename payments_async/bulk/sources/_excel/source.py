@@ -6,7 +6,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
@@ -21,7 +21,6 @@ from ...errors import BulkError, RowFault, SourceErrors, SourceUnreadable
 from .._base import FileSource
 from .._cells import EXACT_DIGITS, Faults
 from .._columns import AMOUNT, ROW_KEY
-from .._csv import rounded_faults
 from .._mapping import ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
@@ -40,15 +39,21 @@ _NUMBER: Final = f"is a number, which loses zeros and a plus in front: {_AS_TEXT
 _DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits"
 _MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
 _SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
-_LITERAL: Final = re.compile(r'"[^"]*"|\\.|[_*].|\[\$[^\[\]]*\]|\[[A-Za-z]+[0-9]*\]')
+_STRUCK: Final = ("the row is struck out",)
+_LITERAL: Final = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[\$([^\[\]-]*)[^\[\]]*\]|\[[A-Za-z]+[0-9]*\]')
 """Text, spaces, a currency's sign and a color."""
+_SCALE: Final = re.compile(r"!|[0#?]\0+[0#?]|%|[0#?][eE][+-]|[0#?],(?![0#?])")
 _SHOWN_NUMBER: Final = re.compile(r"[^\w#?.,%@\[\]/]*[#0?]+(?:,[#0?]+)*(?:\.([#0?]*))?[^\w#?.,%@\[\]/]*")
-_RESCALED: Final = f"is shown as a percentage, in thousands or as a power of ten: {_AS_TEXT}"
+_RESCALED: Final = (
+    "is shown as a percentage, in thousands or as a power of ten, or with a point or digits of its format: "
+    f"{_AS_TEXT}"
+)
 
 
 class ExcelSource(FileSource):
     """Rows of one sheet of an Excel workbook (.xlsx). Rows without any value are skipped.
 
+    The header is the first other row, from row `header_row` on.
     `sheet` names the sheet, which otherwise is the only visible one with values; `with_hidden` reads hidden
     rows and columns too, which otherwise are faults. A row's `line` is its row in the sheet.
     """
@@ -60,10 +65,12 @@ class ExcelSource(FileSource):
         strict_amounts: bool = False,
         sheet: str | None = None,
         with_hidden: bool = False,
+        header_row: int | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
-        form = [mapping.digest if mapping else "", sheet, with_hidden]
+        form = [mapping.digest if mapping else "", sheet, with_hidden, header_row]
         super().__init__(path, strict_amounts=strict_amounts, form=json.dumps(form) if any(form) else "")
+        self._header_row = header_row or 1
         self._sheet = sheet
         self._with_hidden = with_hidden
         self._mapping = mapping or ColumnMapping()
@@ -88,9 +95,10 @@ class ExcelSource(FileSource):
             sheet, facts = self._chosen(book)
             sheet.reset_dimensions()  # they are what the writer said, and may leave rows out
             rows = enumerate(sheet.iter_rows(max_col=facts.last_column or 1), start=1)
-            filled = (row for row in islice(rows, facts.last_row) if any(map(_has_value, row[1])))
+            below = islice(rows, self._header_row - 1, facts.last_row)
+            filled = (row for row in below if any(map(_has_value, row[1])))
             number, header = next(filled, (1, ()))
-            layout = self._layout(sheet.title, facts, number, header)
+            layout = self._layout(sheet.title, facts, number, header, filled)
             if ROW_KEY not in self.columns:
                 maker.expect_no_keys()
             for number, cells in filled:
@@ -121,15 +129,26 @@ class ExcelSource(FileSource):
         except SheetDisorder as problem:
             raise SourceUnreadable(self.name, f'sheet "{sheet.title}" {problem}') from None
 
-    def _layout(self, sheet: str, facts: SheetFacts, row: int, header: Sequence[Any]) -> _Layout:
+    def _layout(
+        self,
+        sheet: str,
+        facts: SheetFacts,
+        row: int,
+        header: Sequence[Any],
+        below: Iterable[tuple[int, Sequence[Any]]],
+    ) -> _Layout:
         """Read the header. Raises SourceErrors."""
         names = [_text(cell) for cell in header]
-        while names and not names[-1]:
+        while names and not names[-1].strip():
             names.pop()
         mapped = self._mapping.apply(names)
         self.columns: tuple[str, ...] = mapped.columns
         layout = _Layout(sheet, facts, mapped, self._with_hidden)
-        faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in mapped.faults]
+        problems = list(mapped.faults)
+        lines = ((number, [_text(cell) for cell in cells]) for number, cells in below)
+        if problems and (elsewhere := self._mapping.header_below(mapped, lines)):
+            problems = [(None, elsewhere)]
+        faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in problems]
         for column, reason in layout.header_faults(row, header):
             faults.append(RowFault(row, None, None, reason, cell=layout.place(row, column)))
         if faults:
@@ -177,14 +196,14 @@ def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> It
     names = layout.mapped.names
     texts = layout.mapped.cells([_text(cell) for cell in cells[: len(names)]])
     given = {name: text for name, text in zip(layout.mapped.columns, texts, strict=True) if text}
-    faults: Faults = rounded_faults(given)
-    read = ((name, cell) for name, cell in zip(names, cells, strict=False) if name)
-    faults |= {name: why for name, cell in read if (why := _problem(name, cell))}
+    read = [(name, cell) for name, cell in zip(names, cells, strict=False) if name]
+    faults: Faults = {name: why for name, cell in read if (why := _problem(name, cell))}
     for first, last in layout.facts.merged_columns(row):
         faults |= dict.fromkeys(filter(None, names[first - 1 : last]), _MERGED)
     if problem := layout.row_problem(row, cells):
         faults[""] = problem
-    for item in maker.row(given, texts, line=row, faults=faults):
+    is_struck = any(_has_value(cell) and cell.has_style and cell.font.strike for _, cell in read)
+    for item in maker.row(given, texts, line=row, faults=faults, warnings=_STRUCK if is_struck else ()):
         yield _located(item, layout, row) if isinstance(item, RowFault) else item
 
 
@@ -195,7 +214,8 @@ def _located(fault: RowFault, layout: _Layout, row: int) -> RowFault:
 
 
 def _has_value(cell: Any) -> bool:
-    return cell.value is not None and cell.value != ""
+    value = cell.value
+    return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
 def _text(cell: Any) -> str:
@@ -242,13 +262,21 @@ def _shown_decimals(number_format: str) -> int | None:
 
 
 def _is_rescaled(number_format: str) -> bool:
-    """True if a format shows 50,000 as 50, 5.00E+04 or 5000000 %."""
-    return re.search(r"%|[0#?][eE][+-]|[0#?],(?![0#?])", _positive(number_format)) is not None
+    """True if a format shows 50,000 as 50, 5.00E+04, 5000000 % or 500.00."""
+    return _SCALE.search(_positive(number_format)) is not None
 
 
 def _positive(number_format: str) -> str:
-    """The part of a format that is for positive numbers, without its texts."""
-    return _LITERAL.sub("", number_format).partition(";")[0]
+    """The part of a format that is for positive numbers, or all of it where that depends on the number."""
+    signs = _LITERAL.sub(_sign_of, number_format)
+    return signs if re.search(r"\[[<>=]", signs) else signs.partition(";")[0]
+
+
+def _sign_of(literal: re.Match[str]) -> str:
+    """A sign for a text of a format: `!` for one that reads as a part of the number, none for blanks."""
+    text = re.sub(r"['\s]", "", "".join(filter(None, literal.groups())))
+    is_number = re.search(r"\d|^[^\w]*[.,٫][^\w]*$", text)
+    return "!" if is_number else "\0" if text else ""
 
 
 def _names(sheets: Sequence[Any]) -> str:

@@ -1,0 +1,241 @@
+"""Files as people's programs write them (field/README.md): each is paid, doubted or refused in words."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import openpyxl
+import pytest
+
+from payments_async.bulk import PayoutBatch, SourceErrors, SourceUnreadable
+from payments_async.bulk.sources import ColumnMapping, open_source
+from tests.support.payout_files import PHONE, read
+from tests.support.workbooks import lines_of, workbook
+
+FIELD: Final = Path(__file__).parent / "field"
+WAITS: Final = {
+    *("thousand_point.csv", "thousand_point2.csv", "amount.csv", "cr_rounded_phone.csv", "local_phone.csv"),
+    *("formula_text.csv", "apostrophe.csv", "hash_phone.csv", "err_amount.csv", "dot_phone.csv"),
+    *("bidi.csv", "bidi.xlsx", "lrm.csv", "nbsp_phone.csv", "nbsp.xlsx", "trail_space.csv", "spaces.xlsx"),
+    *("newline_in_phone.csv", "two_phones.csv", "templates/francs_utf8.csv", "comma.xlsx"),
+    *("acct_000.csv", "rounded_15.csv", "embedded_newline.csv", "templates/nfd_header.csv"),
+}
+"""Files whose values are judged by rules that are not merged yet."""
+
+
+@attrs.frozen
+class Verdict:
+    """What is right for a file: the sum to be paid, with doubts in these words, or faults in these words."""
+
+    paid: str
+    said: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def pay(paid: str, *doubts: str, **options: Any) -> Verdict:
+    return Verdict(paid, doubts, options)
+
+
+def fault(*said: str, **options: Any) -> Verdict:
+    return Verdict("", said, options)
+
+
+ONE, TWO, MIXED = "1: XOF 5000", "2: XOF 10000", "2: XOF 5000, GHS 5000.5"
+PHONE_CELL = "instrument.phone_number"
+ENCODING = "is in another encoding than UTF-8: save it as UTF-8"
+ZEROS = "instrument.account_number has only zeros after its 15th digit"
+XOF = {"currency": "XOF", "method": "mobile_money", "instrument.country": "CI"}
+NO_INDEX = ColumnMapping(columns={"": ""})
+MONTANT = ColumnMapping(columns={"Numéro": PHONE_CELL, "Montant": "amount"}, constants=XOF)
+FRANCS = ColumnMapping(
+    columns={"Numéro": PHONE_CELL, "Nom et prénoms": "", "Montant (F CFA)": "amount", "Motif": ""},
+    constants=XOF,
+)
+OURS = {name: f"instrument.{name}" for name in ("account_number", "bank_code")}
+PAYSLIPS = ColumnMapping(
+    columns={
+        "payslip_no": "row_key",
+        "employee_no": "",
+        "iban": "",
+        "full_name": "instrument.account_name",
+        **OURS,
+    },
+    constants={"method": "bank", "instrument.country": "CI"},
+)
+BANK = ColumnMapping(constants={"instrument.bank_code": "CI005", "instrument.account_name": "K"})
+TABLE: Final = (
+    (
+        pay(ONE),
+        "UP.CSV blank_rows.csv comment.xlsx cr_only.csv double_bom.csv float_amount.csv",
+    ),
+    (
+        pay(ONE),
+        "hidecols.xlsx nbsp_rows.csv quote_in_name.csv quoted_all_space.csv sep_line.csv sep_line_comma.csv",
+    ),
+    (pay(ONE), "space_rows.csv trailing_commas_header.csv trailing_commas_rows_only.csv"),
+    (pay(TWO), "absrel.xlsx base.xlsx capital.xlsx dup_rows.csv norefs.xlsx nostyles.xlsx prefix.xlsx"),
+    (pay(TWO), "sheetcap.xlsx table.xlsx"),
+    (pay(MIXED), "pandas2.xlsx polars.xlsx pyexcelerate.xlsx"),
+    (pay("19: XOF 95000"), "excel_16rows.csv"),
+    (pay(TWO, "line 3, the row is struck out"), "strike.xlsx"),
+    (pay(ONE, ZEROS), "acct_000.csv"),
+    (fault("instrument.type"), "rounded_15.csv"),
+    (pay(ONE, ZEROS, mapping=BANK), "rounded_15.csv"),
+    (pay(ONE, PHONE_CELL), "cr_rounded_phone.csv local_phone.csv"),
+    (fault("amount", "1500, or 1.5?"), "thousand_point.csv thousand_point2.csv"),
+    (fault("amount", "XOF"), "amount.csv"),
+    (fault("'1,500'", "'1.500'", "1500, or 1.5?", "'1 500,00'", "write 1500.00"), "comma.xlsx"),
+    (fault(PHONE_CELL), "formula_text.csv apostrophe.csv hash_phone.csv dot_phone.csv two_phones.csv"),
+    (fault("amount", PHONE_CELL), "err_amount.csv"),
+    (fault(PHONE_CELL, "U+202A"), "bidi.csv"),
+    (fault(PHONE_CELL, "U+202D"), "bidi.xlsx"),
+    (fault(PHONE_CELL, "U+200E"), "lrm.csv"),
+    (fault(PHONE_CELL, "U+00A0"), "nbsp_phone.csv nbsp.xlsx"),
+    (fault(PHONE_CELL, "U+000A"), "newline_in_phone.csv"),
+    (fault("customer.last_name", "U+000A"), "embedded_newline.csv"),
+    (fault("method", PHONE_CELL), "trail_space.csv spaces.xlsx"),
+    (fault(f"customer.last_name: {ENCODING}"), "cp1252.csv cp850.csv macroman_cr.csv"),
+    (fault(f"line 1: {ENCODING}"), "templates/cp1252_header.csv"),
+    (fault(f"line 2: {ENCODING}"), "templates/francs_cp1252.csv"),
+    (fault("is UTF-16: save it as UTF-8"), "utf16be_nobom.csv utf16le_nobom.csv utf16le_bom.csv"),
+    (fault("is packed with gzip: unpack it"), "gzip.csv"),
+    (fault("is HTML or XML", "save it as Excel Workbook (.xlsx), or as CSV in UTF-8"), "html.csv"),
+    (fault("customer.last_name: holds a NUL character"), "nul.csv"),
+    (fault("is missing, as there is nothing to read"), "empty.csv only_bom.csv"),
+    (fault("has no row that can be paid"), "only_header.csv"),
+    (fault("line 3: has 1 cells, the header names 7 columns"), "eof_ctrlz.csv"),
+    (fault("is a quotation mark wrong?"), "unclosed.csv"),
+    (fault("line 3, amount"), "header_twice.csv"),
+    (fault("line 2, amount"), "date_amount.csv smart_quotes.csv"),
+    (fault("without spaces around them: write amount for  amount"), "space_after_comma.csv"),
+    (fault("if the row is a total, leave the row out"), "total_row.csv total.xlsx"),
+    (fault("as pandas writes its index", "index=False", '--map "="'), "pandas_index.csv pandas.xlsx"),
+    (pay(TWO, mapping=NO_INDEX), "pandas_index.csv base.xlsx"),
+    (pay(MIXED, mapping=NO_INDEX), "pandas.xlsx"),
+    (fault("is not the header, which is row 2: --header-row 2"), "comments.csv templates/payslip.csv"),
+    (pay(ONE, header_row=2), "comments.csv titled.xlsx"),
+    (fault('Sheet "Paie", row 1: is not the header, which is row 3: --header-row 3'), "titled.xlsx"),
+    (pay(ONE, header_row=3), "titled.xlsx"),
+    (pay("1: XOF 150000", header_row=2, mapping=PAYSLIPS), "templates/payslip.csv"),
+    (fault("is missing, as there is nothing to read", header_row=9), "templates/payslip.csv titled.xlsx"),
+    (fault("line 1: is missing, and this row holds values"), "templates/no_header.csv"),
+    (fault("say what separates its cells (--delimiter tab)"), "file.tsv file.txt"),
+    (fault("is the delimiter '\\t' (--delimiter tab)?"), "tab.csv"),
+    (pay(ONE, delimiter="\t"), "file.tsv tab.csv"),
+    (pay(ONE, delimiter=","), "file.txt"),
+    (fault("'25 000'", "25000, or 25?", delimiter=";", mapping=FRANCS), "templates/francs_utf8.csv"),
+    (fault("is the delimiter ';' (--delimiter \";\")?"), "templates/nfd_header.csv"),
+    (fault("and names Numéro, Montant", delimiter=";"), "templates/nfd_header.csv"),
+    (pay("1: XOF 25000", PHONE_CELL, delimiter=";", mapping=MONTANT), "templates/nfd_header.csv"),
+    (fault("Phone\\xa0number: is not a column"), "templates/nbsp_header.csv"),
+    (fault("Phone\\nnumber: is not a column"), "templates/newline_header.csv"),
+    (fault("amount: is there 2 times"), "templates/dup_header.csv"),
+    (fault("Note: is not a column"), "templates/crypto_list.csv"),
+    (fault("Account Name: is not a column"), "templates/provider_a.csv templates/provider_c.csv"),
+    (fault("narration: is not a column"), "templates/provider_b.csv templates/provider_e.csv"),
+    (fault("recipient_phone: is not a column"), "templates/provider_d.csv templates/provider_d2.csv"),
+    (fault("and names First Name, Surname", "Mobile Number"), "templates/provider_f.csv"),
+    (fault("and names beneficiary_country", "payout_amount"), "templates/provider_g.csv"),
+    (fault("has the part _rels\\.rels, whose name has a backslash: save it again"), "backslash.xlsx"),
+    (
+        fault("cell E5, instrument.phone_number: is a number"),
+        "exceljs.xlsx sheetjs.xlsx sheetjs_compressed.xlsx",
+    ),
+    (fault("row 3: the row is hidden"), "filtered.xlsx grouped.xlsx zero.xlsx"),
+    (fault("cell E1: is in a hidden column"), "zerocol.xlsx"),
+    (fault("cell B3, amount: shows 2 and is 1.5", "cell B7, amount"), "fmts.xlsx"),
+    (fault("cell B6, amount: is a number of more than 15 digits"), "nums.xlsx"),
+)
+CASES: Final = [(name, verdict) for verdict, names in TABLE for name in names.split()]
+NAMES: Final = {name for name, _ in CASES}
+
+
+def test_every_file_has_a_verdict() -> None:
+    found = {str(path.relative_to(FIELD)) for path in FIELD.rglob("*") if path.is_file()}
+    assert found - {"README.md"} == NAMES
+    assert NAMES >= WAITS
+
+
+@pytest.mark.parametrize(("name", "verdict"), CASES, ids=[name for name, _ in CASES])
+async def test_a_file_is_paid_doubted_or_refused_in_words(
+    tmp_path: Path, name: str, verdict: Verdict
+) -> None:
+    if name in WAITS:
+        pytest.skip("waits for the rules of values")
+    batch = PayoutBatch.open(tmp_path / "l")
+    if not verdict.paid:
+        with pytest.raises((SourceErrors, SourceUnreadable)) as caught:
+            await batch.preview(open_source(FIELD / name, **verdict.options))
+        text = "\n".join([str(caught.value), *map(str, getattr(caught.value, "faults", ()))])
+        assert [words for words in verdict.said if words not in text] == [], text
+        return
+    report = await batch.preview(open_source(FIELD / name, **verdict.options), batch_id="june")
+    totals = ", ".join(f"{currency} {total.normalize():f}" for currency, total in report.totals.items())
+    assert f"{report.rows}: {totals}" == verdict.paid
+    assert len(report.warnings) == len(verdict.said)
+    assert all(words in text for words, text in zip(verdict.said, report.warnings, strict=True))
+
+
+VALUES: Final = (7.5, 5000, 12345.67, 1234567890123)
+EXPORTS: Final = {
+    "General": ("7.5", "5000", "12345.67", "1.23457E+12"),
+    "0": ("8", "5000", "12346", "1234567890123"),
+    "00000": ("00008", "05000", "12346", "1234567890123"),
+    "0.00": ("7.50", "5000.00", "12345.67", "1234567890123.00"),
+    "0.000": ("7.500", "5000.000", "12345.670", "1234567890123.000"),
+    "#,##0.00": ("7.50", "5,000.00", "12,345.67", "1,234,567,890,123.00"),
+    "#\\ ##0": ("8", "5 000", "12 346", "1234567890 123"),
+    '#,##0.00\\ "F CFA"': ("7.50 F CFA", "5,000.00 F CFA", "12,345.67 F CFA", "1,234,567,890,123.00 F CFA"),
+    "[$€-40C] #,##0.0": ("€ 7.5", "€ 5,000.0", "€ 12,345.7", "€ 1,234,567,890,123.0"),
+    "0%": ("750%", "500000%", "1234567%", "123456789012300%"),
+    "#,##0,": ("0", "5", "12", "1,234,567,890"),
+    '0"."00': ("0.08", "50.00", "123.46", "12345678901.23"),
+    "0\\,00": ("0,08", "50,00", "123,46", "12345678901,23"),
+    '0"F"00': ("0F08", "50F00", "123F46", "12345678901F23"),
+    '0"000"': ("8000", "5000000", "12346000", "1234567890123000"),
+    '"1"0': ("18", "15000", "112346", "11234567890123"),
+}
+"""{format: what a spreadsheet writes into a CSV file for each value}."""
+
+
+def exported(path: Path, target: Path, texts: Mapping[tuple[str, Any], str]) -> Path:
+    """A sheet as a spreadsheet exports it: `texts` are those of {(format, value): text}."""
+    with target.open("w", newline="", encoding="utf-8") as file:
+        for row in openpyxl.load_workbook(path).worksheets[0].iter_rows():
+            values = [(cell.number_format, cell.value) for cell in row]
+            csv.writer(file).writerow(texts.get(value, value[1]) for value in values)
+    return target
+
+
+def test_a_sheet_and_its_export_are_the_same_rows_or_the_export_is_a_fault(tmp_path: Path) -> None:
+    texts = {
+        (form, value): text for form, row in EXPORTS.items() for value, text in zip(VALUES, row, strict=True)
+    }
+    rows = [
+        {"row_key": f"{form} {value}", **PHONE, "currency": "GHS", "amount": value} for form, value in texts
+    ]
+
+    def formatted(book: Any) -> None:
+        for at, (form, _) in enumerate(texts):
+            book.active.cell(at + 2, 2).number_format = form
+
+    sheet = workbook(tmp_path, lines_of(*rows), change=formatted)
+    paid, faults = read(sheet)
+    by_csv = {row.row_key: row.request for row in read(exported(sheet, tmp_path / "june.csv", texts))[0]}
+    assert [row.row_key for row in paid if by_csv.get(row.row_key, row.request) != row.request] == []
+    same = by_csv.keys() & {row.row_key for row in paid}
+    assert min(len(same), len(paid) - len(same), len(faults)) > 9  # each of the three is there
+
+
+@pytest.mark.filterwarnings("ignore:Workbook contains no stylesheet")
+@pytest.mark.parametrize(("name", "verdict"), [case for case in CASES if ".xlsx" in case[0] and case[1].paid])
+def test_a_sheet_of_the_field_and_its_export_pay_the_same(
+    tmp_path: Path, name: str, verdict: Verdict
+) -> None:
+    rows, _ = read(FIELD / name, **verdict.options)
+    again, faults = read(exported(FIELD / name, tmp_path / "june.csv", {}), **verdict.options)
+    assert ([row.request for row in again], faults) == ([row.request for row in rows], [])
