@@ -148,7 +148,9 @@ def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
 
 
 def _joined(errors: Mapping[str, list[str]]) -> str:
-    text = ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
+    """The first words about fields; those of a bare list have no field."""
+    first = list(errors.items())[:10]
+    text = ", ".join(f"{field}: {' '.join(texts)}" if field else " ".join(texts) for field, texts in first)
     return text if len(text) <= 2000 else f"{text[:2000]}…"
 
 

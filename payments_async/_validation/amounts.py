@@ -11,7 +11,7 @@ from ..params.amounts import has_three_decimals
 
 _SPACE: Final = "[ \xa0\u2009\u202f]"
 _CURRENCY: Final = r"(?:[A-Za-z]{1,4}|[€$£₦₵])"
-_NUMBER: Final = r"([0-9]{1,12})(?:\.([0-9]{1,2}))?"
+_NUMBER: Final = rf"([0-9]{{1,12}}|[0-9]{{1,3}}{_SPACE}[0-9]{{3}})(?:\.([0-9]{{1,2}}))?"
 _FORMS: Final = (
     (r"([0-9]{1,9}),([0-9]{1,2})", "a decimal comma?"),
     (rf"([0-9]{{1,3}}(?:{_SPACE}[0-9]{{3}})+)[.,]([0-9]{{1,2}})", "spaces between thousands?"),
@@ -25,7 +25,10 @@ _FORMS: Final = (
 )
 """Whole part, decimals, and what was probably meant. No account number fits."""
 _UNCLEAR: Final = r"[0-9]{1,3}(?:,[0-9]{3})+"
-_NEGATIVE: Final = r"\([0-9]{1,9}(?:\.[0-9]{1,2})?\)|[0-9]{1,9}(?:\.[0-9]{1,2})?[-−]"
+_NEGATIVE: Final = (
+    r"\([0-9]{1,9}(?:\.[0-9]{1,2})?\)|[0-9]{1,9}(?:\.[0-9]{1,2})?[-−]|−[0-9]{1,9}(?:\.[0-9]{1,2})?"
+)
+_GROUPS: Final = rf"[0-9]{{1,3}}(?:{_SPACE}[0-9]{{3}}){{2,}}"
 
 
 def guess(cell: object) -> str | None:
@@ -36,6 +39,10 @@ def guess(cell: object) -> str | None:
         if found := re.fullmatch(form, text):
             parts = (re.sub("[^0-9]", "", part) for part in found.groups() if part)
             return f"{wrong} {meant} write {'.'.join(parts)}"
+    if re.fullmatch(_GROUPS, text):  # not shown: a phone number is written like this, too
+        return "is no decimal number: if spaces stand between thousands, write digits and nothing else"
+    if text != cell and re.fullmatch(_NUMBER, text):
+        return f"{wrong} write it without the space beside it"
     if re.fullmatch(_NEGATIVE, text):
         return f"{wrong} a negative amount? nothing below 1 can be paid"
     return (
@@ -53,9 +60,11 @@ def problem(amount: object, currency: object) -> str | None:
     if digits is None:
         return None
     if has_three_decimals(amount):
-        thousands, value = amount.replace(".", ""), f"{Decimal(amount).normalize():f}"
-        doubt = f"is '{amount}', and {currency} has {digits} decimals: {thousands.lstrip('0')}, or {value}?"
-        return f"{doubt} write one of them" if digits < 3 else None
+        thousands, value = amount.replace(".", "").lstrip("0"), Decimal(amount).normalize()
+        doubt = f"is '{amount}', and {currency} has {digits} decimals:"
+        if digits < 3 and value != round(value, digits):
+            return f"{doubt} is it {thousands}?"
+        return f"{doubt} {thousands}, or {value:f}? write one of them" if digits < 3 else None
     if isinstance(amount, Decimal) and amount.is_finite() and amount != round(amount, digits):
         return f"has more decimals than {currency}, which has {digits or 'none'}"
     return None

@@ -79,8 +79,12 @@ class PhoneNumber(Destination):
         if problem := super()._form_problem(text):
             return problem
         digits = sum(letter.isdigit() for letter in text)
-        if digits > _MOST_DIGITS or text.count("+") > 1 or not digits:
+        if not digits:
+            return "has no digits"
+        if digits > _MOST_DIGITS:
             return f"has {digits} digits, a phone number has up to {_MOST_DIGITS}: is it one number?"
+        if text.count("+") > 1:
+            return "holds more than one +: is it one number?"
         odd = next((letter for letter in text if not re.fullmatch(_PHONE, letter)), None)
         allowed = "a phone number has digits, blanks and + - . ( ) only"
         return None if odd is None else f"holds {_named(odd)}, and {allowed}: is it one number?"
@@ -108,7 +112,7 @@ def phone_doubt(number: str, country: object) -> str | None:
     """What is probably wrong with a phone number by its country's plan; None where there is no plan."""
     country = str(country).upper()
     code, lengths = phone_plans().get(country, ("", frozenset()))
-    digits = re.sub("[^0-9]", "", number)
+    digits = re.sub("[^0-9]", "", number.replace("(0)", ""))  # dialled within the country only
     digits = digits if number.startswith("+") else digits.removeprefix("00")
     if not digits.startswith(code):
         return f"does not begin with +{code}, the calling code of {country}"

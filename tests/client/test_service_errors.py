@@ -105,6 +105,11 @@ async def refused(connect: Connect, said: Any, sent: Any = SENT, method: str = "
     return caught.value
 
 
+async def test_words_that_name_no_field_are_told_without_one(connect: Connect) -> None:
+    said = {"message": "Refused.", "errors": ["The account is closed.", "Call the bank."]}
+    assert "; The account is closed. Call the bank; " in str(await refused(connect, said))
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
