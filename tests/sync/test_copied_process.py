@@ -10,11 +10,22 @@ from payments_async.sandbox import Sandbox
 from tests.sync.scenes import run_with_service
 
 COPIED = """
-import asyncio, ctypes, gc, logging
+import asyncio, ctypes, gc, logging, platform
+from pathlib import Path
 from payments_async import AsyncPayments
-from tests.sync.scenes import payout
+from tests.sync.scenes import loop_threads, payout
+
+LOCKS = {"x86_64": "202", "aarch64": "98"}  # the number of the system call futex
+
+def rest():
+    # A thread that waits for the interpreter's lock while C forks leaves its copy a waiter that never comes.
+    for thread in loop_threads():
+        place = Path(f"/proc/self/task/{thread.native_id}/syscall")
+        while place.read_text().split()[0] in ("running", LOCKS[platform.machine()]):
+            os.sched_yield()
 
 def copied(work):
+    rest()
     pid = copy()
     if pid == 0:
         work()
@@ -70,6 +81,7 @@ def call():
     loop.run_until_complete(other.payouts.create(**payout()))
 
 call()
+rest()
 pid = copy()
 if pid == 0:
     {ends}
