@@ -1,9 +1,9 @@
 """The fast path to a record: a msgspec Struct for each record class, with no dict in between.
 
 A `WireStruct` has its record class's fields, and the unknown fields that earlier answers had. It accepts
-nearly every answer and refuses the rest: an unknown field for the first time, a shape that varies (gap AC), a
-timestamp that cannot be read. `hooks` reads the refused answers. The fast path may refuse too much, but must
-never read an answer differently from `hooks`; `tests/codec/test_fast_path.py` compares the two.
+nearly every answer and refuses the rest: an unknown field, or a field of another shape (gap AC), for the
+first time; a timestamp that cannot be read. `hooks` reads the refused answers. The fast path may refuse too
+much, but must never read an answer differently from `hooks`: `tests/codec/test_fast_path.py` compares them.
 
 The whole answer is checked at once. A nested record is made when somebody asks for it; until then its slot
 has the WireStruct.
@@ -23,7 +23,19 @@ import msgspec
 
 from .._attrs import made_when_asked, named, writable
 from ..models import ExchangeRate, Record
-from .hooks import DATETIME, NUMBERS, Hook, fields_of, is_record, number, refuse, shown_in_all, usual
+from .hooks import (
+    BARE_CODES,
+    DATETIME,
+    NUMBERS,
+    Hook,
+    fields_of,
+    is_record,
+    number,
+    reader,
+    refuse,
+    shown_in_all,
+    usual,
+)
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -36,6 +48,16 @@ _AT_ONCE: Final = "amount"
 """The nested record that is made with the record around it: the client compares it, most programs read it."""
 _LEARNED: dict[Any, list[str]] = {}
 """Names of unknown fields that answers had, by record class, and for `Envelope`."""
+_VARYING: dict[Any, dict[str, Varying]] = {}
+"""Fields that came in another shape than the usual one, by record class and name."""
+
+
+class Varying(typing.NamedTuple):
+    """The type of a field that comes in several shapes, and the name of the function that reads it."""
+
+    hint: Any
+    reader: str
+    where: str
 
 
 class Parsed(msgspec.Struct, gc=False):
@@ -68,17 +90,24 @@ class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
 
 
 def learn(cls: Any, names: Iterable[str]) -> bool:
-    """Have the fast path read unknown fields of a record class, or of `Envelope`, from the next answer on.
+    """Have the fast path read fields of a record class, or of `Envelope`, from the next answer on.
 
-    Returns False if all of them are learned already, or too many or too odd to be.
+    They are unknown, or known and come in another shape. Returns False if all of them are learned already, or
+    too many or too odd to be.
     """
-    learned = _LEARNED.setdefault(cls, [])
-    usable = [name for name in names if name.isprintable() and re.fullmatch(_LEARNABLE, name)]
+    learned, varying = _LEARNED.setdefault(cls, []), _VARYING.setdefault(cls, {})
+    known = {} if cls is Envelope else fields_of(cls)
+    unknown = [name for name in names if name not in known]
+    usable = [name for name in unknown if name.isprintable() and re.fullmatch(_LEARNABLE, name)]
     new = [name for name in usable if name not in learned][: max(MOST_LEARNED - len(learned), 0)]
-    if new:
-        learned.extend(new)
+    changed = [name for name in names if name in known and name not in varying]
+    for name in changed:
+        place = f"{cls.__name__}.{name}"
+        varying[name] = Varying(known[name], f"read_{place.replace('.', '_')}", place)
+    learned.extend(new)
+    if new or changed:
         wire_struct_of.cache_clear()
-    return bool(new)
+    return bool(new or changed)
 
 
 def _learned_fields(cls: Any, known: Iterable[str]) -> list[Any]:
@@ -101,6 +130,11 @@ def wire_struct_of(cls: Any) -> type[WireStruct]:
 
 
 def _fields(cls: Any) -> dict[str, Any]:
+    """The fields of a record class, with the types of their values in the answers so far."""
+    return {**_usual_fields(cls), **_VARYING.get(cls, {})}
+
+
+def _usual_fields(cls: Any) -> dict[str, Any]:
     """The fields of a record class, with the types of their usual values.
 
     An exchange rate comes as an object; a payment attempt's as an object or a number (Resources).
@@ -151,7 +185,17 @@ def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     """
     nested = {name: hint for name, hint in _fields(wire.record_class).items() if is_record(hint)}
     lines = [*_converting(nested, "o"), *_copying(wire, is_converted=False)]
-    return _compiled(wire, lines, rate=partial(converter.structure, cl=ExchangeRate))
+    varying = [field for fields in _VARYING.values() for field in fields.values()]
+    readers = {field.reader: _reader_of(field, converter) for field in varying}
+    return _compiled(wire, lines, rate=partial(converter.structure, cl=ExchangeRate), **readers)
+
+
+def _reader_of(field: Varying, converter: cattrs.BaseConverter) -> Callable[[Any], Any]:
+    read = reader(field.hint, field.where, converter)
+    if field.hint not in BARE_CODES:
+        return read
+    wire, code = wire_struct_of(field.hint), BARE_CODES[field.hint]
+    return lambda value: wire(**{code: value}) if value.__class__ is str else read(value)
 
 
 def load_nested(cls: Any) -> None:
@@ -207,6 +251,8 @@ def _converting(fields: Mapping[str, Any], source: str) -> list[str]:
 
 def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
     """Source of the test whether a value `v` needs conversion, and of the result; None if it never does."""
+    if isinstance(hint, Varying):
+        return "v is not None", f"{hint.reader}(v)"
     if hint is DATETIME[0]:
         return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
@@ -221,7 +267,7 @@ def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
 @cache
 def _defer_nested(cls: Any) -> None:
     """Let the slots of nested records hold WireStructs, of which a record is made when it is asked for."""
-    for name in [name for name, hint in _fields(cls).items() if is_record(hint) and name != _AT_ONCE]:
+    for name in [name for name, hint in _usual_fields(cls).items() if is_record(hint) and name != _AT_ONCE]:
         owner = next(base for base in cls.__mro__ if name in vars(base))
         if not isinstance(vars(owner)[name], property):
             made_when_asked(owner, name, _record_of)

@@ -134,13 +134,14 @@ _READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
     Any: (None, as_it_is),
 }
 """Readers by the type of a field, except for records, lists and rates."""
-_BARE_CODES: dict[type[Any], str] = {Method: "value", Country: "code"}
+BARE_CODES: Final[dict[type[Any], str]] = {Method: "value", Country: "code"}
+"""The field of a record that its bare code stands for."""
 
 
 def record_in_another_shape(value: Any, where: str, cls: type[Any]) -> Any:
     """Read a nested record that came as no object: a bare code, or an empty list for none (gap AC)."""
-    if value.__class__ is str and cls in _BARE_CODES:
-        return cls(**{_BARE_CODES[cls]: value})
+    if value.__class__ is str and cls in BARE_CODES:
+        return cls(**{BARE_CODES[cls]: value})
     return None if value == [] else refuse(value, where, "an object")
 
 
@@ -148,7 +149,7 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter, learn: Learn) -> Hoo
     """Make the structure hook of one record class. It fills the writable subclass of `_attrs`.
 
     With the constructor of the frozen class, decoding would cost half as much again. `learn` is called with
-    the names of unknown fields.
+    the names of fields that are unknown, or came in another shape.
     """
     hints, blank, defaults = fields_of(cls), writable(cls), attrs.fields_dict(cls)
     fields = [
@@ -156,14 +157,14 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter, learn: Learn) -> Hoo
         for name, hint in hints.items()
     ]
     all_known = frozenset(hints).issuperset
+    checked = {name for name, _, usual, nested, *_ in fields if usual is not None or nested is not None}
 
     def structure(value: Any, _: Any = None) -> Any:
         if value.__class__ is not dict:
             refuse(value, cls.__name__, "an object")
         made, get = blank(), value.get
         extra = {} if all_known(value) else {name: value[name] for name in value if name not in hints}
-        if extra:
-            learn(cls, extra)
+        new = [*extra]
         for name, default, usual, nested, read, where in fields:
             item = get(name)
             if item is None:
@@ -171,14 +172,31 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter, learn: Learn) -> Hoo
             elif item.__class__ is not usual:
                 if nested is not None and item.__class__ is dict:
                     item = nested(item)
-                elif (item := read(item, where)) is None and read in (moment, number):
-                    extra[name] = get(name) if read is moment else str(get(name))
+                else:
+                    if (item := read(item, where)) is None and read in (moment, number):
+                        extra[name] = get(name) if read is moment else str(get(name))
+                    elif name in checked:
+                        new.append(name)
             setattr(made, name, item)
+        if new:
+            learn(cls, new)
         made._extra, made._response = extra or None, None
         made.__class__ = cls
         return made
 
     return structure
+
+
+def reader(hint: Any, where: str, converter: cattrs.BaseConverter) -> Callable[[Any], Any]:
+    """A function that reads a field's value of any shape, but None, as the hook of its record does."""
+    usual, nested, read = _readers(hint, converter)
+
+    def one(value: Any) -> Any:
+        if value.__class__ is usual:
+            return value
+        return nested(value) if nested is not None and value.__class__ is dict else read(value, where)
+
+    return one
 
 
 def _readers(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | None, Hook | None, Reader]:

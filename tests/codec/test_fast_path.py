@@ -6,7 +6,7 @@ import copy
 import gc
 import pickle
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from payments_async._request.call import Call
 from payments_async._request.outcome import read_answer
 from payments_async.models import Amount, Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
 from payments_async.params.operations import OPERATIONS
+from tests.codec.conftest import forget
 from tests.support import bodies
 from tests.support.pure_calls import NOW, write
 from tests.support.scripted import answer
@@ -201,20 +202,6 @@ def test_an_answer_as_the_interface_shows_it_goes_the_fast_path(name: str) -> No
     assert takes(name, bodies.encoded(tree))
 
 
-def forget() -> None:
-    """Have the fast path learn its unknown fields anew."""
-    fast_path._LEARNED.clear()
-    fast_path.wire_struct_of.cache_clear()
-    decode._usual_reader.cache_clear()
-
-
-@pytest.fixture
-def nothing_learned() -> Iterator[None]:
-    forget()
-    yield
-    forget()
-
-
 def assert_learned(name: str, body: bytes) -> None:
     """Assert that an answer goes the fast path at the second time, and is read like before."""
     first = outcome(name, body)
@@ -232,6 +219,23 @@ def test_an_unknown_field_is_kept_and_goes_the_fast_path_from_its_second_answer_
             assert_learned(name, bodies.encoded(tree))
         del holder["later"]
         assert takes(name, bodies.encoded(tree))
+
+
+@pytest.mark.usefixtures("nothing_learned")
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"method": "mtn_bj"},
+        {"method": {"value": "mtn_bj"}, "instrument": {"country": "BJ"}},
+        {"metadata": []},
+        {"customer": []},
+        {"exchange_rate": 1.5},
+        {"exchange_rate": "0.25"},
+    ],
+)
+def test_a_field_of_another_shape_goes_the_fast_path_from_its_second_answer_on(data: bodies.Json) -> None:
+    assert_learned("payouts.sync", bodies.encoded({"data": {"id": "po_1", **data}}))
+    assert_learned("payouts.sync", bodies.encoded(tree_of("payouts.sync")))
 
 
 @pytest.mark.usefixtures("nothing_learned")

@@ -151,6 +151,7 @@ def test_a_record_class_of_a_users_own_is_read_like_ours() -> None:
     assert found.extra == {"later": 1}
 
 
+@pytest.mark.usefixtures("nothing_learned")
 @pytest.mark.parametrize(
     "written",
     ["1E+999999999", "1e-40", "9" * 40, "0E-20000", "1" + "0" * 200, '"1E+999999999"', f'"{"9" * 40}"'],
@@ -165,6 +166,7 @@ def test_a_number_beyond_any_amount_is_kept_as_text(written: str) -> None:
     assert len(payout.to_json()) < 1_000
 
 
+@pytest.mark.usefixtures("nothing_learned")
 @pytest.mark.parametrize("field", ['"id": 1e400', '"method": 1e400', '"failure": {"message": 1e400}'])
 def test_no_number_is_a_text_however_far_it_is(field: str) -> None:
     body = f'{{"data": {{"reference": "r", {field}}}}}'.encode()
