@@ -21,7 +21,6 @@ from .rules import (
     currency,
     customer,
     is_empty,
-    is_nothing,
     json_object,
     kind,
     metadata,
@@ -124,9 +123,6 @@ def check(request: params.Params, *, now: datetime) -> Errors:
         return {"request": [_foreign(request)]}
     errors: Errors = {}
     _check_into(errors, request, "")
-    for name, code in _countries(request, ""):  # those in mappings were not checked yet
-        if name not in errors and not is_nothing(code) and (problem := country(code)):
-            errors[name] = [problem]
     if isinstance(request, params.PaymentFields) and "entity_created_at" not in errors:
         created = request.entity_created_at
         if isinstance(created, datetime) and created > now:

@@ -41,6 +41,13 @@ async def test_equal_amounts_are_equal_bytes(connect: Connect, amount: Any) -> N
     assert b'"amount":50,' in client.checkouts.prepare(amount=amount, currency="GHS").body
 
 
+async def test_an_amount_of_more_digits_than_money_has_is_refused(connect: Connect) -> None:
+    for amount in (Decimal("1." + "1" * 200), "1." + "1" * 90):
+        with pytest.raises(InvalidRequest) as caught:
+            connect().payouts.prepare(**{**PAYOUT, "amount": amount})
+        assert list(caught.value.errors) == ["amount"]
+
+
 async def test_equal_amounts_under_one_key_are_one_payout_in_two_processes(
     connect: Connect, sandbox: Sandbox
 ) -> None:

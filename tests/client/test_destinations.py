@@ -120,6 +120,13 @@ async def test_what_is_no_phone_number_is_refused(connect: Connect, text: str, t
         assert told in str(caught.value.errors["attempt.phone.number"])
 
 
+async def test_a_slip_in_a_mapping_within_a_mapping_is_found(connect: Connect) -> None:
+    attempt = {"method_code": "m", "phone": {"numbr": "+2250700000009", "country": "CI"}}
+    with pytest.raises(InvalidRequest) as caught:
+        connect().payment_intents.prepare(amount=50, currency="GHS", attempt=attempt)
+    assert caught.value.errors == {"attempt.phone": ["has an unknown field numbr; did you mean 'number'?"]}
+
+
 @pytest.mark.parametrize(("text", "told"), UNSEEN)
 async def test_no_other_word_about_the_receiver_hides_a_sign(connect: Connect, text: str, told: str) -> None:
     client, phone = connect(), {"phone_number": "+2250700000009", "country": "CI"}
@@ -135,7 +142,17 @@ async def test_no_other_word_about_the_receiver_hides_a_sign(connect: Connect, t
 
 
 @pytest.mark.parametrize(
-    "name", ["Ama\u202e", "Ama\u2066", "Ama\nKofi", "Ama\u200b", "\u200dAma", "Ama\u200c", "Ama\U000e0041"]
+    "name",
+    [
+        "Ama\u202e",
+        "Ama\u2066",
+        "Ama\nKofi",
+        "Ama\u200b",
+        "\u200dAma",
+        "Ama\u200c",
+        "Ama\U000e0041",
+        "Ama\ufff0",
+    ],
 )
 async def test_a_name_hides_no_sign_either(connect: Connect, name: str) -> None:
     phone = Instrument.phone("+2250700000009", "CI", account_name=name)

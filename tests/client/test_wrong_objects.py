@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +13,29 @@ from payments_async.errors import ResponseMismatch
 from tests.support.creations import PAYOUT
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
+
+
+class Changing(Mapping[str, Any]):
+    """Holds a text when it is checked, and what JSON cannot carry when it is written."""
+
+    def __init__(self) -> None:
+        self._values: Any = iter(["text", object()])
+
+    def __getitem__(self, key: str) -> Any:
+        return next(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["name"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+async def test_what_changes_under_the_check_is_not_sent(connect: Connect) -> None:
+    transport = ScriptedTransport(answer(500))
+    with pytest.raises(InvalidRequest, match=r"cannot be written as JSON \(TypeError\)"):
+        await connect(transport=transport).request("POST", "/refunds", json={"deep": Changing()})
+    assert transport.requests == []
 
 
 @pytest.mark.parametrize("wrong", ['{"version": 1}', None, PAYOUT, 7])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortalProvider
 
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
@@ -102,6 +103,9 @@ def test_without_a_thread_for_it_a_call_is_refused_and_a_later_one_is_made(
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
+    def no_memory(provider: object) -> None:
+        raise MemoryError
+
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", start)
@@ -110,6 +114,10 @@ def test_without_a_thread_for_it_a_call_is_refused_and_a_later_one_is_made(
             ) as refused:
                 client.payouts.create(**payout())
         assert refused.value.effect == "none"
+        with monkeypatch.context() as patched:
+            patched.setattr(BlockingPortalProvider, "__enter__", no_memory)
+            with pytest.raises(MemoryError):
+                client.payouts.create(**payout())
         with monkeypatch.context() as patched:
             patched.setattr(sys, "is_finalizing", lambda: True)
             with pytest.raises(PaymentsError, match="the process is ending"):

@@ -109,6 +109,13 @@ def test_a_refusal_has_the_clients_verdict_unless_an_attempt_before_it_is_in_dou
         assert next_of(found) == (AGAIN if joined else NEXT[status][replayed]), told
 
 
+@pytest.mark.parametrize("status", [400, 422, 428])
+def test_a_refusal_about_the_key_alone_says_nothing_of_the_row(status: int) -> None:
+    said = {"errors": {"idempotency_key": ["belongs to another body"]}}
+    found, verdict = posted(status, said, replayed=False, earlier=None)
+    assert (verdict, next_of(found)) == ("in_doubt", LOOK)
+
+
 @pytest.mark.parametrize("status", NEXT)
 def test_what_made_nothing_leaves_an_earlier_send_of_the_row_in_doubt(status: int) -> None:
     usual, _, stop = NEXT[status]
