@@ -224,7 +224,7 @@ def pictures(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def bench(session: nox.Session) -> None:
-    """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost,decode`."""
+    """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost decode`."""
     sync(session, "tests")
     peers = os.path.join(os.getcwd(), ".nox", "peers")
     if not os.path.exists(peers):

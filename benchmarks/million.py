@@ -1,4 +1,4 @@
-"""Are memory, and the time of a `take`, flat up to a million rows? `python -m benchmarks.bulk_million [ROWS]`
+"""Are memory, and the time of a `take`, flat up to a million rows? `python -m benchmarks.million [ROWS]`
 
 A file is loaded, paid without rate limits and reconciled, each step in a process of its own. Then ledgers of
 10,000 and of so many rows, filled by SQL, are taken from in turn: all new, and nine tenths done under old
@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import gc
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -25,9 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from benchmarks.answer_server import run
 from benchmarks.bodies import UNPACED
-from benchmarks.bulk import Ledger as Kind
-from benchmarks.bulk import ledgers
-from benchmarks.bulk_service import open_service, write_input
+from benchmarks.row import Ledger as Kind
+from benchmarks.row import ledgers, open_service, write_input
 from payments_async import AsyncPayments
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import PayoutBatch
@@ -72,15 +70,15 @@ def steps(name: str, kind: Kind, count: int, folder: Path) -> None:
     file = folder / "payouts.csv"
     write_input(file, count)
     with open_service() as service:
-        address, environ = kind(folder), {**os.environ, **service.variables}
+        address = kind(folder)
         for step in STEPS:
-            command = [sys.executable, "-m", "benchmarks.bulk_million", "--do", step, str(file), address]
+            command = [sys.executable, "-m", "benchmarks.million", "--do", step, str(file), address]
             found = json.loads(
-                subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environ).stdout
+                subprocess.run(command, check=True, stdout=subprocess.PIPE, env=service.environ).stdout
             )
             cpu, memories = found["cpu"] / count * 1e6, f"{found['peak']:.0f} MiB | {found['over']:.0f} MiB"
             print(f"| {name} | {count:,} | {step} | {cpu:.0f} µs | {memories} |", flush=True)
-        service.account(count)
+        service.check(count)
 
 
 async def filled(address: str, count: int) -> Ledger:
@@ -149,7 +147,7 @@ async def takes(name: str, kind: Kind, count: int, folder: Path) -> None:
 
 def main() -> None:
     """Both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bulk_million", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.million", description=__doc__)
     parser.add_argument("rows", nargs="?", type=int, default=1_000_000)
     parser.add_argument("--only", choices=("steps", "takes"))
     parser.add_argument("--do", nargs=3, metavar=("STEP", "FILE", "LEDGER"), help="one step, in this process")
@@ -157,7 +155,7 @@ def main() -> None:
     if given.do:
         run(do(*given.do))
         return
-    with ledgers() as kinds, tempfile.TemporaryDirectory(prefix="bulk-million-") as folder:
+    with ledgers() as kinds, tempfile.TemporaryDirectory(prefix="million-") as folder:
         for name, kind in kinds.items():
             if given.only != "takes":
                 print("| ledger | rows | step | CPU of a row | most memory | over an idle client |")

@@ -8,8 +8,13 @@ import time
 from collections.abc import Callable
 
 from benchmarks import inside
-from benchmarks.bodies import LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER
 from benchmarks.worker import serve
+
+READ = {
+    "one": (inside.READ_ONE, inside.ONE),
+    "later": (inside.READ_ONE, inside.LATER),
+    "page": (inside.READ_PAGE, inside.PAGE),
+}
 
 
 def timed(work: Callable[[], object], times: int) -> float:
@@ -21,13 +26,9 @@ def timed(work: Callable[[], object], times: int) -> float:
 
 
 def both(what: str, times: int) -> dict[str, float]:
-    """One round: "one", "later" or "page"."""
-    call, answer, body = {
-        "one": (inside.READ_ONE, inside.ONE, PAYOUT_ANSWER),
-        "later": (inside.READ_ONE, inside.LATER, LATER_ANSWER),
-        "page": (inside.READ_PAGE, inside.PAGE, PAGE_ANSWER),
-    }[what]
-    theirs = timed(lambda: json.loads(body), times)
+    """One round."""
+    call, answer = READ[what]
+    theirs = timed(lambda: json.loads(answer.body), times)
     return {"ours": timed(lambda: inside.read(call, answer), times), "theirs": theirs}
 
 
