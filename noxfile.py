@@ -210,7 +210,7 @@ def audited(session: nox.Session, service: str, listed: str) -> bool:
 
 @nox.session(python=RUNNING)
 def docs(session: nox.Session) -> None:
-    """The documentation site in build/docs/site: strict; links, names and accessibility checked."""
+    """The documentation site in build/docs/site: strict; links and names checked."""
     sync(session, "docs")
     session.run("python", "-m", "tools.site", *session.posargs)
 
