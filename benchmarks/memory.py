@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import socket
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from benchmarks.wire import CURSOR, PAGE_ANSWER, PAYOUT_ANSWER
 from benchmarks.worker import SERVER_CORE, hold, started
 
 MANY = 1_000
-ROWS = int(os.environ.get("PAYMENTS_BENCH_ROWS", "200000"))
+ROWS = 200_000
 _NUMBERS = itertools.count(1)
 """Of pages: no cursor may come twice."""
 

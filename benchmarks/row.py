@@ -24,6 +24,7 @@ from pathlib import Path
 from benchmarks.figures import Figure
 from benchmarks.worker import ROOT
 
+ROWS = int(os.environ.get("PAYMENTS_BENCH_ROWS", "10000"))
 COLUMNS = ("reference", "amount", "currency", "method", "instrument.phone_number", "instrument.country")
 COMMAND = ("-m", "payments_async._cli", "payouts", "run")
 BY_HAND = ("-m", "benchmarks.contenders.file_by_hand")
@@ -134,7 +135,7 @@ def pay(rows: int, ledger: Ledger | None) -> Paid:
 
 def run(rounds: int, share: float) -> Iterator[Figure]:
     """Each kind of ledger beside the loop by hand, in turn; then more rows in a file."""
-    rows = int(10_000 * share)
+    rows = int(ROWS * share)
     with ledgers() as kinds:
         pay(100, None)  # so that bytecode is there
         every: dict[str, Ledger | None] = {"by hand": None, **kinds}
