@@ -35,7 +35,6 @@ CAMPAIGNS = (
     ("kills", "20000"),
     ("outbox", "50"),
     ("asking", "1000"),
-    ("screens",),
 )
 
 
