@@ -80,7 +80,7 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", "--no-logo", "--no-cache", env={"PYTHONPATH": "."})
     session.run("python", "-m", "tests.house", "--check")
     if CI:
-        session.run("python", "-m", "tools.site", "--no-browser")
+        session.run("python", "-m", "tools.site")
 
 
 @nox.session(python=RUNNING)
