@@ -16,8 +16,8 @@ from benchmarks.contenders import aiohttp_calls, sdk_calls
 from benchmarks.contenders.rounds import Opening, together
 from benchmarks.counting import Counter
 
-EACH, LEAST = 6, 200
-"""Calls of each of those under way at once while instructions are counted, and of all together at least."""
+EACH, LEAST, WARM = 6, 200, 600
+"""Calls of each of those under way at once, of all together at least, and before anything is counted."""
 
 
 def count(counter: Counter, name: str, opening: Opening, in_flight: int) -> None:
@@ -26,7 +26,7 @@ def count(counter: Counter, name: str, opening: Opening, in_flight: int) -> None
     new_loop = uvloop.new_event_loop if name.endswith("uvloop") else None
     with asyncio.Runner(loop_factory=new_loop) as runner:
         call = runner.run(opening.__aenter__())
-        runner.run(together(call, max(EACH, 60 // in_flight), in_flight))
+        runner.run(together(call, max(WARM // in_flight, EACH), in_flight))
         gc.collect()
         gc.freeze()
         counted = partial(runner.run, together(call, each, in_flight))

@@ -56,8 +56,11 @@ def test_a_page_gets_its_parts_and_keeps_the_rest() -> None:
     assert text.endswith("<!-- bench:x -->\nkept\n<!-- /bench -->")
 
 
-def test_the_kept_results_stand_in_the_pages() -> None:
-    assert read().keys() <= {*SUITES}
+def test_the_kept_results_have_every_suite_and_headline_and_stand_in_the_pages() -> None:
+    kept = read()
+    assert tuple(kept) == SUITES
+    known = {figure.what for suite in kept.values() for figure in suite.figures}
+    assert report.HIGHLIGHTS.keys() <= known
     late = [file for file, text in report.pages().items() if file.read_text(encoding="utf-8") != text]
     assert late == [], "run `python -m benchmarks.report`"
 
