@@ -17,7 +17,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 CHANGE = ["lint", "typing", "mirror", "tests"]
-NIGHT = ["examples", "engines", "airflow", "lowest", "standins", "editors", "docs", "openapi", "audit"]
+NIGHT = ["examples", "engines", "airflow", "lowest", "standins", "docs", "openapi", "audit"]
 nox.options.sessions = CHANGE
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -96,13 +96,6 @@ def typing(session: nox.Session) -> None:
     session.run("pyright", "tests/typing/fields.py")
     for package in ("payments_async", "payments_sync"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
-
-
-@nox.session(python=RUNNING)
-def editors(session: nox.Session) -> None:
-    """Which names of arguments pyright's language server, jedi, IPython and `help()` show."""
-    sync(session, "typing")
-    session.run("python", "-m", "tests.typing.editors")
 
 
 @nox.session(python=RUNNING)
