@@ -17,7 +17,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 CHANGE = ["lint", "typing", "mirror", "tests"]
-NIGHT = ["examples", "engines", "airflow", "lowest", "standins", "editors", "docs", "openapi", "audit"]
+NIGHT = ["examples", "engines", "airflow", "lowest", "standins", "docs", "openapi", "audit"]
 nox.options.sessions = CHANGE
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -80,7 +80,7 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", "--no-logo", "--no-cache", env={"PYTHONPATH": "."})
     session.run("python", "-m", "tests.house", "--check")
     if CI:
-        session.run("python", "-m", "tools.site", "--no-browser")
+        session.run("python", "-m", "tools.site")
 
 
 @nox.session(python=RUNNING)
@@ -96,13 +96,6 @@ def typing(session: nox.Session) -> None:
     session.run("pyright", "tests/typing/fields.py")
     for package in ("payments_async", "payments_sync"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
-
-
-@nox.session(python=RUNNING)
-def editors(session: nox.Session) -> None:
-    """Which names of arguments pyright's language server, jedi, IPython and `help()` show."""
-    sync(session, "typing")
-    session.run("python", "-m", "tests.typing.editors")
 
 
 @nox.session(python=RUNNING)
@@ -210,7 +203,7 @@ def audited(session: nox.Session, service: str, listed: str) -> bool:
 
 @nox.session(python=RUNNING)
 def docs(session: nox.Session) -> None:
-    """The documentation site in build/docs/site: strict; links, names and accessibility checked."""
+    """The documentation site in build/docs/site: strict; links and names checked."""
     sync(session, "docs")
     session.run("python", "-m", "tools.site", *session.posargs)
 
@@ -224,7 +217,7 @@ def pictures(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def bench(session: nox.Session) -> None:
-    """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost,decode`."""
+    """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost decode`."""
     sync(session, "tests")
     peers = os.path.join(os.getcwd(), ".nox", "peers")
     if not os.path.exists(peers):
@@ -284,9 +277,8 @@ def standins(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def openapi(session: nox.Session) -> None:
-    """docs/openapi.json: a client that is generated from it pays; spectral and redocly find nothing."""
+    """docs/openapi.json: spectral and redocly find nothing."""
     sync(session, "openapi")
-    session.run("python", "-m", "tests.fidelity.generated")
     if not shutil.which("npm", path=session.bin):
         skipped(session, "spectral and redocly: node has no wheel for this machine")
     folder = os.path.join(session.create_tmp(), "linters")

@@ -67,12 +67,11 @@ def _body_length(head: bytes) -> int:
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 
 
-def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
+def _serve(listener: socket.socket, answer: bytes) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Answering(answer), sock=listener)
-        if core is not None:
-            loop.call_soon(stay_awake, loop)
+        loop.call_soon(stay_awake, loop)
         async with server:
             while os.getppid() == parent:  # noqa: ASYNC110 # a killed parent sets no event
                 await asyncio.sleep(1.0)
@@ -84,7 +83,7 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
             loop.call_later(0.005, stay_awake, loop)
 
     parent = os.getppid()
-    hold(core)
+    hold(SERVER_CORE)
     run(main())
 
 
@@ -120,15 +119,7 @@ def serving(serve: Callable[..., None], *arguments: object, backlog: int = 1024)
 
 
 @contextmanager
-def answering(
-    body: bytes,
-    status: str = "201 Created",
-    core: int | None = SERVER_CORE,
-    headers: tuple[str, ...] = (),
-) -> Iterator[str]:
-    """The base URL of a server that answers everything with `body`.
-
-    It is held on a core beside the one where clients are measured; None lets it run anywhere.
-    """
-    with serving(_serve, framed(body, status, headers), core) as url:
+def answering(body: bytes, status: str = "201 Created", headers: tuple[str, ...] = ()) -> Iterator[str]:
+    """The base URL of a server that answers everything with `body`, on another core than clients."""
+    with serving(_serve, framed(body, status, headers)) as url:
         yield url

@@ -6,20 +6,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.wire import BARE_ANSWER, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, REFERENCE
+from benchmarks.wire import KEY as KEY
+from benchmarks.wire import REFERENCE
 from payments_async import CustomerInput, Instrument, RateLimits
-
-__all__ = [
-    "ARGUMENTS",
-    "BARE_ANSWER",
-    "KEY",
-    "LATER_ANSWER",
-    "PAGE_ANSWER",
-    "PAYOUT_ANSWER",
-    "UNPACED",
-    "arguments",
-    "call_arguments",
-]
 
 
 def arguments() -> dict[str, Any]:
@@ -79,9 +68,6 @@ def restricted_arguments() -> dict[str, Any]:
     created = datetime(2026, 11, 20, tzinfo=UTC)
     return {**checkout_arguments(), "entity_created_at": created, "restriction": {"country_code": "GH"}}
 
-
-CALL_ARGUMENTS = call_arguments()
-"""The same, made once."""
 
 UNPACED = RateLimits(writes=10**8, reads=10**8, diagnostics=10**8, burst=10**8)
 """The gate is passed as always; it only never makes anybody wait."""

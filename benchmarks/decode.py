@@ -1,69 +1,39 @@
-"""What does a typed record cost, beside `json.loads` of the same bytes?"""
+"""What does a typed record cost, exact decimals and unknown fields kept, beside `json.loads` of its bytes?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import json
+import time
+from collections.abc import Callable, Iterator
 
-from benchmarks import counting
-from benchmarks.answer_server import answering
+from benchmarks import inside
 from benchmarks.figures import Figure
-from benchmarks.peers import Peers
-from benchmarks.suite import alone
-from benchmarks.wire import PAGE_ANSWER
-from benchmarks.worker import started
 
-NAME = "decode"
-QUESTION = (
-    "What does it cost to make typed records, exact decimals and unknown fields kept, of an answer's bytes, "
-    "against `json.loads` of the same bytes?"
-)
-SIZES = {
-    "one": ("one payout", 5_000),
-    "later": ("one payout with a field unknown and one missing", 5_000),
-    "page": ("a page of 100 payouts", 150),
+READ = {
+    "one payout": (inside.READ_ONE, inside.ONE, 5_000),
+    "one payout with a field unknown and one missing": (inside.READ_ONE, inside.LATER, 5_000),
+    "a page of 100 payouts": (inside.READ_PAGE, inside.PAGE, 150),
 }
-FIELDS = "id, status, reference, amount, currency and phone read"
-COUNTED = {
-    ("one", "json"): ("one payout decoded over json.loads", 0.42),
-    ("one/fields", "json"): (f"one payout decoded over json.loads, {FIELDS}", 0.47),
-    ("one/later", "json"): ("one payout decoded over json.loads, a field unknown and one missing", 0.46),
-    ("page", "dicts"): ("a page of 100 payouts over aiohttp and msgspec to dicts", 1.0),
-    ("page/fields", "dicts/fields"): (f"a page over aiohttp and msgspec to dicts, {FIELDS} of each", 1.1),
-}
-"""What is compared in instructions, and its target."""
+"""What is read, and how often in a round."""
 
 
-def run(peers: Peers, *, quick: bool) -> list[Figure]:
-    """One record and a page, in CPU and in instructions."""
-    figures, times = [], 3 if quick else 9
-    with started("benchmarks.contenders.sdk_decode") as worker:
-        for size, (name, repeats) in SIZES.items():
-            found = [worker.ask(what=size, times=repeats) for _ in range(times + 1)][1:]
-            ratios = [each["ours"] / each["theirs"] for each in found]
-            what = f"reading {name} over json.loads"
-            figures.append(Figure.of(ratios, what, target="P4", at_most=1.0))
-            for who, named in (("ours", "typed records"), ("theirs", "json.loads")):
-                micros = [each[who] * 1e6 for each in found]
-                figures.append(Figure.of(micros, f"{name}: {named}, CPU", "µs"))
-    return [*figures, *instructions()]
+def timed(work: Callable[[], object], times: int) -> float:
+    """CPU seconds for one."""
+    started = time.thread_time()
+    for _ in range(times):
+        work()
+    return (time.thread_time() - started) / times
 
 
-def instructions() -> Iterator[Figure]:
-    """What a busy machine does not change; none without valgrind."""
-    if not counting.possible():
-        return
-    with answering(PAGE_ANSWER, "200 OK") as url:
-        found = counting.counted("benchmarks.contenders.counted_reading", url)
-    for (ours, theirs), (what, goal) in COUNTED.items():
-        ratio = found[ours] / found[theirs]
-        yield Figure.of([ratio], f"instructions: {what}", target="P4", at_most=goal)
-
-
-def profile() -> str:
-    """Where a page's time goes."""
-    with started("benchmarks.contenders.sdk_decode") as worker:
-        return worker.profile(what="page", times=60)
-
-
-if __name__ == "__main__":
-    alone(NAME, QUESTION, run)
+def run(rounds: int, share: float) -> Iterator[Figure]:
+    """As the request path reads an answer, in turn with `json.loads`; the first round is left out."""
+    inside.check()
+    gc.collect()
+    gc.freeze()  # so that a collection looks at what was decoded, whosever turn it is, not at all modules
+    for name, (call, answer, times) in READ.items():
+        ratios = []
+        for _ in range(rounds + 1):
+            ours = timed(lambda: inside.read(call, answer), times)  # noqa: B023 # called at once
+            ratios.append(ours / timed(lambda: json.loads(answer.body), times))  # noqa: B023
+        yield Figure.of(ratios[1:], f"reading {name} over json.loads", at_most=1.0)

@@ -1,47 +1,35 @@
-"""What a suite hands back: figures, each with its range and, where there is one, its target."""
+"""What a suite hands back: figures, each with its range and its target, if any; kept in results.json."""
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
+
+KEPT = Path(__file__).with_name("results.json")
 
 
 @dataclass(frozen=True)
 class Figure:
     """One reached value: median and range of the rounds; `at_most` or `at_least` is its target."""
 
-    target: str | None
-    """The target's id, such as "P1"; None for a figure that stands beside others for comparison."""
     what: str
     """What was measured, in words a user understands: "payouts.create, 64 in flight"."""
     median: float
     low: float
     high: float
     unit: str = "×"
-    """"×" for a ratio; else "µs", "s", "MiB", "KiB", "rows/s", "%" and the like."""
+    """"×" for a ratio; else "µs", "MiB", "%" and the like."""
     at_most: float | None = None
     at_least: float | None = None
-    chart: str = ""
-    """The plot in which this figure is a bar, "" for none; `docs/images/<suite>_<chart>.svg`."""
-    note: str = ""
-    """What a reader must know to read the figure right."""
-    label: str = ""
-    """What the bar of a chart is called, where `what` is too long for it."""
 
     @classmethod
-    def of(cls, values: Sequence[float], what: str, unit: str = "×", **about: Any) -> Self:
+    def of(cls, values: Sequence[float], what: str, unit: str = "×", **target: float | None) -> Self:
         """The figure of several rounds (or of one)."""
-        return cls(
-            about.pop("target", None),
-            what,
-            statistics.median(values),
-            min(values),
-            max(values),
-            unit,
-            **about,
-        )
+        return cls(what, statistics.median(values), min(values), max(values), unit, **target)
 
     @property
     def met(self) -> bool | None:
@@ -50,32 +38,17 @@ class Figure:
             return self.median <= self.at_most
         return None if self.at_least is None else self.median >= self.at_least
 
-    @property
-    def goal(self) -> str:
-        """The target as text."""
-        if self.at_most is not None:
-            return f"≤ {number(self.at_most)} {self.unit}".strip()
-        return "" if self.at_least is None else f"≥ {number(self.at_least)} {self.unit}".strip()
-
     def row(self) -> str:
         """A line of the table `HEADER` opens."""
-        told = {True: "met", False: "**missed**", None: ""}[self.met]
         span = "" if self.low == self.high else f"{number(self.low)} to {number(self.high)}"
+        goal, result = "", {True: "met", False: "**missed**", None: ""}[self.met]
+        for sign, bound in (("≤", self.at_most), ("≥", self.at_least)):
+            goal = goal if bound is None else f"{sign} {number(bound)} {self.unit}".strip()
         reached = f"{number(self.median)} {self.unit}".strip()
-        what = f"{self.what} ({self.note})" if self.note else self.what
-        return f"| {self.target or ''} | {what} | {reached} | {span} | {self.goal} | {told} |"
-
-    def to_dict(self) -> dict[str, Any]:
-        """For results.json."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Back from results.json."""
-        return cls(**data)
+        return f"| {self.what} | {reached} | {span} | {goal} | {result} |"
 
 
-HEADER = "| no. | what | reached | range | target | result |\n| --- | --- | --- | --- | --- | --- |"
+HEADER = "| what | reached | range | target | result |\n| --- | --- | --- | --- | --- |"
 
 
 def table(figures: Iterable[Figure]) -> str:
@@ -91,3 +64,37 @@ def number(value: float) -> str:
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One suite's figures, and when and where they were measured."""
+
+    name: str
+    figures: list[Figure]
+    circumstances: str
+    """The day, Python, processor and libraries, how long it took and how busy the machine was."""
+
+
+def read(path: Path = KEPT) -> dict[str, Reached]:
+    """The suites that were kept, by name."""
+    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        name: Reached(name, [Figure(**each) for each in suite["figures"]], suite["circumstances"])
+        for name, suite in kept.items()
+    }
+
+
+def write(suites: Iterable[Reached], path: Path = KEPT) -> None:
+    """Keep them, in their order."""
+    kept = {
+        each.name: {
+            "circumstances": each.circumstances,
+            "figures": [
+                {name: value for name, value in asdict(figure).items() if value is not None}
+                for figure in each.figures
+            ],
+        }
+        for each in suites
+    }
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -19,10 +19,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks import bodies, inside
-from benchmarks.bodies import ARGUMENTS, KEY, PAYOUT_ANSWER, UNPACED, arguments, call_arguments
+from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments, call_arguments
 from benchmarks.counting import Counter
-from benchmarks.sandbox import PAYOUT
-from benchmarks.wire import PAYOUT_ID, REFERENCE
+from benchmarks.wire import BODY, PAYOUT_ANSWER, PAYOUT_ID, REFERENCE
 from payments_async import AsyncPayments, Guard, PayoutRequest, UnprocessableError
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._request.prepare import writing
@@ -121,12 +120,15 @@ def batch() -> None:
 def creating() -> Path:
     """A creation at the sandbox, HTTP aside, and the end of an earlier one; each with a key of its own."""
     sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits().scaled(1_000))
+    payout = {
+        name: value for name, value in BODY.items() if name != "webhook_url"
+    }  # deliveries are other work
     known = {"Host": "127.0.0.1:7788", "Authorization": f"Bearer {sandbox.api_key}"}
     head = {**known, "Content-Type": "application/json", "Content-Length": "400"}
     prepared = [
         (
             {**head, "X-Idempotency-Key": f"key-{number:08d}"},
-            json.dumps({**PAYOUT, "reference": f"r-{number}"}).encode(),
+            json.dumps({**payout, "reference": f"r-{number}"}).encode(),
         )
         for number in range(500)
     ]
@@ -140,32 +142,23 @@ def creating() -> Path:
     return create
 
 
-def guarded_client(guard: Guard) -> AsyncPayments:
-    """A client under a guard, whose network is taken out."""
-    stub = inside.Stub(inside.CREATED)
-    return AsyncPayments(
-        KEY, base_url=inside.URL, transport=stub, limits=UNPACED, runtime=Standing(), guard=guard
-    )
+def stubbed(
+    new_client: Callable[..., Any], answer: HTTPResponse = inside.CREATED, guard: Guard | None = None
+) -> Any:
+    """A client whose network is taken out."""
+    stub, runtime = inside.Stub(answer), Standing()
+    return new_client(KEY, base_url=inside.URL, transport=stub, limits=UNPACED, runtime=runtime, guard=guard)
 
 
 def paths() -> dict[str, tuple[Path, int]]:
     """Each path, and how often it is done."""
-    client = AsyncPayments(
-        KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
-    )
-    blocking = Payments(
-        KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
-    )
-    refusing = AsyncPayments(
-        KEY, base_url=inside.URL, transport=inside.Stub(inside.REFUSED), limits=UNPACED, runtime=Standing()
-    )
+    client, blocking = stubbed(AsyncPayments), stubbed(Payments)
+    refusing = stubbed(AsyncPayments, inside.REFUSED)
     call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=operations.PAYOUTS_CREATE)
     rules = {"most": {"GHS": "5000"}, "methods": ["mtn_momo_gh"], "countries": ["GH"]}
-    hour, day = ("GHS", 10**9, "hour"), ("GHS", 10**10, "day")
-    guarded, summed = (
-        guarded_client(Guard(**rules)),
-        guarded_client(Guard(**rules, sums=[hour, day], budgets="process")),
-    )
+    sums = [("GHS", 10**9, "hour"), ("GHS", 10**10, "day")]
+    guarded = stubbed(AsyncPayments, guard=Guard(**rules))
+    summed = stubbed(AsyncPayments, guard=Guard(**rules, sums=sums, budgets="process"))
     gate, clock = inside.gate(), Standing().monotonic
 
     def through_gate() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from benchmarks.bodies import ARGUMENTS, BARE_ANSWER, KEY, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
-from benchmarks.wire import PAYOUT_ID, REFUSAL
-from payments_async import AsyncPayments, Page, Payout
-from payments_async._codec import decode
-from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
+from benchmarks.bodies import ARGUMENTS, UNPACED
+from benchmarks.wire import BARE_ANSWER, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, PAYOUT_ID, REFUSAL
+from payments_async import Page, Payout
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._rate_limit.bucket import TokenBucket
 from payments_async._rate_limit.limiter import RateLimiter
 from payments_async._request.call import AttemptResult, Call
@@ -24,15 +23,13 @@ URL = "http://127.0.0.1:9/v1"
 HEADERS = CIMultiDictProxy(
     CIMultiDict({"Content-Type": "application/json", "Date": "Sat, 21 Nov 2026 10:00:00 GMT"})
 )
-ONE, LATER, BARE, PAGE, EMPTY = (
-    HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, BARE_ANSWER, PAGE_ANSWER, b"")
+ONE, LATER, BARE, PAGE = (
+    HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, LATER_ANSWER, BARE_ANSWER, PAGE_ANSWER)
 )
 CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
 REFUSED = HTTPResponse(422, HEADERS, REFUSAL)
 READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(operations.PAYOUTS_LIST, {})
-READ_NOTHING = reading(operations.custom("GET", "/nothing"), {})
-"""A call whose empty answer needs no decoding: what remains is the frame around it."""
 
 
 class Stub:
@@ -55,23 +52,11 @@ def now() -> datetime:
     return datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def client(answer: HTTPResponse = CREATED) -> AsyncPayments:
-    """A client whose network is taken out."""
-    transport: Transport = Stub(answer)
-    return AsyncPayments(KEY, base_url=URL, transport=transport, limits=UNPACED)
-
-
 def read(call: Call, answer: HTTPResponse) -> Any:
     """What the pipeline makes of an answer."""
     found: AttemptResult = read_answer(call, answer, now)
     assert found.error is None, found.error
     return found.value
-
-
-def decoded(body: bytes) -> Payout:
-    """The payout of an answer's bytes, with nothing of the request path."""
-    found: Payout = decode.usual_answer(body, Payout, page=False).data
-    return found
 
 
 def gate() -> RateLimiter:

@@ -1,88 +1,91 @@
-"""What does pacing cost, and how much of the limit does it leave unused?"""
+"""How much of 60,000 a minute does a saturated process use, and is anything refused?
+
+In virtual time: the whole client runs on a loop that jumps to its next timer. Its transport takes 30 to
+120 ms, plus 50 ms exponentially, plus up to a second for two in a thousand. The service counts a request at
+any moment between its sending and its answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import random
+from collections import deque
+from collections.abc import Iterable, Iterator
 
-from benchmarks.answer_server import answering
+from benchmarks import inside
+from benchmarks.bodies import ARGUMENTS, KEY
 from benchmarks.figures import Figure
-from benchmarks.peers import Peers
-from benchmarks.suite import alone
-from benchmarks.wire import PAYOUT_ANSWER
-from benchmarks.worker import Worker, started
+from payments_async import AsyncPayments, RateLimits
+from payments_async._http.types import HTTPRequest, HTTPResponse
+from tests.support.simulated import SimulatedRuntime, run_simulated
 
-NAME = "limiter"
-QUESTION = (
-    "What do pacing and the frame for retries add to a call that need not wait? How much of 60,000 a minute "
-    "does a saturated process use, is anything refused, however the service draws its minutes, at what CPU?"
-)
-FULL = 1_000
-"""Creations a second at the limit: times CPU a call, it is the share of a core on a busy machine, too."""
-CONTENDERS = "benchmarks.contenders"
+LIMIT, MINUTE = 60_000, 60.0
 
 
-def frame(peers: Peers, rounds: int, times: int) -> Iterator[Figure]:
-    """P5."""
-    with started(f"{CONTENDERS}.sdk_frame") as worker:
-        found = [worker.ask(what="frame", times=times) for _ in range(rounds + 1)][1:]
-        asked = worker.ask(what="asked")["asked"]
-    micros = {name: [each[name] * 1e6 for each in found] for name in ("frame", "gate")}
-    yield Figure.of(micros["frame"], "pacing and retry frame of a call", "µs", target="P5", at_most=3.0)
-    yield Figure.of(
-        [asked / 10], "tasks, timers and futures of a call, sending aside", "", target="P5", at_most=0.0
+class Distant(inside.Stub):
+    """A transport over a network that is not there."""
+
+    def __init__(self, runtime: SimulatedRuntime) -> None:
+        super().__init__(inside.CREATED)
+        self._runtime, self._chance = runtime, random.Random(1)
+        self.counted: list[float] = []
+        """When the service counted each request."""
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        """The answer, some time later."""
+        chance, sent = self._chance, self._runtime.monotonic()
+        spike = chance.uniform(0.2, 1.0) if chance.random() < 0.002 else 0.0
+        took = chance.uniform(0.03, 0.12) + chance.expovariate(20.0) + spike
+        self.counted.append(chance.uniform(sent, sent + took))
+        await self._runtime.sleep(took)
+        return await super().send(request)
+
+
+async def saturated(seconds: float, callers: int, burst: int | None) -> list[float]:
+    """When the service counted, in order, of a client that is kept busy for so many virtual seconds."""
+    runtime = SimulatedRuntime()
+    distant = Distant(runtime)
+    client = AsyncPayments(
+        KEY,
+        base_url=inside.URL,
+        transport=distant,
+        runtime=runtime,
+        limits=RateLimits(burst=burst),
+        deadline=3_600.0,
     )
-    yield Figure.of(micros["gate"], "entering and leaving the gate", "µs", chart="gate", label="payments-sdk")
-    if peers.present:
-        with peers.start(f"{CONTENDERS}.aiolimiter_frame") as theirs:
-            limited = [theirs.ask(times=times)["gate"] * 1e6 for _ in range(rounds + 1)][1:]
-        yield Figure.of(limited, "entering and leaving aiolimiter's", "µs", chart="gate", label="aiolimiter")
+
+    async def work() -> None:
+        while runtime.monotonic() < seconds:
+            await client.payouts.create(**ARGUMENTS)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(callers):
+            group.create_task(work())
+    return sorted(distant.counted)
 
 
-def saturated(worker: Worker, seconds: float) -> Iterator[Figure]:
-    """P6 in virtual time."""
-    found = worker.ask(what="virtual", seconds=seconds)
+def refused(moments: Iterable[float], limit: int) -> int:
+    """Requests that found `limit` others accepted in the 60 s before: no way to draw minutes has more."""
+    accepted: deque[float] = deque()
+    count = 0
+    for moment in moments:
+        while accepted and accepted[0] <= moment - MINUTE:
+            accepted.popleft()
+        if len(accepted) < limit:
+            accepted.append(moment)
+        else:
+            count += 1
+    return count
+
+
+def run(rounds: int, share: float) -> Iterator[Figure]:
+    """Saturated for three minutes; and an idle key that is asked for a whole minute's calls at once."""
+    seconds = 180.0
+    moments = run_simulated(saturated(seconds, callers=256, burst=None))
+    used = sum(MINUTE <= moment < seconds for moment in moments) / (LIMIT * (seconds - MINUTE) / MINUTE)
     what = "share of 60,000 a minute that is used, from the second minute on"
-    yield Figure.of([found["share"] * 100], what, "%", target="P6", at_least=99.5, note="virtual time")
-    burst = worker.ask(what="burst", seconds=61.5)
-    for name, each in (("saturated", found), ("after a burst of 60,000", burst)):
-        for window in ("fixed", "sliding"):
-            what = f"refused in {window} minutes, {name}, of {each['requests']:,}"
-            yield Figure.of([each[window]], what, "", target="P6", at_most=0.0, note="virtual time")
-    yield Figure.of(
-        [burst["took"]],
-        "60,000 of an idle key, when asked",
-        "s",
-        target="P6",
-        at_most=12.0,
-        note="virtual time",
-    )
-
-
-def at_full_rate(worker: Worker, seconds: float) -> Iterator[Figure]:
-    """P6 over TCP."""
-    found = worker.ask(what="tcp", seconds=seconds)
-    what = "of a core that a full key takes, 60,000 a minute over TCP"
-    yield Figure.of([found["cpu"] * FULL * 100], what, "%", target="P6", at_most=20.0)
-    yield Figure.of([found["rate"]], "creations a minute meanwhile", "", note="falls on a busy machine")
-
-
-def run(peers: Peers, *, quick: bool) -> list[Figure]:
-    """The frame, the share, and the CPU."""
-    figures = [*frame(peers, 3 if quick else 7, 3_000 if quick else 10_000)]
-    with answering(PAYOUT_ANSWER) as url, started(f"{CONTENDERS}.sdk_saturated", url) as worker:
-        figures += [*saturated(worker, 120.0 if quick else 180.0)]
-        figures += [*at_full_rate(worker, 4.0 if quick else 15.0)]
-    return figures
-
-
-CHARTS = {"gate": "Entering and leaving an open gate, µs"}
-
-
-def profile() -> str:
-    """Where the frame's time goes."""
-    with started(f"{CONTENDERS}.sdk_frame") as worker:
-        return worker.profile(what="frame", times=10_000)
-
-
-if __name__ == "__main__":
-    alone(NAME, QUESTION, run)
+    yield Figure.of([used * 100], what, "%", at_least=99.5)
+    yield Figure.of([refused(moments, LIMIT)], "refused in any minute, saturated", "", at_most=0.0)
+    moments = run_simulated(saturated(61.5, callers=1_024, burst=LIMIT))
+    yield Figure.of([moments[LIMIT - 1]], "60,000 of an idle key, when asked", "s", at_most=12.0)
+    yield Figure.of([refused(moments, LIMIT)], "refused in any minute, after that burst", "", at_most=0.0)

@@ -7,35 +7,18 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 LIBRARIES = ("aiohttp", "msgspec", "uvloop")
 
 
-def machine() -> dict[str, Any]:
-    """The day, Python, cores and libraries."""
-    return {
-        "day": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "libraries": {name: _version(name) for name in LIBRARIES},
-    }
-
-
-def told(about: dict[str, Any]) -> str:
-    """The same as a sentence."""
-    libraries = ", ".join(f"{name} {found}" for name, found in about["libraries"].items())
+def circumstances() -> str:
+    """The day, Python, cores, libraries and load, as a sentence."""
+    libraries = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
-        f"{about['day']}: Python {about['python']}, {about['system']}, {about['cores']} cores "
-        f"({about['processor']}), {libraries}."
+        f"{datetime.now(UTC).date()}: Python {platform.python_version()}, {platform.system()} "
+        f"{platform.machine()}, {cores} cores ({_processor()}), {libraries}; load {os.getloadavg()[0]:.1f}"
     )
-
-
-def load() -> float:
-    """How many processes wanted a core, on average over the last minute."""
-    return os.getloadavg()[0]
 
 
 def _processor() -> str:

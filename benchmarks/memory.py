@@ -1,70 +1,70 @@
-"""What does a call under way take, and a list that is read to its end?"""
+"""How much memory does a waiting call take, and a list that is read to its end? Linux only."""
 
 from __future__ import annotations
 
-import os
+import asyncio
+import itertools
+import socket
 from collections.abc import Iterator
-from typing import Any
 
+from benchmarks.answer_server import Requests, framed, serving
 from benchmarks.figures import Figure
-from benchmarks.memory_server import holding
-from benchmarks.peers import Peers
-from benchmarks.suite import alone
-from benchmarks.worker import started
+from benchmarks.wire import CURSOR, PAGE_ANSWER, PAYOUT_ANSWER
+from benchmarks.worker import SERVER_CORE, hold, started
 
-NAME = "memory"
-QUESTION = (
-    "How much memory does a call take that waits for its answer, 1,000 of them at a time, each on its own "
-    "connection? And how much does a process grow that reads a long list to its end with `iterate`?"
-)
 MANY = 1_000
-ROWS = int(os.environ.get("PAYMENTS_BENCH_ROWS", "200000"))
-OURS, BY_HAND = "payments-sdk", "aiohttp by hand"
-MODULES = {OURS: ("memory_ours", "flying"), BY_HAND: ("memory_aiohttp",)}
-CHARTS = {"in_flight": "KiB of a call under way, 1,000 at a time"}
+ROWS = 200_000
+_NUMBERS = itertools.count(1)
+"""Of pages: no cursor may come twice."""
 
 
-def told(name: str, *, traced: bool) -> float:
-    """KiB a call, of a process that is started for it: what an earlier round left behind would count."""
-    module, *kind = MODULES[name]
-    with holding() as url, started(f"benchmarks.contenders.{module}", url, *kind) as worker:
-        taken: float = worker.ask(many=MANY, traced=traced)["bytes"]
-    return taken / 1024
+class _Holding(Requests):
+    """Holds creations back, says when as many wait as `GET /v1/full/9` wants, has a list without end."""
+
+    creations: list[asyncio.Transport]
+    """Of all connections together."""
+    wanted: tuple[int, asyncio.Transport] | None
+
+    def asked(self, head: bytes, body: bytes) -> None:
+        line = head.partition(b"\r\n")[0]
+        if line.startswith(b"POST /v1/payouts"):
+            self.creations.append(self.transport)
+        elif line.startswith(b"GET /v1/full/"):
+            _Holding.wanted = int(line.split()[1].rpartition(b"/")[2]), self.transport
+        elif line.startswith(b"GET /v1/payouts"):
+            self.transport.write(framed(PAGE_ANSWER.replace(CURSOR, b"c%d" % next(_NUMBERS))))
+        else:
+            for transport in self.creations:
+                transport.write(framed(PAYOUT_ANSWER, "201 Created"))
+            self.creations.clear()
+            self.transport.write(framed(b"{}"))
+        if self.wanted is not None and len(self.creations) >= self.wanted[0]:
+            self.wanted[1].write(framed(b"{}"))
+            _Holding.wanted = None
 
 
-def under_way(times: int) -> Iterator[Figure]:
-    """KiB a call, of ours and by hand."""
-    for name in MODULES:
-        goal: dict[str, Any] = {"target": "P10", "at_most": 20.0} if name == OURS else {}
-        for traced, note in ((False, "resident"), (True, "as tracemalloc counts")):
-            values = [told(name, traced=traced) for _ in range(times)]
-            chart = "" if traced else "in_flight"
-            what = f"{name}: a call under way, of {MANY:,}"
-            yield Figure.of(values, what, "KiB", chart=chart, label=name, note=note, **goal)
+def _serve(listener: socket.socket) -> None:
+    async def main() -> None:
+        server = await asyncio.get_running_loop().create_server(_Holding, sock=listener, backlog=2048)
+        await server.serve_forever()
+
+    _Holding.creations, _Holding.wanted = [], None
+    hold(SERVER_CORE)
+    asyncio.run(main())
 
 
-def streamed(times: int, rows: int) -> Figure:
-    """MiB between the first rows and the last, at its most."""
-    values = []
-    for _ in range(times):
-        with holding() as url, started("benchmarks.contenders.memory_ours", url, "streaming") as worker:
-            values.append(worker.ask(many=rows)["grown"] / 2**20)
-    return Figure.of(
-        values, f"growth over {rows:,} payouts read with iterate", "MiB", target="P10", at_most=16.0
-    )
+def taken(kind: str, many: int) -> float:
+    """Bytes, in a process that is started for it: what an earlier round left behind would count."""
+    with serving(_serve, backlog=2048) as url, started("held_calls", kind, url) as worker:
+        return worker.ask(many=many)["bytes"]
 
 
-def run(peers: Peers, *, quick: bool) -> list[Figure]:
+def run(rounds: int, share: float) -> Iterator[Figure]:
     """Calls under way, then rows read."""
-    return [*under_way(1 if quick else 3), streamed(1 if quick else 3, 20_000 if quick else ROWS)]
-
-
-def profile() -> str:
-    """Who holds the memory of calls under way: bytes a call, by line of code."""
-    module, *kind = MODULES[OURS]
-    with holding() as url, started(f"benchmarks.contenders.{module}", url, *kind) as worker:
-        return worker.profile(many=MANY)
-
-
-if __name__ == "__main__":
-    alone(NAME, QUESTION, run)
+    rounds = min(rounds, 3)
+    for kind, name, goal in (("ours", "payments-sdk", 20.0), ("aiohttp", "aiohttp by hand", None)):
+        values = [taken(kind, MANY) / MANY / 1024 for _ in range(rounds)]
+        yield Figure.of(values, f"{name}: a call under way, of {MANY:,}, resident", "KiB", at_most=goal)
+    rows = int(ROWS * share)
+    values = [taken("list", rows) / 2**20 for _ in range(rounds)]
+    yield Figure.of(values, f"growth over {rows:,} payouts read with iterate", "MiB", at_most=16.0)

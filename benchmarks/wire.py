@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 KEY = "sk_sandbox_benchmark"
+HEAD = {"Authorization": f"Bearer {KEY}"}
 
 REFERENCE = "riders-2026-W47-0042"
 
@@ -142,6 +143,7 @@ _PAGINATION = {
     "has_more_pages": True,
     "has_pages": True,
 }
+CURSOR = b"eyJpZCI6MTAwfQ"
 PAGE_ANSWER = json.dumps({"data": [_PAYOUT] * 100, "pagination": _PAGINATION}).encode()
 
 

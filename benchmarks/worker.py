@@ -8,15 +8,11 @@ peers': standard library only.
 from __future__ import annotations
 
 import contextlib
-import cProfile
-import io
 import json
 import os
-import pstats
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +32,7 @@ class Worker:
         self.process = process
         self._module = module
 
-    def ask(self, **question: Any) -> dict[str, Any]:
+    def ask(self, **question: Any) -> dict[str, float]:
         """One round: the question's fields are the keyword arguments of the worker's function."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -46,68 +42,40 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             raise WorkerFailed(f"{self._module} ended without an answer")
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, float] = json.loads(line)
         return answer
-
-    def profile(self, **question: Any) -> str:
-        """One round under cProfile: the 25 functions in which most time is spent."""
-        return str(self.ask(profile=True, **question)["profile"])
 
 
 @contextlib.contextmanager
-def started(
-    module: str,
-    *arguments: str,
-    python: str | Path = sys.executable,
-    core: int | None = CLIENT_CORE,
-    environ: Mapping[str, str] | None = None,
-) -> Iterator[Worker]:
-    """`python -m module arguments` as a worker, held on one core (None: on all)."""
-    command = [str(python), "-m", module, *arguments]
-    env = {**os.environ, "PYTHONHASHSEED": "0", **(environ or {})}
+def started(module: str, *arguments: str, python: str | Path = sys.executable) -> Iterator[Worker]:
+    """`python -m benchmarks.contenders.<module> arguments` as a worker, held on one core."""
+    command = [str(python), "-m", f"benchmarks.contenders.{module}", *arguments]
+    environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ
     ) as process:
-        hold(core, process.pid)
+        hold(CLIENT_CORE, process.pid)
         try:
             yield Worker(process, module)
         finally:
             process.kill()
 
 
-def hold(core: int | None, pid: int = 0) -> None:
+def turns(workers: Mapping[str, Worker], rounds: int, **question: Any) -> list[dict[str, dict[str, float]]]:
+    """Each round's answers by name, but the first's. All take turns: what disturbs one disturbs all."""
+    found = [{name: worker.ask(**question) for name, worker in workers.items()} for _ in range(rounds + 1)]
+    return found[1:]
+
+
+def hold(core: int, pid: int = 0) -> None:
     """Hold a process on one of the cores it may use; where that cannot be done, it stays free."""
-    if core is not None and hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(pid, {cores[core % len(cores)]})
 
 
-def serve(answer: Callable[..., Mapping[str, Any]], profile: Callable[..., str] | None = None) -> None:
-    """The answering side: call `answer` with each question until the asking side is gone.
-
-    `profile` answers those that ask for a profile, where `answer` under cProfile would not show it: cProfile
-    sees its own thread alone.
-    """
-    told, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+def serve(answer: Callable[..., Mapping[str, Any]]) -> None:
+    """The answering side: call `answer` with each question until the asking side is gone."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     for line in sys.stdin:
-        question = json.loads(line)
-        if question.pop("profile", False):
-            told_of = profile(**question) if profile else profiled(partial(answer, **question))
-            found: Mapping[str, Any] = {"profile": told_of}
-        else:
-            found = answer(**question)
-        print(json.dumps(found), file=told, flush=True)
-
-
-def profiled(work: Callable[[], object]) -> str:
-    """The 25 functions in which `work` spends most of its time, with no path of this machine."""
-    profile = cProfile.Profile()
-    profile.runcall(work)
-    return functions(profile)
-
-
-def functions(profile: cProfile.Profile | str) -> str:
-    """The 25 with most time in a profile, or in one's file."""
-    text = io.StringIO()
-    pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(25)
-    return text.getvalue()
+        print(json.dumps(answer(**json.loads(line))), file=answers, flush=True)

@@ -27,7 +27,7 @@ WINDOWS: Final = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 """Seconds of the windows that have a name."""
 _LONGEST: Final = 366 * 86_400
 _LEAST: Final = Decimal(1)
-"""The service takes no smaller amount (Field limits)."""
+"""The service takes no smaller amount (POST /payouts)."""
 _PROCESS: Final = "process"
 
 

@@ -23,7 +23,8 @@ def field_tables() -> dict[str, set[str]]:
     tables = {}
     for block in resources.split("\n### ")[1:]:
         heading, body = block.split("\n", 1)
-        tables[heading] = set(re.findall(r"^\| `([\w.]+)` \|", body, flags=re.MULTILINE))
+        cells = re.findall(r"^\| (`[\w.]+`(?:, `[\w.]+`)*) \|", body, flags=re.MULTILINE)
+        tables[heading] = set(re.findall(r"[\w.]+", " ".join(cells)))
     return {heading: names for heading, names in tables.items() if names}
 
 

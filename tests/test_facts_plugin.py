@@ -15,7 +15,6 @@ text = "A rule of the {side} | side."
 """
 FACTS = "".join(RULE.format(side=side) for side in ("client", "service", "both"))
 SURFACES = 'import pytest\n\nboth_surfaces = pytest.mark.parametrize("surface", ["async", "sync"])\n'
-LOOP_SCOPE = "asyncio_default_fixture_loop_scope=function"
 COMPLETE = """
 @pytest.mark.fact("client.rule", "both.rule")
 @both_surfaces
@@ -39,75 +38,32 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-def run(suite: pytest.Pytester, tests: str, *options: str) -> pytest.RunResult:
-    """Run `tests` as the project's only test file."""
-    suite.makepyfile(SURFACES + tests)
-    return suite.runpytest(*options)
+ONLY_ASYNC = COMPLETE.replace("@both_surfaces", '@pytest.mark.parametrize("surface", ["async"])')
+ODD_SURFACE = COMPLETE.replace("@both_surfaces", '@pytest.mark.parametrize("surface", ["blocking"])')
+FAILING = COMPLETE.replace("def test_service(): pass", "def test_service(): assert 0")
+NONE = "def test_unrelated(): pass"
+ELSEWHERE = """
+pytestmark = pytest.mark.fact("service.rule")
+
+@pytest.mark.fact("client.rule")
+class TestClient:
+    @pytest.fixture(params=[pytest.param("async", marks=pytest.mark.fact("both.rule")), "sync"])
+    def surface(self, request): return request.param
+
+    def test_client(self, surface): pass
+
+def test_service(): pass
+"""
 
 
-def run_distributed(suite: pytest.Pytester, tests: str) -> pytest.RunResult:
-    """Run `tests` strictly on two workers, which find the plugin on the path of a fresh process only."""
-    suite.makepyfile(SURFACES + tests)
-    return suite.runpytest_subprocess("--facts", "-p", "xdist", "-n", "2")
+def of_service(body: str, mark: str = "") -> str:
+    """A test that claims the service's fact."""
+    return f'{mark}@pytest.mark.fact("service.rule")\ndef test_service():\n    {body}'
 
 
-def test_a_complete_suite_passes_the_strict_run(suite: pytest.Pytester) -> None:
-    result = run(suite, COMPLETE, "--facts")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["facts: 3 listed, 3 proven"])
-    result.stdout.no_fnmatch_line("*lacks*")
-
-
-def test_facts_without_tests_fail_the_strict_run_and_are_listed_with_what_they_lack(
-    suite: pytest.Pytester,
-) -> None:
-    result = run(suite, "def test_unrelated(): pass", "--facts")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [
-            "facts: 3 listed, 0 proven",
-            "  client.rule: lacks async, sync",
-            "  service.rule: lacks service",
-            "  both.rule: lacks async, sync, service",
-        ]
-    )
-
-
-def test_each_missing_role_is_named(suite: pytest.Pytester) -> None:
-    only_async = COMPLETE.replace("@both_surfaces", '@pytest.mark.parametrize("surface", ["async"])')
-    result = run(suite, only_async, "--facts")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["facts: 3 listed, 1 proven", "  client.rule: lacks sync", "  both.rule: lacks sync"]
-    )
-
-
-def test_surface_tests_say_nothing_about_the_service(suite: pytest.Pytester) -> None:
-    tests = '@pytest.mark.fact("service.rule")\n@both_surfaces\ndef test_client(surface): pass'
-    run(suite, tests, "--facts").stdout.fnmatch_lines(["  service.rule: lacks service"])
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        'pytest.skip("later")',
-        'pytest.xfail("known")',
-        "pass",  # passes despite a non-strict xfail mark
-    ],
-)
-def test_skipped_and_expected_failures_prove_nothing(suite: pytest.Pytester, body: str) -> None:
-    mark = "@pytest.mark.xfail(strict=False)\n" if body == "pass" else ""
-    tests = f'{mark}@pytest.mark.fact("service.rule")\ndef test_service():\n    {body}'
-    result = run(suite, tests, "--facts")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["  service.rule: lacks service"])
-
-
-@pytest.mark.parametrize("phase", ["setup", "call", "teardown"])
-def test_a_fact_with_a_failing_test_is_unproven_whatever_else_passes(
-    suite: pytest.Pytester, phase: str
-) -> None:
-    tests = f"""
+def broken_in(phase: str) -> str:
+    """A test of the service's fact that fails in a phase."""
+    return f"""
 @pytest.fixture
 def world():
     assert {phase!r} != "setup"
@@ -117,102 +73,94 @@ def world():
 @pytest.mark.fact("service.rule")
 def test_broken(world): assert {phase!r} != "call"
 """
-    result = run(suite, COMPLETE + tests, "--facts")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["facts: 3 listed, 2 proven", "  service.rule: failed in *::test_broken"])
 
 
-def test_without_the_option_an_incomplete_run_passes_and_prints_nothing(suite: pytest.Pytester) -> None:
-    result = run(suite, "def test_unrelated(): pass")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.no_fnmatch_line("*facts:*")
+OK, FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
+UNPROVEN = {
+    NONE: "  client.rule: lacks async, sync|  both.rule: lacks async, sync, service",
+    ONLY_ASYNC: "facts: 3 listed, 1 proven|  client.rule: lacks sync|  both.rule: lacks sync",
+    of_service('pytest.skip("later")'): "  service.rule: lacks service",
+    of_service('pytest.xfail("known")'): "  service.rule: lacks service",
+    of_service("pass", "@pytest.mark.xfail(strict=False)\n"): "  service.rule: lacks service",
+    f"{COMPLETE}{broken_in('setup')}": "  service.rule: failed in *::test_broken",
+    f"{COMPLETE}{broken_in('call')}": "  service.rule: failed in *::test_broken",
+    f"{COMPLETE}{broken_in('teardown')}": "  service.rule: failed in *::test_broken",
+    ELSEWHERE: "facts: 3 listed, 2 proven|  both.rule: lacks sync, service",
+}
+"""{tests: what a strict run says of them, with bars between lines}."""
+ODD = {
+    '@pytest.mark.fact("clint.rule")\nclass TestGroup:\n    def test_typo(self): pass': (
+        "*::test_typo: no fact 'clint.rule' in the fact list; near: client.rule*"
+    ),
+    ODD_SURFACE: "*the parameter surface is 'blocking'*",
+}
+"""{tests: the error of their collection}."""
+
+
+def run(suite: pytest.Pytester, tests: str, *options: str) -> pytest.RunResult:
+    """Run `tests` as the project's only test file."""
+    suite.makepyfile(SURFACES + tests)
+    return suite.runpytest(*options)
+
+
+@pytest.mark.parametrize(("tests", "said"), UNPROVEN.items())
+def test_a_strict_run_fails_and_says_what_each_fact_lacks(
+    suite: pytest.Pytester, tests: str, said: str
+) -> None:
+    result = run(suite, tests, "--facts")
+    assert result.ret == FAILED
+    result.stdout.fnmatch_lines(said.split("|"))
+
+
+@pytest.mark.parametrize(("tests", "said"), ODD.items())
+def test_a_claim_that_cannot_be_is_a_collection_error(suite: pytest.Pytester, tests: str, said: str) -> None:
+    result = run(suite, tests)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([said])
 
 
 def test_a_verbose_run_prints_the_count_alone(suite: pytest.Pytester) -> None:
-    result = run(suite, "def test_unrelated(): pass", "-v")
-    assert result.ret == pytest.ExitCode.OK
+    result = run(suite, NONE, "-v")
+    assert result.ret == OK
     result.stdout.fnmatch_lines(["facts: 3 listed, 0 proven"])
     result.stdout.no_fnmatch_line("*lacks*")
 
 
-def test_an_unknown_id_is_a_collection_error_that_names_the_near_ones(suite: pytest.Pytester) -> None:
-    result = run(suite, '@pytest.mark.fact("clint.rule")\ndef test_typo(): pass')
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*::test_typo: no fact 'clint.rule' in the fact list; near: client.rule*"])
+@pytest.mark.parametrize(("tests", "options"), [(NONE, ()), (COMPLETE, ("--facts", "--collect-only"))])
+def test_a_run_that_is_not_strict_or_dry_says_nothing(
+    suite: pytest.Pytester, tests: str, options: tuple[str, ...]
+) -> None:
+    result = run(suite, tests, *options)
+    assert result.ret == OK
+    result.stdout.no_fnmatch_line("*facts:*")
 
 
-def test_an_unknown_id_inside_a_class_is_a_collection_error(suite: pytest.Pytester) -> None:
-    tests = '@pytest.mark.fact("zzz")\nclass TestGroup:\n    def test_typo(self): pass'
-    result = run(suite, tests)
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*::test_typo: no fact 'zzz' in the fact list; near: none"])
-
-
-def test_an_unknown_surface_is_a_collection_error(suite: pytest.Pytester) -> None:
-    result = run(
-        suite, COMPLETE.replace("@both_surfaces", '@pytest.mark.parametrize("surface", ["blocking"])')
-    )
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*the parameter surface is 'blocking'*"])
-
-
-def test_claims_on_module_class_and_parameter_count(suite: pytest.Pytester) -> None:
-    tests = """
-pytestmark = pytest.mark.fact("service.rule")
-
-@pytest.mark.fact("client.rule")
-class TestClient:
-    @pytest.fixture(params=[pytest.param("async", marks=pytest.mark.fact("both.rule")), "sync"])
-    def surface(self, request): return request.param
-
-    @pytest.mark.asyncio
-    async def test_client(self, surface): pass
-
-def test_service(): pass
-"""
-    result = run(suite, tests, "--facts", "-p", "pytest_asyncio.plugin", "-o", LOOP_SCOPE)
-    result.stdout.fnmatch_lines(["facts: 3 listed, 2 proven", "  both.rule: lacks sync, service"])
-
-
-def test_a_complete_distributed_run_passes(suite: pytest.Pytester) -> None:
-    result = run_distributed(suite, COMPLETE)
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["facts: 3 listed, 3 proven"])
-
-
-def test_an_incomplete_distributed_run_fails(suite: pytest.Pytester) -> None:
-    failing = COMPLETE.replace("def test_service(): pass", "def test_service(): assert 0")
-    result = run_distributed(suite, failing)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["facts: 3 listed, 1 proven", "  service.rule: failed in *::test_service"])
-
-
-def test_an_unknown_id_is_a_collection_error_on_workers_too(suite: pytest.Pytester) -> None:
-    result = run_distributed(suite, COMPLETE.replace('"service.rule"', '"servce.rule"'))
-    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.INTERNAL_ERROR)
-    result.stdout.fnmatch_lines(["*no fact 'servce.rule' in the fact list; near: service.rule*"])
+@pytest.mark.parametrize(
+    ("tests", "code", "line"),
+    [
+        (COMPLETE, OK, "facts: 3 listed, 3 proven"),
+        (FAILING, FAILED, "  service.rule: failed in *::test_service"),
+    ],
+)
+def test_workers_tell_the_controller(
+    suite: pytest.Pytester, tests: str, code: pytest.ExitCode, line: str
+) -> None:
+    suite.makepyfile(SURFACES + tests)  # workers find the plugin on the path of a fresh process only
+    result = suite.runpytest_subprocess("--facts", "-p", "xdist", "-n", "2")
+    assert result.ret == code
+    result.stdout.fnmatch_lines([line])
 
 
 def test_the_last_of_several_runs_judges_what_all_of_them_proved(suite: pytest.Pytester) -> None:
     one, other = COMPLETE.split('@pytest.mark.fact("service')
-    assert run(suite, one, "--proofs=kept.json").ret == pytest.ExitCode.OK
+    assert run(suite, one, "--proofs=kept.json").ret == OK
     result = run(suite, f'@pytest.mark.fact("service{other}', "--proofs=kept.json", "--facts")
-    assert result.ret == pytest.ExitCode.OK
+    assert result.ret == OK
     result.stdout.fnmatch_lines(["facts: 3 listed, 3 proven"])
-
-
-def test_a_failure_in_an_earlier_run_is_kept(suite: pytest.Pytester) -> None:
-    failing = COMPLETE.replace("def test_service(): pass", "def test_service(): assert 0")
-    assert run(suite, failing, "--proofs=kept.json").ret == pytest.ExitCode.TESTS_FAILED
+    assert run(suite, FAILING, "--proofs=kept.json").ret == FAILED
     result = run(suite, COMPLETE, "--proofs=kept.json", "--facts")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["facts: 3 listed, 1 proven", "  service.rule: failed in *::test_service"])
-
-
-def test_a_dry_run_is_not_judged(suite: pytest.Pytester) -> None:
-    result = run(suite, COMPLETE, "--facts", "--collect-only")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.no_fnmatch_line("*facts:*")
+    assert result.ret == FAILED
+    result.stdout.fnmatch_lines(["  service.rule: failed in *::test_service"])
 
 
 @pytest.mark.parametrize(

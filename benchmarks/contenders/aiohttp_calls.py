@@ -1,16 +1,15 @@
-"""aiohttp by hand: post a dict, read a dict. What a careful user writes, and nothing else."""
+"""aiohttp by hand: post a dict, read a dict, as a careful user does. `aiohttp_calls URL asyncio|uvloop`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 
 from benchmarks.contenders.rounds import Call, on_loop, spent
-from benchmarks.wire import KEY, body, call_body
+from benchmarks.wire import HEAD, call_body
 from benchmarks.worker import serve
 
 
@@ -19,20 +18,25 @@ class Refused(Exception):
 
 
 @asynccontextmanager
-async def opened(base_url: str, made: str = "each") -> AsyncIterator[Call]:
-    """An open session's call; the one that is `refused` looks at the status and raises."""
-    make = body if made == "each" else call_body
-    url, headers = f"{base_url}/payouts", {"Authorization": f"Bearer {KEY}"}
-    connector = aiohttp.TCPConnector(limit=256)
-    async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
+async def opened(base_url: str) -> AsyncIterator[Call]:
+    """An open session's call."""
+    async with aiohttp.ClientSession(headers=HEAD, connector=aiohttp.TCPConnector(limit=256)) as session:
 
         async def call() -> object:
-            async with session.post(url, json=make()) as response:
+            async with session.post(f"{base_url}/payouts", json=call_body()) as response:
                 return await response.json()
 
-        async def refused() -> None:
+        yield call
+
+
+@asynccontextmanager
+async def refused(base_url: str) -> AsyncIterator[Call]:
+    """The same, which looks at the status and raises."""
+    async with aiohttp.ClientSession(headers=HEAD, connector=aiohttp.TCPConnector(limit=256)) as session:
+
+        async def call() -> None:
             try:
-                async with session.post(url, json=make()) as response:
+                async with session.post(f"{base_url}/payouts", json=call_body()) as response:
                     content = await response.json()
                     if response.status >= 400:
                         raise Refused(response.status, content["message"], content["errors"])
@@ -40,18 +44,12 @@ async def opened(base_url: str, made: str = "each") -> AsyncIterator[Call]:
                 return
             raise AssertionError("not refused")
 
-        yield refused if made == "refused" else call
+        yield call
 
 
-async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[str, Any]:
-    """One round."""
-    async with opened(base_url, made) as call:
-        return await spent(call, times, in_flight)
-
-
-def main(base_url: str, loop: str = "asyncio", made: str = "each") -> None:
+def main(base_url: str, loop: str) -> None:
     """Serve rounds."""
-    serve(lambda times, in_flight: on_loop(loop, calls(base_url, made, times, in_flight)))
+    serve(lambda times, in_flight: on_loop(loop, spent(opened(base_url), times, in_flight)))
 
 
 if __name__ == "__main__":

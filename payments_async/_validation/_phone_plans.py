@@ -1,4 +1,4 @@
-"""Calling code and lengths of phone numbers by country. Written by `python -m tools.phone_plans`."""
+"""Calling code and lengths of phone numbers by country. Written by `python -m tools.tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decimals of each currency, by ISO 4217. Written by `python -m tools.minor_units`."""
+"""Decimals of each currency, by ISO 4217. Written by `python -m tools.tables`."""
 
 from __future__ import annotations
 

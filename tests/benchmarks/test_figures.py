@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks import charts, instructions, peers, report, results
+from benchmarks import instructions, peers, report
 from benchmarks.__main__ import SUITES
-from benchmarks.__main__ import run as run_suite
+from benchmarks.contenders.blocking_calls import WARM, Call, measured
 from benchmarks.counting import counts
-from benchmarks.figures import Figure, number
-from benchmarks.results import Reached
-from benchmarks.windows import refused_fixed, refused_sliding, share_used
-
-
-def test_a_figure_is_the_median_of_its_rounds_and_its_target_judges_that() -> None:
-    figure = Figure.of([0.9, 0.5, 0.6], "calls", target="P1", at_most=0.6)
-    assert (figure.median, figure.low, figure.high, figure.met) == (0.6, 0.5, 0.9, True)
-    assert figure.row() == "| P1 | calls | 0.60 × | 0.50 to 0.90 | ≤ 0.60 × | met |"
+from benchmarks.figures import Figure, Reached, number, read, write
+from benchmarks.limiter import refused
 
 
 @pytest.mark.parametrize(
-    ("bounds", "met"),
-    [({"at_most": 0.99}, False), ({"at_least": 1.0}, True), ({"at_least": 1.01}, False), ({}, None)],
+    ("values", "unit", "target", "met", "row"),
+    [
+        ([0.9, 0.5, 0.6], "×", {"at_most": 0.6}, True, "| calls | 0.60 × | 0.50 to 0.90 | ≤ 0.60 × | met |"),
+        ([1.0], "×", {"at_most": 0.99}, False, "| calls | 1.00 × |  | ≤ 0.99 × | **missed** |"),
+        ([1.0], "", {"at_least": 1.0}, True, "| calls | 1.00 |  | ≥ 1.00 | met |"),
+        ([4.0], "MiB", {"at_least": 5_000.0}, False, "| calls | 4.00 MiB |  | ≥ 5,000 MiB | **missed** |"),
+        ([1.0], "×", {}, None, "| calls | 1.00 × |  |  |  |"),
+    ],
 )
-def test_a_target_bounds_from_above_or_below_or_is_none(bounds: dict[str, Any], met: bool | None) -> None:
-    assert Figure.of([1.0], "calls", **bounds).met is met
-
-
-def test_a_missed_target_stands_out_and_what_must_be_known_stands_beside_it() -> None:
-    row = Figure.of([4.0], "rows", "rows/s", target="P8", at_least=5_000.0, note="busy").row()
-    assert row == "| P8 | rows (busy) | 4.00 rows/s |  | ≥ 5,000 rows/s | **missed** |"
+def test_the_median_of_the_rounds_is_judged(
+    values: list[float], unit: str, target: dict[str, float], met: bool | None, row: str
+) -> None:
+    figure = Figure.of(values, "calls", unit, **target)
+    assert (figure.met, figure.row()) == (met, row)
 
 
 @pytest.mark.parametrize(
@@ -47,122 +40,55 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def reached(*figures: Figure, name: str = "call_cost") -> Reached:
-    """A suite's figures."""
-    about = {
-        "day": "2026-11-21",
-        "python": "3.11.7",
-        "system": "Linux x86_64",
-        "processor": "a processor",
-        "cores": 2,
-        "libraries": {"aiohttp": "3.14.5"},
-    }
-    return Reached(
-        name, "What does it cost?", list(figures), 12.0, 1.5, about, False, {"cpu": "CPU <over> aiohttp"}
-    )
-
-
 def test_results_come_back_as_they_were_kept(tmp_path: Path) -> None:
-    suite = reached(Figure.of([1.0, 2.0], "calls", "µs", target="P5", at_most=3.0, chart="cpu", label="ours"))
-    results.write([suite], tmp_path / "results.json")
-    assert results.read(tmp_path / "results.json") == {"call_cost": suite}
-    assert results.read(tmp_path / "none.json") == {}
+    suite = Reached("decode", [Figure.of([1.0, 2.0], "calls", "µs", at_most=3.0)], "2026-11-21: here")
+    write([suite], tmp_path / "results.json")
+    assert read(tmp_path / "results.json") == {"decode": suite}
+    assert read(tmp_path / "none.json") == {}
 
 
-def test_the_table_of_targets_goes_by_number_and_leaves_out_what_has_none() -> None:
-    figures = [
-        Figure.of([1.0], "tenth", target="P10", at_most=2.0),
-        Figure.of([1.0], "compared"),
-        Figure.of([1.0], "second", target="P2", at_most=2.0),
-    ]
-    rows = results.judged([reached(*figures)]).splitlines()[2:]
-    assert [row.split(" | ")[1] for row in rows] == ["second", "tenth"]
-
-
-def test_a_page_gets_its_parts_and_keeps_the_rest(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "Before\n<!-- bench:targets -->\nold\n<!-- /bench -->\n<!-- bench:other -->\nkept\n<!-- /bench -->"
-    )
-    text = report.pages([reached(Figure.of([1.0], "calls", at_most=2.0))], [page, tmp_path / "none.md"])[page]
+def test_a_page_gets_its_parts_and_keeps_the_rest() -> None:
+    page = "Before\n<!-- bench:decode -->\nold\n<!-- /bench -->\n<!-- bench:x -->\nkept\n<!-- /bench -->"
+    made = report.parts({"decode": Reached("decode", [Figure.of([1.0], "calls")], "2026-11-21: here")})
+    text = report.filled(page, made)
     assert "old" not in text
-    assert "|  | calls | 1.00 × |  | ≤ 2.00 × | met |\n\n<!-- /bench -->" in text
-    assert text.startswith("Before\n")
-    assert text.endswith("<!-- bench:other -->\nkept\n<!-- /bench -->")
+    assert "| calls | 1.00 × |  |  |  |\n\n2026-11-21: here\n\n<!-- /bench -->" in text
+    assert text.endswith("<!-- bench:x -->\nkept\n<!-- /bench -->")
 
 
-def test_highlights_are_taken_from_the_results_by_suite_and_words() -> None:
-    wanted = Figure.of([0.25], "CPU of payouts.create over stripe on aiohttp, 64 in flight")
-    table = report.highlights([reached(wanted), reached(wanted, name="decode")])
-    assert table.splitlines()[2:] == ["| CPU of `payouts.create` (stripe's async client = 1) | 0.25 |  |"]
+def test_the_kept_results_have_every_suite_and_headline_and_stand_in_the_pages() -> None:
+    kept = read()
+    assert tuple(kept) == SUITES
+    known = {figure.what for suite in kept.values() for figure in suite.figures}
+    assert report.HIGHLIGHTS.keys() <= known
+    late = [file for file, text in report.pages().items() if file.read_text(encoding="utf-8") != text]
+    assert late == [], "run `python -m benchmarks.report`"
 
 
-def test_a_chart_has_a_bar_for_each_figure_and_escapes_its_texts() -> None:
-    figures = [
-        Figure.of([0.6, 0.5, 0.7], "we", chart="cpu", label="payments-sdk"),
-        Figure.of([2.0], "a & b", chart="cpu"),
-        Figure.of([9.0], "no bar"),
-    ]
-    (drawn,) = report.images([reached(*figures)]).values()
-    assert drawn.count("<rect") == len(charts.charted(figures)["cpu"]) == 2
-    assert 'class="ours"' in drawn
-    assert "CPU &lt;over&gt; aiohttp" in drawn
-    assert "a &amp; b" in drawn
+def test_the_calls_of_a_round_are_shared_among_threads_that_have_one_each() -> None:
+    made: list[list[int]] = []
+
+    def new_call() -> Call:
+        mine: list[int] = []
+        made.append(mine)
+        return lambda: mine.append(1)
+
+    assert measured(new_call, threads=3, calls=30)["cpu"] > 0
+    assert made == [[1] * (WARM + 10)] * 3
 
 
-def test_pages_tables_and_charts_are_as_the_kept_results_have_them() -> None:
-    suites = list(results.read().values())
-    assert report.outdated(suites) == [], "run `python -m benchmarks.report`"
+def test_a_call_that_fails_ends_the_round_with_its_failure() -> None:
+    def call() -> None:
+        raise OSError("no server")
+
+    with pytest.raises(OSError, match="no server"):
+        measured(lambda: call, threads=4, calls=8)
 
 
-@pytest.mark.parametrize(
-    ("runs", "quick", "title"),
-    [
-        (("1", "1"), False, "# What the last full run reached"),
-        (("1", "2"), False, "# What the last run of each suite reached"),
-        (("", ""), False, "# What the last run of each suite reached"),
-        (("1", "1"), True, "# What the last run of each suite reached"),
-    ],
-)
-def test_figures_of_several_runs_are_not_called_one_full_run(
-    runs: tuple[str, str], quick: bool, title: str
-) -> None:
-    suites = [replace(reached(), began=began, quick=quick) for began in runs]
-    assert report.written(suites)[results.HERE / "results.md"].splitlines()[0] == title
-
-
-def test_a_run_gives_each_suite_the_moment_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suite = SimpleNamespace(QUESTION="?", run=lambda peers, *, quick: [Figure.of([1.0], "calls")])
-    monkeypatch.setitem(sys.modules, "benchmarks.decode", suite)
-    monkeypatch.setattr("benchmarks.__main__.PROFILES", tmp_path)
-    assert run_suite("decode", peers.Peers(), quick=True, began="then").began == "then"
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_every_suite_can_make_a_profile_of_itself(name: str) -> None:
-    """Each has a target that can be missed."""
-    assert callable(importlib.import_module(f"benchmarks.{name}").profile)
-
-
-def test_a_suite_says_when_its_run_began() -> None:
-    table = report.made([replace(reached(), began="2026-11-21 10:00:00 UTC")])["call_cost"]
-    assert "A full run, begun 2026-11-21 10:00:00 UTC, " in table
-
-
-def test_a_sliding_minute_counts_only_what_was_accepted() -> None:
+@pytest.mark.parametrize(("limit", "expected"), [(2, 3), (7, 0)])
+def test_a_sliding_minute_counts_only_what_was_accepted(limit: int, expected: int) -> None:
     moments = [0.0, 1.0, 2.0, 59.0, 60.0, 60.5, 61.0]
-    assert refused_sliding(moments, 2) == 3, "2.0, 59.0 and 60.5 find two others"
-    assert refused_sliding(moments, 7) == 0
-
-
-def test_a_fixed_minute_is_counted_wherever_it_begins() -> None:
-    moments = [59.0, 59.5, 60.0, 60.5]
-    assert refused_fixed(moments, 2, phases=1) == 0
-    assert refused_fixed(moments, 2, phases=60) == 2
-
-
-def test_the_share_of_a_limit_is_by_the_minute() -> None:
-    assert share_used([0.0, 10.0, 29.0, 30.0], 6, 0.0, 30.0) == 1.0
+    assert refused(moments, limit) == expected, "of 2: those at 2.0, 59.0 and 60.5 find two others"
 
 
 def test_growth_beyond_the_tolerance_is_shown_and_what_is_new_is_not_judged() -> None:
@@ -182,10 +108,6 @@ def test_counts_are_read_from_what_callgrind_wrote(tmp_path: Path) -> None:
 
 
 def test_peers_are_pinned_exactly_and_none_of_them_is_ours() -> None:
-    pins = [line for line in peers.PINS.read_text().splitlines() if line and not line.startswith("#")]
-    assert all(len(line.split("==")) == 2 for line in pins)
-    assert (
-        peers.pin("stripe") == next(line for line in pins if line.startswith("stripe==")).partition("==")[2]
-    )
-    with pytest.raises(KeyError):
-        peers.pin("payments-sdk")
+    pins: dict[str, Any] = peers.pins()
+    assert all(pins[name] for name in peers.NAMED)
+    assert "payments-sdk" not in pins

@@ -23,7 +23,7 @@ from payments_async.bulk.sources import open_source
 from tests.support.motion import PAYOUT
 from tests.support.payout_files import csv_file, split
 from tests.support.surfaces import Connect
-from tools import phone_plans as tool
+from tools import tables as tool
 
 BANK = {"type": "bank_account", "bank_code": "CI005", "account_name": "A", "country": "CI"}
 CRYPTO = {"type": "crypto_address", "network": "tron"}
@@ -301,5 +301,5 @@ def test_what_is_probably_a_slip_is_a_doubt(
 
 
 def test_the_plans_in_the_tree_are_fresh() -> None:
-    assert tool.FILE.read_text(encoding="utf-8") == tool.text(), "run: python -m tools.phone_plans"
+    assert tool.PHONE_PLANS.read_text(encoding="utf-8") == tool.phone_plans(), "run: python -m tools.tables"
     assert _phone_plans.phone_plans()["CI"] == ("225", frozenset({10}))

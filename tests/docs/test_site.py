@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.site import llms, search
+from tools.site import llms
 from tools.site.links import broken
 from tools.site.pages import ROOT, assets, navigation, page_of, sources, spaced, with_tabs
 from tools.site.reference import Reference, subject_of
@@ -73,22 +73,6 @@ def test_programs_of_both_packages_share_a_place() -> None:
         assert with_tabs(page_of(file, "")).count("**Blocking**") == 0, file
 
 
-def test_the_search_has_no_titles_of_members() -> None:
-    def entry(location: str, level: int, title: str, text: str = "") -> dict[str, object]:
-        return {"location": location, "level": level, "title": title, "text": text}
-
-    described = entry("reference/x/#payments_async.X", 2, "X", "a class")
-    method = entry("reference/x/#payments_async.X.refund", 3, "refund", "how")
-    attribute = entry("reference/x/#payments_async.X.y", 3, "y <small><code>property</code></small>", "what")
-    guide = entry("guide/#refund", 2, "Refund")
-    left_out = [entry("reference/x/#payments_sync.X", 2, "X"), entry("reference/names/", 1, "Every name")]
-    assert [*search.ranked([guide, described, method, attribute, *left_out])] == [
-        guide,
-        {**described, "text": "a class y  what"},
-        {**method, "title": "X"},
-    ]
-
-
 def test_pictures_are_few_and_light_and_those_that_move_can_stand_still() -> None:
     pictures = {file.name: file.stat().st_size for file in (ROOT / "docs/images").glob("*.webp")}
     assert len(pictures) <= 12
@@ -121,19 +105,10 @@ def test_what_a_page_would_fetch_from_elsewhere_is_found(tmp_path: Path) -> None
     ]
 
 
-def staged() -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The navigation, and the text of each page that is written by hand."""
-    return navigation(["reference/payments_async.md"]), {
-        page: page_of(file, "") for file, page in sources().items()
-    }
-
-
 def test_language_models_get_every_page_once(tmp_path: Path) -> None:
-    shown, texts = staged()
+    shown = navigation(["reference/payments_async.md"])
+    texts = {page: page_of(file, "") for file, page in sources().items()}
     llms.write(tmp_path, shown, texts)
-    (tmp_path / "reference/payments_async").mkdir(parents=True)
-    (tmp_path / "reference/payments_async/index.html").touch()
-    assert [*llms.wrong(tmp_path, shown)] == []
     listed = (tmp_path / "llms.txt").read_text()
     assert listed.startswith("# payments-sdk\n\n> ")
     line = "- [Errors](errors.md): Every error says what happened to the money."
@@ -142,21 +117,6 @@ def test_language_models_get_every_page_once(tmp_path: Path) -> None:
     for page, text in texts.items():
         assert (tmp_path / page).read_text() == text
         assert text.strip() in (tmp_path / "llms-full.txt").read_text()
-
-
-def test_what_language_models_would_miss_is_found(tmp_path: Path) -> None:
-    shown, texts = (
-        {"Start": ["a.md", "b.md"], "Reference": ["reference/x.md"]},
-        {"a.md": "# A\n", "b.md": "# B\n"},
-    )
-    llms.write(tmp_path, shown, texts)
-    (tmp_path / "b.md").unlink()
-    (tmp_path / "llms-full.txt").write_text("<!-- b.md -->\n")
-    assert [*llms.wrong(tmp_path, shown)] == [
-        "llms.txt: b.md leads nowhere",
-        "llms.txt: reference/x/index.html leads nowhere",
-        "llms-full.txt: a.md is not there once",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -187,21 +187,10 @@ def test_a_request_has_the_fields_and_limits_of_its_table(
     assert {properties(name)["currency"][bound] for bound in ("minLength", "maxLength")} == {3}
 
 
-def test_the_table_of_field_limits_says_the_same_again() -> None:
-    limits = {name: numbers(row[0]) for name, row in fields("Field limits").items()}
-    request = properties("CheckoutRequest")
-    for name in (
-        "statement_descriptor",
-        "entity_id",
-        "receipt_email",
-        "description",
-        "return_url",
-        "webhook_url",
-    ):
-        assert [request[name]["maxLength"]] == limits[name]
-    assert [properties("PayoutRequest")["reference"]["maxLength"]] == limits["reference"]
-    minutes = request["expires_in_minutes"]
-    assert [minutes["minimum"], minutes["maximum"]] == limits["expires_in_minutes"]
+def test_a_checkout_expires_within_the_minutes_of_its_table() -> None:
+    minutes = properties("CheckoutRequest")["expires_in_minutes"]
+    told = numbers(fields("POST /payment/checkouts")["expires_in_minutes"][1])
+    assert [minutes["minimum"], minutes["maximum"]] == told
 
 
 def test_customers_and_instruments_of_requests_have_the_fields_of_the_text() -> None:

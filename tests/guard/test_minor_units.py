@@ -6,11 +6,11 @@ import pytest
 
 from payments_async.models._minor_units import MINOR_UNITS, decimals_of
 from payments_async.sandbox._common.iso_codes import currency
-from tools import minor_units as tool
+from tools import tables as tool
 
 
 def test_the_module_in_the_tree_is_fresh() -> None:
-    assert tool.FILE.read_text(encoding="utf-8") == tool.text(), "run: python -m tools.minor_units"
+    assert tool.MINOR_UNITS.read_text(encoding="utf-8") == tool.minor_units(), "run: python -m tools.tables"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_the_campaign_would_see_a_receiver_that_reads_too_often(monkeypatch: pyt
 
 
 def test_every_breach_is_named() -> None:
-    fine = campaign.Found(9, 0, 1, 1, ("a",), "a", 1.0, 0)
+    fine = campaign.Found(9, 0, 1, 1, ("a",), "a", 0)
     assert not campaign.breaches_of_repeating(fine)
     odd: dict[str, Any]
     for odd in ({"accepted": 1}, {"fullest": 13}, {"told": ("a", "a")}, {"told": ()}, {"grown": 10**6}):

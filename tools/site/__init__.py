@@ -4,11 +4,8 @@
 
     pages            the repository's pages, with links that hold on the site; the navigation
     reference        a page for each subject, for mkdocstrings
-    search           guides are found before the members of classes
-    docstrings       links from the reference to pages
     llms             llms.txt, llms-full.txt and the pages as Markdown, for language models
     links            every link and anchor of the built site
-    accessibility    axe, in chromium
     zensical.toml, assets/    its settings
 
 README.md and docs/ are the source; nothing on the site is written twice. `nox -s docs` builds it.

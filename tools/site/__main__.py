@@ -1,7 +1,4 @@
-"""Builds the site: pages, Zensical, llms.txt; then checks every link. Exits with 1 if anything is wrong.
-
-`--no-browser` leaves axe out.
-"""
+"""Builds the site: pages, Zensical, llms.txt; then checks every link. Exits with 1 if anything is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from . import accessibility, llms, search
+from . import llms
 from .links import broken, read
 from .pages import ROOT, TITLES, assets, navigation, page_of, sources, with_tabs
 from .reference import Reference, subject_of
@@ -40,8 +37,6 @@ def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str
     settings = Path(__file__).with_name("zensical.toml").read_text(encoding="utf-8")
     settings = settings.replace("[project]\n", "[project]\n" + "\n".join(added) + "\n", 1)
     settings = settings.replace("paths = []", f"paths = [{json.dumps(str(ROOT))}]")
-    extension = json.dumps(str(Path(__file__).with_name("docstrings.py")))
-    settings = settings.replace("extensions = []", f"extensions = [{extension}]")
     (folder / "zensical.toml").write_text(settings, encoding="utf-8")
     return shown, texts
 
@@ -74,8 +69,8 @@ def hidden_arguments(site: Path) -> Iterator[str]:
             yield f"reference: {page.parent.name} shows **arguments"
 
 
-def main(folder: Path, *, browser: bool) -> int:
-    """Build and check; in a browser too, unless it is not wanted."""
+def main(folder: Path) -> int:
+    """Build and check."""
     reference = Reference()
     shown, texts = stage(folder, os.environ.get("PROJECT_URL", "").rstrip("/"), reference)
     built = subprocess.run(
@@ -86,27 +81,11 @@ def main(folder: Path, *, browser: bool) -> int:
     if built.returncode:
         return built.returncode
     site = folder / "site"
-    search.rank(site)
     llms.write(site, shown, texts)
-    wrong = [
-        *broken(site),
-        *llms.wrong(site, shown),
-        *missing_names(site, reference),
-        *hidden_arguments(site),
-    ]
-    looked = "axe finds nothing"
-    if not browser:
-        looked = "axe was not asked"
-    elif chromium := accessibility.chromium():
-        wrong += accessibility.violations(site, chromium)
-    elif os.environ.get("CI") == "true":
-        wrong.append("axe was not run: there is no chromium")
-    else:
-        looked = "SKIPPED: axe, for lack of chromium (install Debian's, or set CHROMIUM to its path)"
-    print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere; {looked}")
+    wrong = [*broken(site), *missing_names(site, reference), *hidden_arguments(site)]
+    print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    given = [word for word in sys.argv[1:] if word != "--no-browser"]
-    sys.exit(main(Path(*given or ["build/docs"]), browser="--no-browser" not in sys.argv))
+    sys.exit(main(Path(*sys.argv[1:] or ["build/docs"])))

@@ -7,7 +7,7 @@ is listed only: its pages are made of docstrings, which `help()` shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ NOTES: Final = (
     "`errors.json` has each error with its effects on money and its remedy, `openapi.json` the service's "
     "interface. `payments mcp` lets an agent look into the simulated service: see `agents.md`."
 )
-LISTED: Final = re.compile(r"^- \[[^\]]+\]\(([^)]+)\)", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NO_PROSE: Final = re.compile(r"[#|<>-]|\* |\d+\. | {4}|$")
 
@@ -67,17 +66,3 @@ def write(site: Path, shown: Mapping[str, Sequence[str]], texts: Mapping[str, st
         file = site / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-
-
-def wrong(site: Path, shown: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What llms.txt lists and the site has not, and pages that either file lacks or has twice."""
-    listed = LISTED.findall((site / "llms.txt").read_text(encoding="utf-8"))
-    everything = (site / "llms-full.txt").read_text(encoding="utf-8")
-    yield from (f"llms.txt: {name} leads nowhere" for name in listed if not (site / name).is_file())
-    for page in (page for pages in shown.values() for page in pages):
-        is_reference = page.startswith("reference/")
-        name = page.removesuffix(".md") + "/index.html" if is_reference else page
-        if listed.count(name) != 1:
-            yield f"llms.txt: {name} is listed {listed.count(name)} times"
-        if not is_reference and everything.count(f"<!-- {page} -->\n") != 1:
-            yield f"llms-full.txt: {page} is not there once"

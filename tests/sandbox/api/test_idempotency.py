@@ -32,6 +32,26 @@ def test_a_repeat_gets_the_first_answer_byte_for_byte_and_has_no_effect(
     assert len(books.payouts()) + len(books.payments()) == 1
 
 
+@pytest.mark.fact("idempotency.expires-after-24h")
+@pytest.mark.parametrize(("path", "body"), CREATIONS)
+def test_a_key_of_the_day_before_starts_afresh(api: Api, path: str, body: dict[str, Any]) -> None:
+    first = api.post(path, body, idempotency_key=KEY)
+    api.sandbox.advance(DAY)
+    again = api.post(path, body, idempotency_key=KEY)
+    assert (again.status, again.replayed) == (first.status, False)
+    books = api.sandbox.books
+    assert len(books.payouts()) + len(books.payments()) == 2
+
+
+@pytest.mark.fact("error.409.duplicate-reference", "request.payouts.reference.unique")
+def test_a_reference_is_used_once_whatever_the_key(api: Api) -> None:
+    assert api.payout(reference="r-1").status == 201
+    got = api.payout(reference="r-1")
+    assert (got.status, set(got.json)) == (409, {"message"})
+    assert isinstance(got.json["message"], str)
+    assert len(api.sandbox.books.payouts(reference="r-1")) == 1
+
+
 @pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])
 @pytest.mark.parametrize("words", ["complete immediate", "fail:LATE after=1s", "hang", "reads=1"])
 def test_the_first_answer_comes_again_whatever_became_of_the_payout(profile: str, words: str) -> None:

@@ -48,6 +48,7 @@ def test_a_full_window_is_answered_429_with_three_headers_until_the_minute_ends(
     assert api.payout().status == 429
     api.sandbox.advance(0.1)
     assert api.payout().status == 201
+    assert len(api.sandbox.books.payouts()) == 4, "what was over the limit was not carried out"
 
 
 @pytest.mark.fact("limit.writes.shared")

@@ -1,4 +1,4 @@
-"""422 for every constraint of the request tables (docs/interface.md, Endpoints and Limits, Field limits)."""
+"""422 for every constraint of the request tables (docs/interface.md, Endpoints)."""
 
 from __future__ import annotations
 

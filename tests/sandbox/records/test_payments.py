@@ -68,6 +68,14 @@ def test_expire_ends_an_intent_by_expiry(api: Api, words: str, seconds: int) -> 
     assert api.listed_intent()["status"] == "expired"
 
 
+def test_a_paid_session_does_not_expire(api: Api) -> None:
+    late, paid = (api.checkout(expires_in_minutes=30).data["payment"]["id"] for _ in range(2))
+    api.sandbox.pay(paid)
+    api.sandbox.advance(30 * 60)
+    statuses = {payment.id: payment.status for payment in api.sandbox.books.payments()}
+    assert statuses == {late: "expired", paid: "completed"}
+
+
 @pytest.mark.fact("request.checkouts.expires_in_minutes.30-to-1440")
 @pytest.mark.parametrize(("given", "minutes"), [({}, 60), ({"expires_in_minutes": 30}, 30)])
 def test_a_session_expires_with_its_payment(api: Api, given: dict[str, int], minutes: int) -> None:

@@ -85,6 +85,14 @@ def test_a_manual_payout_ends_when_the_test_says(api: Api, words: str, status: s
     assert api.sync(late)["status"] == status
 
 
+def test_a_payout_that_was_ended_by_hand_does_not_end_again_when_it_was_due(api: Api) -> None:
+    early = api.payout(scenario="fail:LATE after=1s").data["id"]
+    api.sandbox.settle(early)
+    ended = api.sync(early)
+    api.sandbox.advance(1)
+    assert (ended["status"], api.sync(early)) == ("completed", ended)
+
+
 def test_advance_reports_what_fell_due_in_order(sandbox: Sandbox, api: Api) -> None:
     first = api.payout().data["id"]
     sandbox.advance(1)
