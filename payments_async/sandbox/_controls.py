@@ -14,7 +14,6 @@ from ._api.rule_fields import check_match
 from ._common.clock import Clock
 from ._common.profiles import Profile
 from ._common.values import Change
-from ._journal import Journal
 from ._record_actions import RecordControls
 from ._records.books import Books
 from ._records.tenants import KeyStatus, fingerprint_of
@@ -28,8 +27,6 @@ class RuleControls:
     _core: Core
     _lock: RLock
     _rules_made = 0
-    clock: Clock
-    _journal: Journal
 
     @property
     def unused_rules(self) -> list[Rule]:
@@ -52,7 +49,6 @@ class RuleControls:
             name = f"rule_{self._rules_made}"
             rule = Rule(operation, match, fingerprint_of(api_key) if api_key else None, name)
             self._core.rules.append(rule)
-            self._journal.traffic.note(self.clock.now(), rule)
         return rule
 
     @property
@@ -135,7 +131,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
             self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
-            self._journal.traffic.note(self._core.world.now, seconds)
             self._keep(effects)
             fired = self._outbox.fired(self._core.world.now)
             self._poke()

@@ -136,7 +136,6 @@ class SandboxService(WebhookControls):
             return None
         self._outbox.queue, key, then = resumed
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
-        self._journal.traffic.note(self.clock.now(), "restarted from its state file")
         return key
 
     def _dump(self) -> list[StateRow] | None:
@@ -163,7 +162,7 @@ class SandboxService(WebhookControls):
         with self.changing() as world:  # what fell due before stands before it
             self._outbox.reported(webhook_id, result, answer)
             if webhook_id in self._outbox.queue:
-                self._journal.add_try(tried(self._outbox.queue.find(webhook_id), result, world.now))
+                self._journal.add(tried(self._outbox.queue.find(webhook_id), result, world.now))
 
     def _put_back(self) -> None:
         with self._lock:

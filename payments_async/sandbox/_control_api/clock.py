@@ -67,8 +67,6 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(wanted)
-    said = f"clock runs at ×{wanted:g}" if wanted else "clock stopped"
-    sandbox.journal.traffic.note(sandbox.clock.now(), said)
     sandbox.journal.wake()
     return clock_view(sandbox)
 

@@ -582,14 +582,10 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
         api.payout(webhook_url="https://shop.example.com/hook")
         sandbox.wait_for_webhooks()
         tried = [one for one in control.get("journal")["entries"] if one["kind"] == "try"]
-        pages = [sandbox.handle("GET", f"/_sandbox/{path}").body.decode() for path in ("", "webhooks")]
     assert [(one["event"], one["status"], one["accepted"]) for one in tried] == [
         ("payout.created", None, False)
     ] * 2
     assert all(one["error"] for one in tried)
-    assert pages[0].count("not delivered") == 2
-    assert pages[1].count("nothing listens there") >= 2
-    assert "refused" in pages[1]
 
 
 def test_a_request_is_not_sent_again_under_a_key_that_is_gone() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -20,33 +19,6 @@ from tests.sandbox.inspector.test_pages import page
 from tests.sandbox.raw_requests import ATTEMPT, BANK, TRIED, Api
 
 JSON = {"Content-Type": "application/json"}
-
-
-def lesson(html: str, name: str) -> str:
-    found = re.search(rf'id="{name}">(.*?)</pre>', html, re.DOTALL)
-    assert found is not None
-    assert "&" not in found[1].replace("&#34;", "").replace("&gt;", "").replace("&#39;", "")
-    return found[1].replace("&#34;", '"').replace("&gt;", ">").replace("&#39;", "'")
-
-
-@pytest.mark.parametrize(("name", "path"), [("way-async", ""), ("way-sync", ""), ("program", "payouts")])
-def test_the_first_programs_run_as_they_are_copied(name: str, path: str, tmp_path: Path) -> None:
-    with Sandbox(scenario="complete immediate") as sandbox:  # so that the program need not wait
-        program = tmp_path / "first.py"
-        address = sandbox.origin.removeprefix("http://")
-        html = sandbox.handle("GET", f"/_sandbox/{path}", {"Host": address}).body.decode()
-        program.write_text(lesson(html, name))
-        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-        assert (done.stderr, done.stdout.split()[1]) == ("", "completed")
-        assert len(sandbox.books.payouts()) == 1
-
-
-def test_the_first_command_is_a_request_that_pays(sandbox: Sandbox) -> None:
-    command = lesson(page(sandbox), "way-curl")
-    headers = dict(re.findall(r'-H "([^:]+): ([^"]+)"', command))
-    found = re.search(r"-d '(.*)'", command, re.DOTALL)
-    assert found is not None
-    assert sandbox.handle("POST", "/v1/payouts", headers, found[1].encode()).status == 201
 
 
 # --- a request as code --------------------------------------------------------------------------
