@@ -125,15 +125,13 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
 
-        While it serves, the tries of webhooks that are due with it leave now, and are reported too.
+        While it serves, the tries of webhooks that are due with it leave now.
         """
         with self._lock:  # so that no request in between takes what fell due out of the report
             self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
-            fired = self._outbox.fired(self._core.world.now)
             self._poke()
             self.journal.wake()
-        changes = [effect for effect in effects if isinstance(effect, Change)]
-        return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes
+        return [effect for effect in effects if isinstance(effect, Change)]

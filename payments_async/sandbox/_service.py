@@ -21,7 +21,6 @@ from ._webhooks import Webhook, WebhookTry
 from ._webhooks.address_guard import NotSent
 from ._webhooks.controls import WebhookControls
 from ._webhooks.outbox import WebhookOutbox
-from ._webhooks.receiver_answers import ReceiverAnswer
 
 if TYPE_CHECKING:
     from ._storage.file import StateSaver
@@ -158,9 +157,9 @@ class SandboxService(WebhookControls):
             due = min((moment for moment in moments if moment is not None), default=None)
             return webhooks, None if due is None else due - world.now
 
-    def _report(self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None) -> None:
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         with self.changing() as world:  # what fell due before stands before it
-            self._outbox.reported(webhook_id, result, answer)
+            self._outbox.reported(webhook_id, result)
             if webhook_id in self._outbox.queue:
                 self._journal.add(tried(self._outbox.queue.find(webhook_id), result, world.now))
 

@@ -26,7 +26,7 @@ from .._records.world import Step, Timer
 from .._webhooks import Webhook
 from .._webhooks.retry_schedule import WebhookQueue
 
-VERSION: Final = 4
+VERSION: Final = 5
 """The schema version of the rows. A change of any struct here, or of its parts, takes the next number."""
 
 StateRow = tuple[str, bytes]

@@ -15,7 +15,6 @@ import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES
-from payments_async.sandbox._webhooks.receiver_answers import ReceiverAnswers, receiver_answer
 from tests.sandbox.inspector.test_log_and_lists import rows
 from tests.sandbox.inspector.test_pages import page as plain_page
 from tests.sandbox.inspector.test_pages import text_of
@@ -287,16 +286,6 @@ def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiv
     again = sandbox.resend("wh_00000002")
     assert "Repeats wh_00000002" in text_of(page(sandbox, f"webhooks/{again.id}"))
     assert "resent" in text_of(page(sandbox, f"webhooks/{again.id}"))
-
-
-def test_answers_are_kept_within_a_budget_the_latest_first() -> None:
-    answers = ReceiverAnswers(room=10_000)
-    for number in range(1, 5):
-        answers.add("wh_1", number, receiver_answer([("X", "y")], b"b" * 3_000))
-    assert [answers.find("wh_1", number) is None for number in range(1, 5)] == [True, True, False, False]
-    assert repr(answers.find("wh_1", 4)) == "ReceiverAnswer(length=3000)"
-    answers.clear()
-    assert answers.find("wh_1", 4) is None
 
 
 def test_a_webhook_has_its_page_however_old(sandbox: Sandbox, api: Api) -> None:

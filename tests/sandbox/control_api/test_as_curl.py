@@ -1,4 +1,4 @@
-"""Code that the inspector gives away runs as it is: first programs, and each request as SDK code and curl."""
+"""Each logged request as a curl command, which sends the same again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,9 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.sandbox.inspector.test_pages import page
 from tests.sandbox.raw_requests import ATTEMPT, BANK, TRIED, Api
 
 JSON = {"Content-Type": "application/json"}
-
-
-# --- a request as code --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -67,8 +62,8 @@ def ask_everything(api: Api) -> None:
     assert api.post("/nowhere", {"amount": 1.5, "list": [{"of": 2.5}]}).status == 404
 
 
-def code_of(sandbox: Sandbox, request: str, kind: str, *, reveal: bool = True) -> str:
-    path = f"/_sandbox/api/requests/{request}/code?as={kind}{'&reveal=1' if reveal else ''}"
+def code_of(sandbox: Sandbox, request: str, *, reveal: bool = True) -> str:
+    path = f"/_sandbox/api/requests/{request}/code{'?reveal=1' if reveal else ''}"
     return str(json.loads(sandbox.handle("GET", path).body)["code"])
 
 
@@ -82,40 +77,12 @@ def asked_again(sandbox: Sandbox, before: list[str]) -> list[tuple[str, str, Any
     return [line_of(sandbox, one.request_id) for one in sandbox.requests if one.request_id not in before]
 
 
-@pytest.mark.parametrize("kind", ["async", "sync"])
-def test_each_request_as_sdk_code_sends_the_same_again(serving: Sandbox, kind: str, tmp_path: Path) -> None:
-    ask_everything(Api(serving, serving.api_key))
-    asked = [one.request_id for one in serving.requests]
-    programs = [tmp_path / f"{number:02d}.py" for number in range(len(asked))]
-    for request, program in zip(asked, programs, strict=True):
-        code = code_of(serving, request, kind)
-        assert serving.api_key not in code
-        program.write_text(code)
-    runner = (
-        "import runpy, sys\n"
-        "from payments_async import PaymentsError\n"
-        "for path in sys.argv[1:]:\n"
-        "    try: runpy.run_path(path, run_name='__main__')\n"
-        "    except PaymentsError as error: print('refused', error.__class__.__name__)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", runner, *map(str, programs)],
-        env={**os.environ, "PAYMENTS_API_KEY": serving.api_key},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
 def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_path: Path) -> None:
     ask_everything(Api(serving, serving.api_key))
     asked = [one.request_id for one in serving.requests]
     script = tmp_path / "all.sh"
-    script.write_text("\n".join(code_of(serving, request, "curl") for request in asked))
+    script.write_text("\n".join(code_of(serving, request) for request in asked))
     assert serving.api_key not in script.read_text()
     env = {**os.environ, "PAYMENTS_API_KEY": serving.api_key, "no_proxy": "127.0.0.1"}
     done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=300, check=False)
@@ -127,79 +94,30 @@ def test_a_method_and_a_body_of_a_command_are_nothing_but_text(sandbox: Sandbox)
     """A shell would run `id` in backticks, and curl would send the file after an @."""
     headers = {"Authorization": f"Bearer {sandbox.api_key}"}
     sandbox.handle("`id`$HOME", "/v1/payouts", headers, b"@/etc/hostname")
-    answer = sandbox.handle(
-        "GET", f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=curl&reveal=1"
-    )
+    answer = sandbox.handle("GET", f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?reveal=1")
     words = shlex.split(json.loads(answer.body)["code"])
     assert words[words.index("-X") + 1] == "`id`$HOME"
     assert "-X '`id`$HOME' " in json.loads(answer.body)["code"]
     assert words[-2:] == ["--data-raw", "@/etc/hostname"]
 
 
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_masked_code_says_first_what_to_press(sandbox: Sandbox, api: Api, kind: str) -> None:
+def test_masked_code_says_first_what_to_press(sandbox: Sandbox, api: Api) -> None:
     api.payout()
-    (one,) = sandbox.requests
-    path = f"/_sandbox/api/requests/{one.request_id}/code?as={kind}"
+    path = f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code"
     masked = json.loads(sandbox.handle("GET", path).body)
     assert masked["masked"] is True
     assert "press Show account data first" in masked["code"].partition("\n")[0]
-    whole = json.loads(sandbox.handle("GET", f"{path}&reveal=1").body)
+    whole = json.loads(sandbox.handle("GET", f"{path}?reveal=1").body)
     assert whole["masked"] is False
     assert not whole["code"].startswith("#")
-    assert "also in copied code" in page(sandbox, f"requests/{one.request_id}")
 
 
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_code_with_an_idempotency_key_says_what_it_does(sandbox: Sandbox, api: Api, kind: str) -> None:
+def test_code_with_an_idempotency_key_says_what_it_does(sandbox: Sandbox, api: Api) -> None:
     api.payout(idempotency_key="key-00001")
-    code = code_of(sandbox, sandbox.requests[0].request_id, kind)
-    first, _, rest = code.partition("\n")
-    assert first.startswith("#")
-    assert "an answer is stored" in first
-    assert "moves nothing" in first
+    first, _, rest = code_of(sandbox, sandbox.requests[0].request_id).partition("\n")
+    assert first.startswith("# It has the idempotency key of the request")
     assert "key-00001" in rest
-    assert_plain(first)
-    sandbox.advance(86_400.0)
-    assert "no answer is stored" in code_of(sandbox, sandbox.requests[0].request_id, kind).partition("\n")[0]
-
-
-def assert_plain(comment: str) -> None:
-    """A shell may not know that it is a comment."""
-    assert not set(comment) & set("'\"`;&|<>()?*$")
-
-
-@pytest.mark.parametrize(
-    ("profile", "scenario", "amount", "is_stored"),
-    [
-        ("observed", "http:503", 10, False),
-        ("observed", "http:429", 10, False),
-        ("observed", "429:5", 10, False),
-        ("observed", "reset", 10, False),
-        ("observed", "lost_response", 10, True),  # carried out, and the answer is lost
-        ("observed", None, 0, True),  # a refusal that is kept
-        ("alternate", None, 0, False),
-        ("observed", None, 10, True),
-    ],
-)
-def test_what_copied_code_says_of_its_key_is_what_happens(
-    profile: str, scenario: str | None, amount: int, is_stored: bool
-) -> None:
-    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
-    api = Api(sandbox, sandbox.api_key)
-    api.payout(idempotency_key="key-00001", amount=amount, scenario=scenario)
-    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
-    assert ("no answer is stored" in first, "moves nothing" in first) == (not is_stored, is_stored)
-    assert_plain(first)
-    before = len(sandbox.books.payouts())
-    api.payout(idempotency_key="key-00001", amount=10)
-    assert len(sandbox.books.payouts()) - before == (0 if is_stored else 1)
-
-
-def test_copied_code_under_an_unknown_key_stores_nothing(sandbox: Sandbox) -> None:
-    Api(sandbox, "sk_sandbox_unknown").payout(idempotency_key="key-00001")
-    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
-    assert "no answer is stored" in first
+    assert not set(first) & set("'\"`;&|<>()?*$"), "a shell may not know that it is a comment"
 
 
 def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbox, api: Api) -> None:
@@ -207,14 +125,11 @@ def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbo
     ask_everything(api)
     api.get("/payouts?status=bo@example.test")
     api.post("/payouts", b'{"phone_number": "+22990000000"')
-    for kind in ("async", "sync", "curl"):
-        masked = "".join(code_of(sandbox, one.request_id, kind, reveal=False) for one in sandbox.requests)
-        assert [secret for secret in (api.key, *secrets) if secret in masked] == []
-        whole = "".join(code_of(sandbox, one.request_id, kind) for one in sandbox.requests)
-        assert [secret for secret in secrets if secret not in whole] == []
-    assert "90000000" in code_of(sandbox, sandbox.requests[-1].request_id, "curl"), "a body that is no JSON"
-    unknown = f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=perl"
-    assert sandbox.handle("GET", unknown).status == 422
+    masked = "".join(code_of(sandbox, one.request_id, reveal=False) for one in sandbox.requests)
+    assert [secret for secret in (api.key, *secrets) if secret in masked] == []
+    whole = "".join(code_of(sandbox, one.request_id) for one in sandbox.requests)
+    assert [secret for secret in secrets if secret not in whole] == []
+    assert "90000000" in code_of(sandbox, sandbox.requests[-1].request_id), "a body that is no JSON"
 
 
 def test_each_request_can_be_sent_again(sandbox: Sandbox, api: Api) -> None:
