@@ -14,7 +14,6 @@ from ._api.rule_fields import check_match
 from ._common.clock import Clock
 from ._common.profiles import Profile
 from ._common.values import Change
-from ._journal import Journal
 from ._record_actions import RecordControls
 from ._records.books import Books
 from ._records.tenants import KeyStatus, fingerprint_of
@@ -28,8 +27,6 @@ class RuleControls:
     _core: Core
     _lock: RLock
     _rules_made = 0
-    clock: Clock
-    _journal: Journal
 
     @property
     def unused_rules(self) -> list[Rule]:
@@ -52,7 +49,6 @@ class RuleControls:
             name = f"rule_{self._rules_made}"
             rule = Rule(operation, match, fingerprint_of(api_key) if api_key else None, name)
             self._core.rules.append(rule)
-            self._journal.traffic.note(self.clock.now(), rule)
         return rule
 
     @property
@@ -119,7 +115,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
     def reset(self) -> None:
         """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
         with self._lock:
-            self._changed = True
             self._core.world.reset()
             self._core.rules.clear()
             self._outbox.clear()
@@ -129,16 +124,12 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
 
-        While it serves, the tries of webhooks that are due with it leave now, and are reported too.
+        While it serves, the tries of webhooks that are due with it leave now.
         """
         with self._lock:  # so that no request in between takes what fell due out of the report
-            self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
-            self._journal.traffic.note(self._core.world.now, seconds)
             self._keep(effects)
-            fired = self._outbox.fired(self._core.world.now)
             self._poke()
             self.journal.wake()
-        changes = [effect for effect in effects if isinstance(effect, Change)]
-        return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes
+        return [effect for effect in effects if isinstance(effect, Change)]

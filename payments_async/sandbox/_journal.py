@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain, islice, takewhile
 from operator import attrgetter
 
@@ -19,7 +19,6 @@ import attrs
 import msgspec
 
 from ._common.values import Answer, Change, Delivery, LoggedRequest
-from ._traffic import Traffic, outcome_of
 from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
@@ -64,14 +63,6 @@ class LoggedExchange(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:  # no account data
         return f"LoggedExchange(log={self.log!r}, real={self.real!r}, records={self.records!r})"
-
-    @property
-    def names(self) -> Sequence[str]:
-        """What it is about: records, and its idempotency key."""
-        key = self.log.idempotency_key
-        if key is None or key[:_LONGEST] in self.records:
-            return self.records
-        return *self.records, key[:_LONGEST]
 
     @property
     def is_success(self) -> bool:
@@ -120,20 +111,11 @@ class WebhookTried:
     """True if the receiver declared that it only listens."""
     number: int = 1
     """Which of the webhook's tries it is."""
-    first_at: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
-    """The time of the webhook's first try."""
-    recorded_at: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
-    """The time when its result came."""
 
     @property
     def accepted(self) -> bool:
         """True if the receiver took it."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
-
-    @property
-    def names(self) -> Sequence[str]:
-        """What it is about: the webhook and its record."""
-        return self.webhook_id, self.record_id
 
 
 Item = LoggedExchange | WebhookTried | Change | Delivery
@@ -150,11 +132,7 @@ _SEQ = attrgetter("seq")
 
 
 class JournalRing:
-    """The latest `size` events of some kinds, with an index by record, webhook or idempotency key.
-
-    A name leads to its latest event, and each event to the one before it of each of its names. So an event
-    costs a few numbers, which the garbage collector does not visit.
-    """
+    """The latest `size` events of some kinds, each with its number."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -164,35 +142,13 @@ class JournalRing:
         """How many events had to make room."""
         self.gone_to = 0
         """The number up to which events are gone."""
-        self._latest: dict[str, int] = {}
-        """The place of the latest event of each name; the first event that came has place 1."""
-        self._earlier: deque[tuple[int, ...]] = deque()
-        """For each event and each of its names, the place of the event before; 0 for none."""
 
-    def add(self, number: int, item: Item, names: Sequence[str]) -> Item | None:
-        """Add the newest event under its names, which differ. Returns the oldest if it had to make room."""
-        items, latest = self.items, self._latest
-        oldest = self._drop() if len(items) == self.size else None
-        items.append(item)
+    def add(self, number: int, item: Item) -> Item | None:
+        """Add the newest event. Returns the oldest if it had to make room."""
+        oldest = self._drop() if len(self.items) == self.size else None
+        self.items.append(item)
         self.numbers.append(number)
-        self._earlier.append(tuple([latest.get(name, 0) for name in names]))
-        place = self.gone + len(items)
-        for name in names:
-            latest[name] = place
         return oldest
-
-    @property
-    def entries(self) -> Iterator[JournalEntry]:
-        """All of them, oldest first."""
-        return map(JournalEntry, self.numbers, self.items)
-
-    def about(self, name: str) -> Iterator[JournalEntry]:
-        """Those of this name, newest first."""
-        place = self._latest.get(name, 0)
-        while place > self.gone:
-            index = place - self.gone - 1
-            yield JournalEntry(self.numbers[index], self.items[index])
-            place = self._earlier[index][_names(self.items[index]).index(name)]
 
     def since(self, number: int) -> Iterator[JournalEntry]:
         """Those from this number on, newest first."""
@@ -201,18 +157,14 @@ class JournalRing:
 
     def clear(self, last: int) -> None:
         """Drop all of them; the number of the newest was `last`."""
-        for held in (self.items, self.numbers, self._latest, self._earlier):
-            held.clear()
+        self.items.clear()
+        self.numbers.clear()
         self.gone, self.gone_to = 0, last
 
     def _drop(self) -> Item:
         oldest = self.items.popleft()
         self.gone_to = self.numbers.popleft()
-        self._earlier.popleft()
         self.gone += 1
-        for name in _names(oldest):
-            if self._latest[name] == self.gone:
-                del self._latest[name]
         return oldest
 
 
@@ -241,8 +193,6 @@ class Journal:
         """The number of the newest entry; 0 before the first."""
         self.changes: int = 0
         """How many times the journal has changed: entries, ends of requests, `clear`."""
-        self.traffic: Traffic = Traffic()
-        """The counts of the last fifteen minutes."""
 
     @property
     def first(self) -> int:
@@ -254,8 +204,8 @@ class Journal:
         self.last += 1
         self.changes += 1
         if not isinstance(item, LoggedExchange):
-            self._others.add(self.last, item, _names(item))
-        elif oldest := self._requests.add(self.last, item, item.names):
+            self._others.add(self.last, item)
+        elif oldest := self._requests.add(self.last, item):
             assert isinstance(oldest, LoggedExchange)  # as all in this ring
             if not oldest.is_success:
                 self._without_success_gone += len(self._without_success) == self._entries
@@ -282,7 +232,6 @@ class Journal:
                 oldest.drop_bytes()
             else:
                 self._set_aside(oldest, freed)
-        self.traffic.add_request(log.at, outcome_of(log.status, log.fault))
         self.add(exchange)
         return exchange
 
@@ -295,15 +244,9 @@ class Journal:
             oldest.drop_bytes()
             self._aside_room += freed
 
-    def add_try(self, item: WebhookTried) -> None:
-        """Add the try of a webhook."""
-        self.traffic.add_try(item.first_at, is_first=item.number == 1, accepted=item.accepted)
-        self.add(item)
-
     def end(self, exchange: LoggedExchange, seconds: float) -> None:
         """Note that the answer to a request, or its caller, has left."""
         exchange.seconds = seconds
-        self.traffic.add_duration(exchange.log.at, seconds)
         self.changes += 1
         self.wake()
 
@@ -323,30 +266,10 @@ class Journal:
         entries = sorted(chain(*(islice(ring.since(start), limit) for ring in self._rings)), key=_SEQ)
         return entries if limit is None else entries[max(0, len(entries) - limit) :]
 
-    def about(self, *names: str) -> list[JournalEntry]:
-        """The entries about any of these records, webhooks and idempotency keys, oldest first."""
-        wanted = frozenset(names)
-        entries = [entry for entry in self._without_success if not wanted.isdisjoint(_names(entry.item))]
-        for ring in self._rings:
-            entries += {one.seq: one for name in wanted for one in ring.about(name)}.values()
-        return sorted(entries, key=_SEQ)
-
     @property
-    def oldest(self) -> Item | None:
-        """The oldest entry from which on all are kept."""
-        oldest = [entry for ring in self._rings for entry in islice(ring.entries, 1)]
-        return min((one for one in oldest if one.seq >= self.first), key=_SEQ).item if oldest else None
-
-    @property
-    def reaches(self) -> Mapping[str, tuple[Item, int]]:
-        """The oldest entry that is kept of each kind of which some are gone, and how many they are."""
-        aside, gone = self._without_success, self._without_success_gone
-        kinds = {
-            "requests": (self._requests.items, self._requests.gone - len(aside) - gone),
-            "requests without success": ([entry.item for entry in islice(aside, 1)], gone),
-            "changes and webhooks": (self._others.items, self._others.gone),
-        }
-        return {kind: (items[0], gone) for kind, (items, gone) in kinds.items() if gone}
+    def gone(self) -> int:
+        """How many entries had to make room."""
+        return self._requests.gone - len(self._without_success) + self._others.gone
 
     def kept(self) -> tuple[list[int], list[Item]]:
         """The numbers of all entries, oldest first, and the entries: from `first` on without a gap."""
@@ -355,10 +278,6 @@ class Journal:
             by_number.update(zip(ring.numbers, ring.items, strict=True))
         numbers = sorted(by_number)
         return numbers, [by_number[number] for number in numbers]
-
-    def items(self) -> list[Item]:
-        """All entries, oldest first."""
-        return self.kept()[1]
 
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""
@@ -387,7 +306,6 @@ class Journal:
         self._bodies.clear()
         self._aside.clear()
         self._room, self._aside_room = self._budget, self._aside_budget
-        self.traffic.clear()
         self.changes += 1
         self.wake()
 
@@ -411,13 +329,6 @@ class Journal:
             wake()
 
 
-def _names(item: Item) -> Sequence[str]:
-    """What an entry is about."""
-    if isinstance(item, Change):
-        return (item.id,)
-    return (item.record_id,) if isinstance(item, Delivery) else item.names
-
-
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:
     """Make the entry of one try, whose result comes now; a refused address was never contacted."""
     status, error, at = (
@@ -433,6 +344,4 @@ def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Webhook
         forged=webhook.origin == "forged",
         only_listened=isinstance(result, WebhookTry) and result.only_listened,
         number=max(1, len(webhook.tries)),
-        first_at=webhook.tries[0].at if webhook.tries else at,
-        recorded_at=now,
     )

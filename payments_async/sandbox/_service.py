@@ -1,4 +1,4 @@
-"""The service behind `Sandbox`: the core under its lock, the journal, the webhooks and the state file."""
+"""The service behind `Sandbox`: the core under its lock, the journal and the webhooks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from os import PathLike
-from typing import TYPE_CHECKING
 
 import attrs
 from msgspec.structs import replace
@@ -21,11 +19,6 @@ from ._webhooks import Webhook, WebhookTry
 from ._webhooks.address_guard import NotSent
 from ._webhooks.controls import WebhookControls
 from ._webhooks.outbox import WebhookOutbox
-from ._webhooks.receiver_answers import ReceiverAnswer
-
-if TYPE_CHECKING:
-    from ._storage.file import StateSaver
-    from ._storage.rows import StateRow
 
 
 class SandboxService(WebhookControls):
@@ -39,8 +32,6 @@ class SandboxService(WebhookControls):
         self._lock = threading.RLock()
         self._outbox = WebhookOutbox(self._lock)
         self._journal = Journal()
-        self._saver: StateSaver | None = None
-        self._changed = False
 
     @property
     def requests(self) -> list[LoggedRequest]:
@@ -65,7 +56,6 @@ class SandboxService(WebhookControls):
     def changing(self) -> Iterator[World]:
         """The records as of now, to change them, for one thread at a time. Not for tests."""
         with self._lock:
-            self._changed = True
             self._keep(self._core.due(self.clock.now()))
             try:
                 yield self._core.world
@@ -74,11 +64,9 @@ class SandboxService(WebhookControls):
 
     @contextmanager
     def reading(self) -> Iterator[World]:
-        """The records as of now, to read them: the state file is written only if something fell due."""
+        """The records as of now, to read them, for one thread at a time."""
         with self._lock:
-            next_at, now = self._core.world.next_at, round(self.clock.now(), 6)
-            self._changed |= next_at is not None and next_at <= now
-            self._keep(self._core.due(now))
+            self._keep(self._core.due(self.clock.now()))
             yield self._core.world
 
     def send_again(self, request: Request, key: str) -> LoggedExchange:
@@ -93,7 +81,7 @@ class SandboxService(WebhookControls):
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
-            self._changed, began = True, real_seconds()
+            began = real_seconds()
             answer, effects = self._core.handle(request, self.clock.now())
             if not (effects and isinstance(logged := effects[-1], LoggedRequest)):
                 awaits = self._keep(effects)
@@ -124,32 +112,6 @@ class SandboxService(WebhookControls):
             self._poke()
         return tuple(awaits)
 
-    def _resume(self, path: str | PathLike[str]) -> str | None:
-        """Restore the state in the file. Returns its first API key; None for a new state."""
-        from ._storage.file import StateFile, StateSaver
-        from ._storage.restore import restore  # together 10 ms, for those who keep a state
-
-        file = StateFile(path)
-        resumed = file.read(partial(restore, self._core))
-        self._saver = StateSaver(file, self._dump)
-        if resumed is None:
-            return None
-        self._outbox.queue, key, then = resumed
-        self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
-        self._journal.traffic.note(self.clock.now(), "restarted from its state file")
-        return key
-
-    def _dump(self) -> list[StateRow] | None:
-        """Dump the state for the file; None when nothing has happened since the last time."""
-        from ._storage.rows import dump
-
-        with self._lock:
-            if not self._changed:
-                return None
-            self._keep(self._core.due(self.clock.now()))
-            self._changed = False
-            return dump(self._core, self._outbox.queue, self.api_key, self.clock.now())
-
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
         """Take the webhooks to send now, and the seconds until there may be more."""
         with self.changing() as world:
@@ -159,11 +121,11 @@ class SandboxService(WebhookControls):
             due = min((moment for moment in moments if moment is not None), default=None)
             return webhooks, None if due is None else due - world.now
 
-    def _report(self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None) -> None:
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         with self.changing() as world:  # what fell due before stands before it
-            self._outbox.reported(webhook_id, result, answer)
+            self._outbox.reported(webhook_id, result)
             if webhook_id in self._outbox.queue:
-                self._journal.add_try(tried(self._outbox.queue.find(webhook_id), result, world.now))
+                self._journal.add(tried(self._outbox.queue.find(webhook_id), result, world.now))
 
     def _put_back(self) -> None:
         with self._lock:

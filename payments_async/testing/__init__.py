@@ -10,7 +10,6 @@
 A module imports only from those before it:
 
     _request_log            the requests of a test as lines, short and masked
-    _money_ledger           findings: faults in a program's handling of money
     _tenant                 a sandbox as one test uses it: a key of its own; the clock
     _skipping_clock         a runtime whose waits move the sandbox's clock instead of taking time
     _in_process_transport   a transport without a network
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from ._aioresponses import adapt_aioresponses as adapt_aioresponses
     from ._in_process_transport import IN_PROCESS as IN_PROCESS
     from ._in_process_transport import InProcessTransport as InProcessTransport
-    from ._money_ledger import MoneyFault as MoneyFault
     from ._skipping_clock import SkippingRuntime as SkippingRuntime
     from ._tenant import SandboxClock as SandboxClock
     from ._tenant import SandboxTenant as SandboxTenant
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "_aioresponses": ("adapt_aioresponses",),
     "_in_process_transport": ("IN_PROCESS", "InProcessTransport"),
-    "_money_ledger": ("MoneyFault",),
     "_skipping_clock": ("SkippingRuntime",),
     "_tenant": ("SandboxClock", "SandboxTenant"),
 }

@@ -12,14 +12,14 @@ from ..models.common import grouped
 from ..sandbox import LoggedRequest
 from ..sandbox._common.masking import hide, mask
 from ..sandbox._journal import JournalEntry, LoggedExchange
-from ..sandbox.advisor._evidence import observe
+from ..sandbox.advisor._evidence import observe, shown_name
 
 LINES = 25
 """The most requests in the log."""
 
 _WIDTH = 100
 _SHORT = 40
-"""The most characters of an amount, or of a name."""
+"""The most characters of an amount."""
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Any other text in its place is left out."""
@@ -46,11 +46,6 @@ def request_log(
     return "\n".join([*head, *(_line(exchange, start) for exchange in (*chosen, *exchanges[-LINES:]))])
 
 
-def shown(name: str) -> str:
-    """Format a reference or an order's id for a report: short, quoted, account data masked."""
-    return repr(str(mask(name))[:_SHORT])
-
-
 def _line(exchange: LoggedExchange, start: float) -> str:
     log = exchange.log
     parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
@@ -62,7 +57,7 @@ def _asked(exchange: LoggedExchange) -> Iterator[str]:
     fields = observe(exchange).fields
     reference, amount, currency = (fields.get(name) for name in ("reference", "amount", "currency"))
     if isinstance(reference, str):
-        yield f"reference {shown(reference)}"
+        yield f"reference {shown_name(reference)}"
     if isinstance(amount, int | Decimal) and not isinstance(amount, bool):
         is_code = isinstance(currency, str) and _CODE.fullmatch(currency)
         number = grouped(Decimal(amount))[:_SHORT]

@@ -19,7 +19,7 @@ from ..sandbox import (
 from ..sandbox._journal import Item, JournalEntry, LoggedExchange
 from ..sandbox._record_actions import USUAL_METHOD
 from ..sandbox._records.tenants import KeyStatus, fingerprint_of
-from ._money_ledger import MoneyFault, evidence, findings
+from ..sandbox.advisor import Finding, advise
 from ._request_log import request_log
 
 
@@ -168,15 +168,13 @@ class SandboxTenant:
         """Refund a completed payment from behind the API; see `Sandbox.refund`."""
         return self.service.refund(payment_id, amount, pending=pending)
 
-    def findings(self) -> list[MoneyFault]:
+    def findings(self) -> list[Finding]:
         """The faults in the handling of money since this tenant was made."""
-        entries = self.service.entries(self._since)
-        books = self.books
-        return findings(evidence(entries, frozenset(self._keys), books.payouts(), books.payments()))
+        return advise(self.entries(), self.service.clock.now())
 
     def request_log(self) -> str:
         """The tenant's latest requests as lines, and those that `findings` name, account data masked."""
-        named = {word for finding in self.findings() for word in finding.text.split()}
+        named = {name for finding in self.findings() for name in finding.requests}
         return request_log(self.service.entries(self._since), self._keys, named)
 
     def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:

@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 from ..sandbox import Rule, Sandbox
 from ..sandbox._common.masking import mask
 from ..sandbox._journal import LoggedExchange
-from ._money_ledger import REMEDIES, RULES, MoneyFault
+from ..sandbox.advisor import Finding
+from ..sandbox.advisor._rules import RULES
 from ._skipping_clock import SkippingRuntime
 from ._tenant import SandboxTenant
 
@@ -100,13 +101,13 @@ def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
     ]
 
 
-def _unbalanced(wrong: Sequence[MoneyFault]) -> str:
+def _unbalanced(wrong: Sequence[Finding]) -> str:
     """The broken rules by name, for pytest's summary; then what each request did, and what to do."""
-    broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]
+    broken = list(dict.fromkeys(finding.rule for finding in wrong))
     lines = [f"{', '.join(broken)}: the money ledger does not balance"]
     for name in broken:
         lines += [f"  {name}: {finding.text}" for finding in wrong if finding.rule == name]
-        lines.append(f"    instead: {REMEDIES[name]}")
+        lines.append(f"    instead: {RULES[name].fix}")
     named = ", ".join(map(repr, broken))
     return "\n".join([*lines, f"A test that does so on purpose says @pytest.mark.{MARK}({named})."])
 

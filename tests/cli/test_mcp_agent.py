@@ -13,8 +13,8 @@ from mcp import Client, StdioServerParameters
 from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._records.tenants import fingerprint_of
-from payments_async.sandbox.advisor import HEADINGS
-from tests.sandbox.advisor.test_advisor import FOUND, Step, ask, pay
+from payments_async.sandbox.advisor._rules import RULES
+from tests.sandbox.advisor.test_rules import FOUND, Step, ask
 from tests.sandbox.raw_requests import Api
 
 
@@ -45,17 +45,14 @@ async def review(origin: str) -> dict[str, tuple[set[str], str]]:
                 assert named == finding["webhooks"]
                 looks += [await call(client, "payout", id=finding["subject"]), ({}, text)]
             keys = {record["key"] for record, _ in looks if record}
-            print(f"\n{finding['title']}\n    {finding['why']}\n    {finding['fix']}")
+            print(f"\n{finding['text']}\n    {finding['why']}\n    {finding['fix']}")
             explained[finding["rule"]] = keys, json.dumps(finding) + "".join(text for _, text in looks)
     return explained
 
 
 MISTAKES: Mapping[str, Sequence[Step]] = {
     **{mistake.rule: mistake.steps for mistake in FOUND.values()},
-    "key_in_browser": [
-        lambda api: ask("GET", origin="https://shop.test", authorization=f"Bearer {api.key}")(api)
-    ],
-    "accepted_as_is": [pay("r-1", currency="AAA", idempotency_key="key-00001")],
+    "key_in_browser": [ask("GET", origin="https://shop.test")],
 }
 """By rule: what a program did."""
 
@@ -71,7 +68,7 @@ def test_each_mistake_is_found_with_its_program_and_nothing_else() -> None:
         sandbox.advance(10)
         sandbox.wait_for_webhooks()
         explained = asyncio.run(review(sandbox.origin))
-    assert explained.keys() == HEADINGS.keys()
+    assert explained.keys() == RULES.keys()
     for rule, (keys, texts) in explained.items():
         assert keys == {fingerprint_of(programs[rule].key)}, rule
         assert "sk_sandbox_" not in texts

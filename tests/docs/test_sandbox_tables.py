@@ -72,13 +72,6 @@ def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
     assert sorted(listed) == sorted(shown.title for shown in SHOWN)
 
 
-def test_the_table_of_search_terms_is_that_of_the_inspector() -> None:
-    from payments_async.sandbox._inspector.search import TERMS
-
-    listed = [cell.strip("`") for cell in first_cells(section(GUIDE, "Search in the inspector"))]
-    assert listed == [term.example for term in TERMS.values()]
-
-
 def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> None:
     text = section(GUIDE, "The hosted checkout")
     listed = [(row[0], row[1].strip("`")) for row in rows(text) if len(row) == 3]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import attrs
 import pytest
@@ -124,10 +123,8 @@ def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbo
     assert journal.kept()[0] == [1, 2, 3, 4, 5, *range(journal.first, journal.last + 1)]
     assert journal.with_causes(first)[0].log.request_id == first
     assert sandbox.handle("GET", f"/_sandbox/requests/{first}").status == 200
-    found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
-    assert f"/_sandbox/requests/{first}" in found
-    assert "The log reaches back to" in found
-    assert "; 3 earlier requests are gone, each a success. All requests without success are here." in found
+    assert f"/_sandbox/requests/{first}" in sandbox.handle("GET", "/_sandbox/?kind=failed").body.decode()
+    assert journal.gone == 3, "each a success"
     journal.clear()
     assert sandbox.requests == []
 
@@ -138,9 +135,8 @@ def test_a_refusal_keeps_its_reason_when_successes_spend_the_bytes(sandbox: Sand
     assert {one.status for one in refused} == {422}
     for number in range(20):
         api.payout(reference=f"r-{number}")
-    found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
+    found = sandbox.handle("GET", "/_sandbox/?kind=failed").body.decode()
     assert found.count("The amount field must be at least 1") == 3, "of the latest, for which there is room"
-    assert "refused-8" in found
     sandbox.reset()
     assert (sandbox.journal._room, sandbox.journal._aside_room) == (4_000, 1_000)
 
@@ -152,84 +148,33 @@ def test_changes_of_payouts_push_no_request_out(sandbox: Sandbox, api: Api) -> N
         api.payout(reference=f"r-{number}")
         sandbox.advance(10)
     assert len(sandbox.requests) == 12
-    shown = sandbox.handle("GET", "/_sandbox/").body.decode()
-    assert "Changes and webhooks reach back to" in shown
-    assert "; 24 earlier are gone. All requests without success are here." in shown
+    assert sandbox.journal.gone == 24
     entries = sandbox.entries()
     assert [one.seq for one in entries] == list(range(sandbox.journal.first, sandbox.journal.last + 1))
-    assert sandbox.journal.oldest is entries[0].item
     assert [one.seq for one in sandbox.entries(limit=3)] == [46, 47, 48]
-    payout = sandbox.books.payouts()[0].id
-    assert [type(one.item).__name__ for one in sandbox.journal.about(payout)] == ["LoggedExchange"]
     first = sandbox.requests[0].request_id
     assert [one.seq for one in sandbox.journal.with_causes(first)[1]] == [2], "what it caused is gone"
 
 
-def test_every_count_agrees_with_every_other_and_with_the_books(sandbox: Sandbox, api: Api) -> None:
-    """After 60,000 payouts a search for `status:422` found none of 700 refusals."""
+def test_all_refusals_are_found_though_most_requests_are_gone(sandbox: Sandbox, api: Api) -> None:
+    """After 60,000 payouts a search found none of 700 refusals."""
     sandbox._journal = Journal(entries=50)
     for number in range(120):
         api.payout(reference=f"r-{number}", amount=0 if number % 10 == 0 else 5)
-    sandbox.advance(10)
-    text = " ".join(re.sub(r"<[^>]+>", " ", sandbox.handle("GET", "/_sandbox/").body.decode()).split())
-    assert len(sandbox.books.payouts(status="completed")) == len(sandbox.books.payouts()) == 108
-    for said in (
-        "Payouts, since the start 108 ",
-        " 108 answered 12 refused ",
-        "All Requests 57 Records 50 Webhooks 0 Failed 12 ",
-        f"; {120 - 57} earlier requests are gone, each a success.",
-        f"; {3 * 108 - 50} earlier are gone. All requests without success are here.",
-    ):
-        assert said in text
-    for find in ("status:422", "422", "is:failed"):
-        found = sandbox.handle("GET", f"/_sandbox/?find={find}").body.decode()
-        assert found.count("<li class=") == 12 + 1, find
-        assert 'Requests <span class="count">12</span>' in found or find == "is:failed"
-    empty = sandbox.handle("GET", "/_sandbox/?find=nothing").body.decode()
-    assert "Nothing matches." in empty
-    assert "63 earlier requests are gone" in empty
-    asked = sandbox.requests[0].request_id
-    api.payout(amount=0, idempotency_key="key-of-two")
-    api.payout(amount=0, idempotency_key="key-of-two")
-    page = sandbox.handle("GET", f"/_sandbox/requests/{sandbox.requests[-1].request_id}").body.decode()
-    assert f"{122 - len(sandbox.requests)} earlier requests are gone" in page
-    assert asked == sandbox.requests[0].request_id
+    found = sandbox.handle("GET", "/_sandbox/?kind=failed").body.decode()
+    assert found.count('class="verb">POST') == 12
+    assert (len(sandbox.requests), sandbox.journal.gone) == (57, 120 - 57 + 108 - 50)
+    assert f"{120 - 57 + 108 - 50} earlier entries are gone" in found
 
 
-def test_of_requests_without_success_too_it_is_said_how_many_are_gone(sandbox: Sandbox, api: Api) -> None:
-    sandbox._journal = Journal(entries=3)
-    assert "The log is complete" not in sandbox.handle("GET", "/_sandbox/").body.decode()
-    for number in range(5):
-        api.get(f"/payouts/po_{number}")
-    assert (
-        "The log is complete since <time>2026-01-01 00:00:00</time>."
-        in sandbox.handle("GET", "/_sandbox/").body.decode()
-    )
-    for number in range(5):
-        api.get(f"/payouts/po_{number}")
-    shown = sandbox.handle("GET", "/_sandbox/").body.decode()
-    assert (
-        "Requests without success reach back to <time>2026-01-01 00:00:00</time>; 4 earlier are gone."
-        in shown
-    )
-    assert "are here" not in shown
-    sandbox.reset()
-    api = Api(sandbox, sandbox.api_key)
-    api.get("/payouts")
-    assert "The log is complete since" in sandbox.handle("GET", "/_sandbox/").body.decode()
-
-
-def test_a_webhook_stands_at_the_time_it_was_recorded(sandbox: Sandbox) -> None:
+def test_a_try_has_its_number_and_of_a_refused_delivery_the_reason() -> None:
     hook = Webhook("wh_1", 0.0, "payout.created", "po_1", "", b"", tries=(WebhookTry(1.0, 2.5, 204),))
     made = tried(hook, hook.tries[0], 3.5)
-    assert (made.at, made.recorded_at, made.first_at, made.number) == (1.0, 3.5, 1.0, 1)
+    assert (made.at, made.number, made.accepted) == (1.0, 1, True)
     again = attrs.evolve(hook, tries=(*hook.tries, WebhookTry(9.0, 0.1)))
     assert tried(again, again.tries[1], 9.5).number == 2
     refused = tried(attrs.evolve(hook, tries=()), NotSent("no"), 4.0)
-    assert (refused.at, refused.recorded_at, refused.first_at, refused.number) == (4.0, 4.0, 4.0, 1)
-    sandbox.journal.add_try(made)
-    shown = sandbox.handle("GET", "/_sandbox/?find=is:webhook").body.decode()
-    assert "<time>00:00:03.500</time>" in shown
+    assert (refused.at, refused.number, refused.error, refused.accepted) == (4.0, 1, "no", False)
 
 
 def test_a_lost_answer_and_its_retry_stay_together(sandbox: Sandbox, api: Api) -> None:
@@ -241,10 +186,9 @@ def test_a_lost_answer_and_its_retry_stay_together(sandbox: Sandbox, api: Api) -
     first, *_, retry = [log for log in sandbox.requests if log.idempotency_key == "key-of-both"]
     assert (lost.status, first.fault) == (201, "lost_response")
     assert first.request_id != retry.request_id
-    for log in first, retry:
-        page = sandbox.handle("GET", f"/_sandbox/requests/{log.request_id}").body.decode()
-        assert first.request_id in page
-        assert retry.request_id in page
+    page = sandbox.handle("GET", "/_sandbox/?find=key-of-both").body.decode()
+    assert first.request_id in page
+    assert retry.request_id in page
     exchange, caused = sandbox.journal.with_causes(first.request_id)
     assert [entry.item for entry in caused if isinstance(entry.item, LoggedExchange)] == [exchange]
 

@@ -11,7 +11,6 @@ import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange
-from payments_async.sandbox.advisor import advise
 from payments_async.testing import SandboxTenant
 
 NOWHERE = "http://shop.test:9/hook"
@@ -34,7 +33,6 @@ SHARED = {
     "remove_rule",
     "reset",
     "rules",
-    "save",
     "send_again",
     "start",
     "stop",
@@ -93,26 +91,6 @@ def test_a_closed_tenant_s_keys_are_refused_and_the_other_s_are_not(
         assert (b"was closed" in answer.body) == (tenant is first)
 
 
-def test_deliveries_are_sent_again_and_forged(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
-    tenant = tenants[0]
-    payout = pay(tenant, webhook_url=NOWHERE)
-    again = tenant.resend(tenant.webhooks[0].id)
-    lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
-    assert [webhook.origin for webhook in tenant.webhooks] == ["due", "resent", "forged"]
-    assert [webhook.id for webhook in tenant.webhooks[1:]] == [again.id, lie.id]
-    assert tenants[1].webhooks == []
-
-
-def test_what_is_held_waits_until_it_is_settled(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
-    tenant = tenants[0]
-    payout = pay(tenant)
-    tenant.hold(payout)
-    tenant.advance(3600)
-    assert tenant.books.payouts()[0].status not in ("completed", "failed")
-    tenant.settle(payout)
-    assert tenant.books.payouts()[0].status == "completed"
-
-
 def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     first, second = tenants
     for tenant in tenants:
@@ -133,16 +111,3 @@ def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTe
     assert first.entries(limit=0) == []
     assert first.entries(limit=99) == found
     assert first.entries(found[0].seq) == found[1:]
-
-
-def test_what_came_before_it_is_not_in_its_journal(service: Sandbox) -> None:
-    pay(SandboxTenant(service))
-    assert SandboxTenant(service).entries() == []
-
-
-def test_a_program_s_habits_are_its_own(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
-    first, second = tenants
-    for _ in range(3):
-        pay(first)
-    assert [finding.rule for finding in advise(first.entries())] == ["post_without_key"]
-    assert advise(second.entries()) == []

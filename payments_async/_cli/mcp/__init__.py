@@ -1,7 +1,6 @@
 """`payments mcp`: what a coding agent may see and do in a running sandbox, over the Model Context Protocol.
 
-tools      the table of tools; a call of one as a request to the control API
-control    which address is asked, and the answer to a call
+control    the tools, which are routes of the control API; the answer to a call of one
 server     the protocol on stdin and stdout; the only module that imports the MCP SDK
 """
 
@@ -25,7 +24,7 @@ def mcp(*, sandbox: str | None = None, write: Write = False) -> int:
     sandbox
         The sandbox's address; PAYMENTS_BASE_URL, or http://127.0.0.1:7788, unless given.
     write
-        Also set and remove fault rules, advance the clock, and pay as the payer.
+        Also set and remove fault rules, advance the clock, pay as the payer, and bring events about.
     """
     from .server import serve
 

@@ -1,34 +1,28 @@
-"""Asks a sandbox on this machine through its control API: which address, and the answer to a tool's call."""
+"""The tools for agents, generated from the control API's table, and the answer to a call of one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 import attrs
 
 from ...errors import ConfigurationError
 from ...models._masking import without_keys
-from ..webhooks.forward import (
-    DEFAULT_SANDBOX,
-    MAX_ANSWER,
-    TIMEOUT,
-    ForwardAddress,
-    read_address,
-    sandbox_key,
-    send,
-)
-from .tools import ControlRequest, check_lengths, find_tool, request_of
+from ...sandbox._control_api.routes import ROUTES, Route
+from ..webhooks.forward import DEFAULT_SANDBOX, MAX_ANSWER, ForwardAddress, read_address, sandbox_key, send
 
-_THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_CONTROL_API: Final = "/_sandbox/api/"
-_STATE: Final = ControlRequest("GET", "state")
-_START: Final = "start one with `payments sandbox`, and pass the address that it prints as --sandbox"
-
-_LOOK: Final = "it may have been carried out: look before you repeat it"
-_WRITE_TIMEOUT: Final = 30.0
+TOOLS: Final = {
+    route.tool: route for route in sorted(ROUTES, key=lambda one: one.method != "GET") if route.tool
+}
+"""By name; those that write come last."""
+_WITHHELD: Final = frozenset({"reveal", "api_key", "phone"})
+"""None reveals account data or takes a key, so answers are masked as the inspector's."""
+_TIMEOUT: Final = 30.0
 """Seconds: a clock that is advanced by a day has much to do."""
+_START: Final = "start one with `payments sandbox`, and pass the address that it prints as --sandbox"
 
 
 @attrs.frozen
@@ -36,73 +30,77 @@ class ToolAnswer:
     """The answer to a tool's call: JSON of the control API, or what is wrong and what to do."""
 
     text: str
-    failed: bool = False
+    failed: bool
+
+
+def schema_of(route: Route) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    offered = {name: each for name, each in route.schema["properties"].items() if name not in _WITHHELD}
+    return {**route.schema, "properties": offered}
 
 
 def find_sandbox(given: str | None, environment: Mapping[str, str]) -> ForwardAddress:
-    """The address of the sandbox to ask; nothing is sent yet.
-
-    Raises ConfigurationError for a live key in the environment, and for an address not on this machine.
-    """
+    """The address of the sandbox to ask. ConfigurationError for a live key, and for another machine."""
     if "sk_live_" in environment.get("PAYMENTS_API_KEY", "").lower():
         raise ConfigurationError(
             "payments mcp is for a sandbox only, and PAYMENTS_API_KEY is a live key: start it without that "
             "variable (in the settings of the agent's program, or with `env -u PAYMENTS_API_KEY`)"
         )
     named = "--sandbox" if given else "PAYMENTS_BASE_URL"
-    address = read_address(
-        given or environment.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX, named, DEFAULT_SANDBOX
-    )
-    if address.scheme != "http" or address.host not in _THIS_MACHINE:
-        raise ConfigurationError(
-            f"{named} names {address.scheme}://{address.host}, and a sandbox is on this machine, such as "
-            f"{DEFAULT_SANDBOX}: {_START}"
-        )
+    url = given or environment.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
+    address = read_address(url, named, DEFAULT_SANDBOX)
+    if address.scheme != "http" or address.host not in ("127.0.0.1", "localhost", "::1"):
+        raise ConfigurationError(f"{named} names {address.host}, and a sandbox is on this machine: {_START}")
     return address
 
 
 def answer_call(
-    address: ForwardAddress, name: str, arguments: Mapping[str, Any], *, may_write: bool
+    address: ForwardAddress, name: str, given: Mapping[str, Any], *, may_write: bool
 ) -> ToolAnswer:
     """Answer a tool's call. Secret keys are masked, account data as the control API masks it."""
     try:
-        check_lengths(name, arguments)
-        request = request_of(find_tool(name, may_write=may_write), arguments)
-        _check_sandbox(address)
-        status, text = _ask(address, request)
+        status, text = _ask(address, *_request(name, given, may_write=may_write))
     except ValueError as wrong:
         return ToolAnswer(without_keys(str(wrong)), failed=True)
     return ToolAnswer(without_keys(text), failed=not 200 <= status < 300)
 
 
-def _check_sandbox(address: ForwardAddress) -> None:
-    """ValueError unless a sandbox answers there: asked before each call, as it may have been replaced."""
-    status, text = _ask(address, _STATE)
-    try:
-        state = json.loads(text)
-    except ValueError:
-        state = None
-    if status != 200 or not isinstance(state, dict) or not {"profile", "clock", "journal"} <= state.keys():
-        raise ValueError(f"what answers at {address.place} is not a payments sandbox: {_START}")
-
-
-def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:
-    """Status and text of the answer; ValueError without one, and for one that is too long."""
-    writes = request.method != "GET"
-    timeout = _WRITE_TIMEOUT if writes else TIMEOUT
-    target = attrs.evolve(address, path=_CONTROL_API + request.path)
-    headers = {"Content-Type": "application/json"} if request.body is not None else {}
-    try:
-        status, body = send(
-            request.method, target, request.body, {**headers, **sandbox_key(address)}, timeout=timeout
+def _request(name: str, given: Mapping[str, Any], *, may_write: bool) -> tuple[str, str, bytes | None]:
+    """Method, path and body of a call; ValueError, with what to do. The control API checks the values."""
+    route = TOOLS.get(name)
+    if route is None:
+        raise ValueError(f"there is no tool {name[:80]!r}; there are {', '.join(TOOLS)}")
+    if route.method != "GET" and not may_write:
+        raise ValueError(
+            f"{name} changes the sandbox, and this server only reads: start `payments mcp --write`"
         )
-    except TimeoutError as failure:
-        problem = f"no answer from {address.place} in {timeout:g} s"
-        raise ValueError(f"{problem}: {_LOOK if writes else 'the sandbox is busy; ask again'}") from failure
+    known = schema_of(route)["properties"]
+    if unknown := [argument for argument in given if argument not in known]:
+        raise ValueError(f"{name} has no argument {unknown[0][:80]!r}; it takes {', '.join(known) or 'none'}")
+    if missing := [one for one in route.pattern.groupindex if not given.get(one)]:
+        raise ValueError(f"{name} needs {missing[0]}")
+    ids = {one: quote(str(given[one]), safe="") for one in route.pattern.groupindex}
+    path = route.path.format_map(ids)
+    rest = {one: value for one, value in given.items() if one not in ids and value is not None}
+    if route.method == "POST":
+        return "POST", path, json.dumps(rest).encode()
+    return route.method, f"{path}?{urlencode(rest)}", None
+
+
+def _ask(address: ForwardAddress, method: str, path: str, body: bytes | None) -> tuple[int, str]:
+    """Status and text of the answer; ValueError without one, and for one that is too long."""
+    target = attrs.evolve(address, path=f"/_sandbox/api/{path}")
+    headers = {"Content-Type": "application/json", **sandbox_key(address)}
+    look = "look before you repeat it: it may have been carried out" if method != "GET" else "ask for less"
+    try:
+        status, answer = send(method, target, body, headers, timeout=_TIMEOUT)
+    except TimeoutError as late:
+        raise ValueError(f"no answer from {address.place} in {_TIMEOUT:g} s: {look}") from late
     except OSError as failure:
         problem = f"no sandbox answers at {address.place} ({failure.strerror or failure})"
         raise ValueError(f"{problem}: {_START}") from failure
-    if len(body) > MAX_ANSWER:
-        fewer = "ask for fewer with `limit`" if "limit=" in request.path else "look into the inspector"
-        raise ValueError(f"the answer is longer than 1 MiB: {_LOOK if writes else fewer}")
-    return status, body.decode("utf-8", "replace")
+    if len(answer) > MAX_ANSWER:
+        raise ValueError(f"the answer is longer than 1 MiB: {look}")
+    if not answer.startswith(b"{"):
+        raise ValueError(f"what answers at {address.place} is not a payments sandbox: {_START}")
+    return status, answer.decode("utf-8", "replace")

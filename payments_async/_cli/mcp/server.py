@@ -11,11 +11,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from ..._version import __version__
+from ...sandbox._control_api.routes import Route
 from .._exit_codes import Exit
 from .._text import print_message
 from ..webhooks.forward import ForwardAddress
-from .control import answer_call, find_sandbox
-from .tools import ControlTool, offered
+from .control import TOOLS, answer_call, find_sandbox, schema_of
 
 INSTRUCTIONS: Final = (
     "Look into a simulated payment service that a program is being developed against. When something fails: "
@@ -31,21 +31,22 @@ def serve(sandbox: str | None, *, may_write: bool) -> Exit:
     address = find_sandbox(sandbox, os.environ)
     rights = "reads and writes" if may_write else "reads only"
     print_message(f"{rights}, sandbox on {address.host}", "payments mcp: ")  # stdout is the protocol's
-    asyncio.run(_serve(address, may_write=may_write))
-    return Exit.DONE
-
-
-async def _serve(address: ForwardAddress, *, may_write: bool) -> None:
     server = make_server(address, may_write=may_write)
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+
+    async def run() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    asyncio.run(run())
+    return Exit.DONE
 
 
 def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
     """The server with its two handlers."""
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_shown(tool) for tool in offered(may_write=may_write)])
+        offered = [route for route in TOOLS.values() if may_write or route.method == "GET"]
+        return types.ListToolsResult(tools=[_tool(route) for route in offered])
 
     async def call_tool(_: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
         # a thread, so that the protocol goes on meanwhile
@@ -64,10 +65,12 @@ def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
     )
 
 
-def _shown(tool: ControlTool) -> types.Tool:
+def _tool(route: Route) -> types.Tool:
     hints = types.ToolAnnotations(
-        read_only_hint=not tool.writes, destructive_hint=tool.route.method == "DELETE", open_world_hint=False
+        read_only_hint=route.method == "GET",
+        destructive_hint=route.method == "DELETE",
+        open_world_hint=False,
     )
     return types.Tool(
-        name=tool.name, description=tool.route.what, input_schema=tool.schema, annotations=hints
+        name=route.tool, description=route.what, input_schema=schema_of(route), annotations=hints
     )

@@ -16,11 +16,11 @@ from typing import Final
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...models._masking import clean
-from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox import Sandbox, UnknownWord, VirtualClock
 from ...sandbox._webhooks.address_guard import read_allowed
-from ...sandbox.advisor import HEADINGS
-from ...sandbox.advisor._evidence import ids_of
-from ...sandbox.advisor._findings import KeptFinding, findings_of
+from ...sandbox.advisor import Finding
+from ...sandbox.advisor._findings import findings_of
+from ...sandbox.advisor._rules import RULES
 from .._exit_codes import Exit, until_interrupted
 from .._text import print_message, text_width, wrapped
 from .serve_options import ServeOptions
@@ -29,11 +29,6 @@ DEFAULT_PORT: Final = 7788
 _SEED_BYTES: Final = 32
 _CASES: Final = 5
 """Cases of one mistake that are printed."""
-_IDS: Final = 3
-"""Requests or deliveries that are printed of a case."""
-_SUBJECT: Final = 80
-"""Characters of a case's subject."""
-
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """The exit codes of shells for a command that cannot be run, and for one that does not exist."""
@@ -51,8 +46,6 @@ def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iter
             yield sandbox
         finally:
             sandbox.stop()
-    except StateError as unfit:
-        raise ConfigurationError(f"--state: {unfit}") from unfit
     except UnknownWord as unfit:
         raise ConfigurationError(f"--scenario: {unfit}") from unfit
 
@@ -67,7 +60,6 @@ def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
     try:
         sandbox.start()
     except OSError as refused:
-        sandbox.stop()  # closes the state
         if options.port is not None:
             reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
             problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
@@ -88,7 +80,6 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         port=port,
         clock=VirtualClock(speed=options.speed),
         scenario=options.scenario,
-        state=options.state,
         allow_webhooks_to=options.allow_webhooks_to,
         shared=options.shared,
     )
@@ -119,7 +110,6 @@ def print_address(
         text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        kept = f"  State      {options.state}\n" if options.state is not None else ""
         title = wrapped(
             "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
         )
@@ -128,7 +118,7 @@ def print_address(
             f"  Base URL   {base_url}\n"
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
-            f"{kept}\n"
+            "\n"
             f"For programs in another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )
@@ -137,7 +127,7 @@ def print_address(
 
 
 def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
-    """Print what the Advisor has found on stderr. Returns whether it found more than doubts about fields.
+    """Print what the Advisor has found on stderr. Returns whether it found anything.
 
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
@@ -145,35 +135,25 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
     unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
     if not found and not unnamed:
         return False
-    risk = ", money at risk" if any(kept.finding.severity == "money" for kept in found) else ""
-    groups: dict[str, list[KeptFinding]] = {}
-    for kept in found:
-        groups.setdefault(HEADINGS[kept.finding.rule], []).append(kept)
-    lines = [f"Advisor: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}{risk}"]
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(RULES[finding.rule].heading, []).append(finding)
+    count = f"{len(found) or 'no'} finding{'' if len(found) == 1 else 's'}"
+    lines = [f"Advisor: {count}" + (", money at risk" if found else "")]
     for heading, alike in groups.items():
         lines += [f"  {heading}" + (f" ({len(alike)} times)" if len(alike) > 1 else "")]
-        lines += [f"    {_case(kept)}" for kept in alike[:_CASES]]
+        lines += [f"    {clean(finding.text)}" for finding in alike[:_CASES]]
         lines += [f"    and {len(alike) - _CASES:,} more like these"] if len(alike) > _CASES else []
+        lines += [f"    instead: {alike[0].fix}"]
     lines += [_note(unnamed)] if unnamed else []
     print_message("\n".join(lines), "")
-    return any(kept.finding.severity != "request" for kept in found)
+    return bool(found)
 
 
 def _note(unnamed: int) -> str:
     """The note about payouts without references, which are allowed: no finding."""
     count = f"{unnamed:,} payouts were" if unnamed > 1 else "1 payout was"
     return f"  note: {count} made without a reference, which alone tells a payout from its repeat"
-
-
-def _case(kept: KeptFinding) -> str:
-    """What a finding is about and what shows it: the inspector has ended before CI's log is read."""
-    finding, ids = kept.finding, ids_of(kept.finding)
-    title, subject = finding.title, finding.subject[:_SUBJECT]
-    if subject not in title and not subject.startswith("/"):  # a path says less than the operation
-        title += f", of {subject}"
-    kind = "request" if finding.requests else "webhook"
-    more = f" and {kept.count - _IDS:,} more" if kept.count > _IDS else ""
-    return clean(f"{title}: {kind}{'s' if kept.count > 1 else ''} {', '.join(ids[:_IDS])}{more}")
 
 
 def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bool) -> int:

@@ -172,7 +172,7 @@ def _equal(actual: object, expected: object) -> bool:
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
     if actual is not None and isinstance(expected, str) and "*" in expected:
-        return glob(expected, str)(str(actual))
+        return glob(expected)(str(actual))
     return actual is not None and str(actual) == str(expected)
 
 

@@ -39,16 +39,8 @@ _FREE = ("metadata", "gateway_options")
 """Objects whose members have names of the merchant's own."""
 
 
-class MisspeltField(UnknownWord):
-    """A name that is nearly a field of the operation's requests."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name: str = name
-
-
 def check_match(operation: str, names: Collection[str]) -> None:
-    """`MisspeltField` for a name that is nearly a field of `operation`.
+    """`UnknownWord` for a name that is nearly a field of `operation`.
 
     Requests may have other names, too: `extra_body` and `extra_query` add any.
     """
@@ -59,7 +51,7 @@ def check_match(operation: str, names: Collection[str]) -> None:
         if near or "" in plain.split("."):
             listed = near or [one for one in known if "." not in one]
             known_names = f"{'near' if near else 'there are'}: {', '.join(listed)}"
-            raise MisspeltField(f"{operation} has no field {name!r} to match ({known_names})", name)
+            raise UnknownWord(f"{operation} has no field {name!r} to match ({known_names})")
 
 
 def fields_of(operation: str) -> list[str]:

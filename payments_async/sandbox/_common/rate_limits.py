@@ -11,9 +11,6 @@ from typing import Literal
 
 import attrs
 
-MINUTES = 15
-"""How many minutes are remembered, the present one included."""
-
 WINDOW = 60.0
 """Seconds; the windows are half-open, so a request at t no longer counts at t + 60."""
 
@@ -68,15 +65,6 @@ class Excess:
     wait: float
 
 
-@attrs.frozen
-class Gauge:
-    """The usage of a window: `used` of `limit` requests per minute. `scope` is a class or `record <id>`."""
-
-    scope: str
-    used: int
-    limit: int
-
-
 class AlignedWindows:
     """One counter per scope, emptied when the clock's minute changes."""
 
@@ -94,10 +82,6 @@ class AlignedWindows:
     def count(self, scope: str, now: float) -> None:
         """One request falls into `scope`; follows a `wait` at the same `now`."""
         self._counts[scope] = self._counts.get(scope, 0) + 1
-
-    def used(self, now: float) -> dict[str, int]:
-        """How many requests count at present, by scope; without those of which none does."""
-        return dict(self._counts) if int(now // WINDOW) == self._minute else {}
 
 
 class SlidingWindows:
@@ -119,11 +103,6 @@ class SlidingWindows:
             self._sweep_at = now + WINDOW
             self._times = {name: times for name, times in self._times.items() if self._recent(name, now)}
 
-    def used(self, now: float) -> dict[str, int]:
-        """How many requests count at present, by scope; without those of which none does."""
-        counts = {scope: len(self._recent(scope, now)) for scope in list(self._times)}
-        return {scope: count for scope, count in counts.items() if count}
-
     def _recent(self, scope: str, now: float) -> deque[float]:
         times = self._times.setdefault(scope, deque())
         while times and times[0] + WINDOW <= now:
@@ -137,53 +116,15 @@ class KeyLimits:
     def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
         self._windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()
-        self._minutes: dict[int, dict[str, int]] = {}
 
     def admit(self, limit_class: LimitClass, record_id: str | None, now: float) -> Excess | None:
         """Count one request; or count nothing and give the full window with the longest wait."""
         scopes = self._limits.scopes(limit_class, record_id)
         if full := self._full(scopes, now):
-            self._count(f"429 {limit_class}", now)
             return max(full, key=lambda excess: excess.wait)
         for scope, _ in scopes:
             self._windows.count(scope, now)
-        self._count(limit_class, now)
         return None
-
-    def minutes(self, limit_class: str, now: float) -> tuple[list[int], list[int]]:
-        """The admitted and the refused requests of each of the last `MINUTES` minutes, oldest first."""
-        last = int(now // WINDOW)
-        minutes = [self._minutes.get(number, {}) for number in range(last - MINUTES + 1, last + 1)]
-        admitted, refused = (
-            [one.get(name, 0) for one in minutes] for name in (limit_class, f"429 {limit_class}")
-        )
-        return admitted, refused
-
-    def gauges(self, now: float) -> list[Gauge]:
-        """The usage of each window: the classes that have a limit, then the records in use."""
-        used, limits = self._windows.used(now), self._limits
-        classes = {
-            "writes": limits.writes,
-            "reads": limits.reads,
-            "refund_availability": limits.refund_availability,
-            "diagnostics": limits.diagnostics,
-        }
-        gauges = [
-            Gauge(scope, used.get(scope, 0), rate) for scope, rate in classes.items() if rate is not None
-        ]
-        per_record = limits.diagnostics_per_record
-        records = [scope for scope in used if scope.startswith("record ")] if per_record is not None else []
-        return gauges + [Gauge(scope, used[scope], per_record or 0) for scope in records]
-
-    def _count(self, name: str, now: float) -> None:
-        """Count one request in its minute; forgets those that are too old."""
-        number = int(now // WINDOW)
-        minute = self._minutes.get(number)
-        if minute is None:
-            oldest = number - MINUTES
-            self._minutes = {one: counts for one, counts in self._minutes.items() if one > oldest}
-            minute = self._minutes[number] = {}
-        minute[name] = minute.get(name, 0) + 1
 
     def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
         waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]

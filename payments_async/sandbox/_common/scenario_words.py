@@ -69,6 +69,12 @@ class ScenarioOutcome:
     action: str = ""
     count: int = 0
 
+    @property
+    def word(self) -> str:
+        """Its word with the argument: `fail:NO_FUNDS`."""
+        argument = self.code or self.action or self.count
+        return f"{self.kind}:{argument}" if argument else self.kind
+
 
 @attrs.frozen
 class Timing:
@@ -77,6 +83,13 @@ class Timing:
     kind: Literal["after", "reads", "manual"]
     seconds: float = 0.0
     reads: int = 0
+
+    @property
+    def word(self) -> str:
+        """Its word with the argument: `after=5s`."""
+        if self.kind == "manual":
+            return self.kind
+        return f"after={self.seconds:g}s" if self.kind == "after" else f"reads={self.reads}"
 
 
 @attrs.frozen
@@ -96,6 +109,12 @@ class Fault:
         return f"{self.kind}:{argument[self.kind]}" if self.kind in argument else self.kind
 
     @property
+    def scheduled_word(self) -> str:
+        """Its word with how often it comes: `http:503*2 after 1`."""
+        often = " (every time)" if self.times is None else f"*{self.times}"
+        return f"{self.word}{often}" + (f" after {self.after}" if self.after else "")
+
+    @property
     def end(self) -> int | None:
         """The number of requests after which the fault is used up; None when never."""
         return None if self.times is None else self.after + self.times
@@ -109,6 +128,12 @@ class HookWord:
     seconds: float = 0.0
     count: int = 1
 
+    @property
+    def word(self) -> str:
+        """Its word with the argument: `delay:30s`."""
+        argument = {"delay": f"{self.seconds:g}s", "duplicate": str(self.count)}
+        return f"{self.kind}:{argument[self.kind]}" if self.kind in argument else self.kind
+
 
 HookWords = tuple[HookWord, ...]
 
@@ -121,6 +146,12 @@ class Scenario:
     outcome: ScenarioOutcome | None = None
     timing: Timing | None = None
     hooks: HookWords = ()
+
+    @property
+    def words(self) -> str:
+        """Its words, with how often each fault comes."""
+        ends = [part.word for part in (self.outcome, self.timing, *self.hooks) if part is not None]
+        return " ".join([*(fault.scheduled_word for fault in self.faults), *ends])
 
 
 NOTHING = Scenario()

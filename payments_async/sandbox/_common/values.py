@@ -67,14 +67,11 @@ class Answer(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A record was created (`before` is None) or moved to another status, `at` seconds since 1970.
-
-    Of a webhook each try is one, from None or `waiting` to `sending`.
-    """
+    """A record was created (`before` is None) or moved to another status, `at` seconds since 1970."""
 
     at: float
     kind: str
-    """`payout`, `payment`, `attempt` or `webhook`."""
+    """`payout`, `payment` or `attempt`."""
     id: str
     before: str | None
     after: str
@@ -147,7 +144,3 @@ class RequestRefused(Exception):
         self.message = message
         self.errors = errors
         self.headers: Mapping[str, str] = headers or {}
-
-
-class StateError(Exception):
-    """A state file cannot be used or written; the text says why."""

@@ -1,83 +1,96 @@
-"""Answers control requests: origin check, route, function, JSON."""
+"""Answers requests to the control API: check of the origin, route, arguments, function, JSON."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Final
 from urllib.parse import parse_qsl
 
+import msgspec
+
+from ..._loopback.access import is_of_another_page, is_of_another_site
 from ..._loopback.values import GUARDS
 from .._common.json import JsonObject, decode_object, encode
 from .._common.operations import CONTROL_API
 from .._common.scenario_words import UnknownWord
-from .._common.values import Answer, Request, Stream
-from .arguments import ControlCall, Created, Refusal, check_origin, read_body
+from .._common.values import Answer, Request, RequestRefused
+from .._controls import SandboxControls
 from .routes import ROUTES, Route
+from .values import Refusal
 
-if TYPE_CHECKING:
-    from .._controls import SandboxControls
+_HEADERS: Final = {"Content-Type": "application/json", **GUARDS}
+LARGEST: Final = 65_536
+"""Bytes of a request body."""
 
-_HEADERS = {"Content-Type": "application/json", **GUARDS}
-REFUSALS_AS_200 = "refusals=200"
-"""The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
-
-_NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
+_NAMED: Final = re.compile(r"(?:`\$\.|field `)(\w+)")
+_NEAR: Final = re.compile(r"\((?:near|there are): ([^()]*)\)")
 
 
-def answer_control(sandbox: SandboxControls, request: Request) -> Answer | Stream:
+def answer_control(sandbox: SandboxControls, request: Request) -> Answer:
     """Answer a request under `/_sandbox/api/`."""
-    answer = _answer_or_refusal(sandbox, request)
-    if isinstance(answer, Answer) and answer.status >= 400 and request.query == REFUSALS_AS_200:
-        refusal: JsonObject = {"refused": answer.status, **decode_object(answer.body)}
-        return _json_answer(200, refusal)
-    return answer
-
-
-def _answer_or_refusal(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     try:
-        check_origin(request, sandbox.origin)
         return _answer(sandbox, request)
     except Refusal as refusal:
-        return _json_answer(
-            refusal.status, {"message": refusal.message, **_near(refusal.message), **refusal.extra}
-        )
+        return _refused(refusal)
     except UnknownWord as unknown:
-        return _json_answer(400, {"message": str(unknown), **_near(str(unknown))})
+        return _refused(Refusal(400, str(unknown)))
     except LookupError as missing:
-        return _json_answer(404, {"message": str(missing.args[0] if missing.args else missing)})
+        return _refused(Refusal(404, str(missing.args[0])))
     except (ValueError, TypeError) as wrong:
-        return _json_answer(422, {"message": str(wrong)})
+        return _refused(Refusal(422, str(wrong)))
 
 
-def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
-    route, values = _find(request.method, request.path.removeprefix(CONTROL_API))
-    body = read_body(request) if request.method == "POST" else {}
-    call = ControlCall(values, dict(parse_qsl(request.query, keep_blank_values=True)), body, request.headers)
-    call.only(*route.names)
-    answer = route.run(sandbox, call)
-    if isinstance(answer, Stream):
-        return answer
-    return _json_answer(201, answer.value) if isinstance(answer, Created) else _json_answer(200, answer)
+def _answer(sandbox: SandboxControls, request: Request) -> Answer:
+    if is_of_another_page(request, sandbox.origin) or is_of_another_site(request):
+        raise Refusal(403, "Another site's page may not control the sandbox.")
+    route, ids = _find(request.method, request.path.removeprefix(CONTROL_API))
+    is_body = request.method == "POST"
+    given = _body(request) if is_body else dict(parse_qsl(request.query, keep_blank_values=True))
+    try:
+        arguments = msgspec.convert({**given, **ids}, route.arguments, strict=False)  # "20" is 20
+    except msgspec.ValidationError as wrong:
+        raise _invalid(str(wrong)) from None
+    answer = route.run(sandbox, **msgspec.structs.asdict(arguments))
+    return Answer(route.status, _HEADERS, encode({"message": "Done."} if answer is None else answer))
+
+
+def _invalid(problem: str) -> Refusal:
+    """What msgspec says of an argument, with its name."""
+    names = _NAMED.findall(problem)
+    return Refusal(422, problem, names[-1] if names else None)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """The route of an address; `Refusal` 404, or 405 when it has other methods."""
-    there = [(route, match) for route in ROUTES if (match := route.pattern.fullmatch(path))]
-    for route, match in there:
-        if route.method == method:
-            return route, match.groupdict()
-    if there:
-        methods = ", ".join(sorted({route.method for route, _ in there}))
-        raise Refusal(405, f"{method} is not possible here; {methods} is.")
+    matches = {route.method: (route, match) for route in ROUTES if (match := route.pattern.fullmatch(path))}
+    if method in matches:
+        route, match = matches[method]
+        return route, match.groupdict()
+    if matches:
+        raise Refusal(405, f"{method} is not possible here; {', '.join(sorted(matches))} is.")
     raise Refusal(
         404, f"There is nothing at {CONTROL_API}{path[:80]}; GET {CONTROL_API} lists what there is."
     )
 
 
-def _near(message: str) -> dict[str, list[str]]:
-    match = _NEAR.search(message)
-    return {"near": match[1].split(", ")} if match else {}
+def _body(request: Request) -> JsonObject:
+    """The JSON object that a POST carries, empty when it carries none; `Refusal` 413, 415 or 400."""
+    if len(request.body) > LARGEST:
+        raise Refusal(413, f"The body may be {LARGEST:,} bytes at most.")
+    # JSON is asked for even of an empty body: a form of another site cannot send that type
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refusal(415, "Send Content-Type: application/json.")
+    try:
+        return decode_object(request.body) if request.body.strip() else {}
+    except RequestRefused as unreadable:
+        raise Refusal(400, unreadable.message) from unreadable
 
 
-def _json_answer(status: int, value: object) -> Answer:
-    return Answer(status, _HEADERS, encode(value))
+def _refused(refusal: Refusal) -> Answer:
+    value: JsonObject = {"message": refusal.message}
+    if match := _NEAR.search(refusal.message):
+        value["near"] = match[1].split(", ")
+    if refusal.field is not None:
+        value["field"] = refusal.field
+    return Answer(refusal.status, _HEADERS, encode(value))

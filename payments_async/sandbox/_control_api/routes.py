@@ -1,32 +1,20 @@
-"""The routes of the control API, and the function of each."""
+"""The table of the control API: a method and path, the function that answers it, and its name as a tool."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Final, get_type_hints
 
 import attrs
+import msgspec
 
 from .._common.json import JsonObject
-from .._common.profiles import PROFILES
-from .._common.timestamps import stamp
-from ..advisor._assumptions import assumptions
-from ..advisor._findings import findings_of
+from .._controls import SandboxControls
 from . import clock, records, requests, rules
-from .arguments import ControlCall, Created, invalid, one_of
-from .events import open_stream
 
-if TYPE_CHECKING:
-    from .._controls import SandboxControls
-
-Run = Callable[["SandboxControls", ControlCall], object]
-
-_ID = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+_ID: Final = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
 
 
 @attrs.frozen
@@ -35,18 +23,18 @@ class Route:
 
     method: str
     path: str
-    run: Run
-    """Answers it. The first paragraph of its docstring says what it does."""
-    takes: tuple[str, ...] = attrs.field(default="", converter=_words)
-    """Names of the query string, or members of the body."""
-    needs: tuple[str, ...] = attrs.field(default="", converter=_words)
-    """Those that a POST must have."""
+    run: Callable[..., Any]
+    """A method of the handle, or a function of it. The first paragraph of its docstring says what it does."""
     tool: str = ""
     """Its name among the tools for coding agents; empty for a route that is none."""
+    status: int = 200
     pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
+    arguments: type[msgspec.Struct] = attrs.field(init=False, repr=False)
+    """What it takes: the ids of its path, and members of the query string of a GET or the body of a POST."""
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "pattern", re.compile(re.sub(r"\{(\w+)\}", _ID, self.path), re.ASCII))
+        object.__setattr__(self, "arguments", _arguments(self))
 
     @property
     def what(self) -> str:
@@ -54,120 +42,64 @@ class Route:
         return " ".join((self.run.__doc__ or "").partition("\n\n")[0].split())
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """All that it takes."""
-        return self.needs + self.takes
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        (whole,) = msgspec.json.schema(self.arguments)["$defs"].values()
+        return {**whole, "additionalProperties": False}
 
 
-def _index(_: SandboxControls, call: ControlCall) -> object:
-    """This list."""
-    return {
-        "routes": [
-            {"method": one.method, "path": one.path, "what": one.what, "takes": one.names} for one in ROUTES
-        ]
-    }
-
-
-def _state(sandbox: SandboxControls, call: ControlCall) -> object:
-    """The sandbox's address, profile, clock and keys (by fingerprint), and how far its journal reaches."""
-    return {
-        "base_url": f"{sandbox.origin}/v1",
-        "profile": sandbox.profile.name,
-        "profiles": sorted(PROFILES),
-        "clock": clock.clock_view(sandbox),
-        "journal": {name: getattr(sandbox.journal, name) for name in ("first", "last", "changes")},
-        "keys": clock.keys(sandbox, call),
-    }
-
-
-def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Make a key; the only answer with a whole one."""
-    status = one_of("status", call.text("status", "active"), ("active", "inactive", "expired"))
-    allowlist = call.texts_or_none("allowlist")
-    try:
-        key = sandbox.new_key(status, allowlist)  # type: ignore[arg-type] # `one_of` has checked it
-    except ValueError as unreadable:
-        raise invalid("allowlist", str(unreadable)) from unreadable
-    return Created({"api_key": key, "status": status})
-
-
-def _reset(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Start over; keys and the time stay."""
-    sandbox.reset()
-    return {"message": "Records, rules, counts and the journal are gone; keys and the time stay."}
-
-
-def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    """Mistakes that the Advisor found in how the program uses the service: what is wrong, why it matters, how
-    to correct it, and the ids of the requests and webhooks that show it. Those that endanger money come
-    first. `watched` counts webhooks that may still be read back in time.
-    """
-    findings = findings_of(sandbox)
-    shown = [
-        {
-            "id": kept.id,
-            **attrs.asdict(kept.finding),
-            "first_at": stamp(kept.first_at),
-            "last_at": stamp(kept.last_at),
-            "count": kept.count,
-        }
-        for kept in findings.update(sandbox)
+def _arguments(route: Route) -> type[msgspec.Struct]:
+    """The function's parameters after the first, as a struct that msgspec reads and describes."""
+    hints = get_type_hints(route.run, include_extras=True)
+    _, *parameters = inspect.signature(route.run).parameters.values()
+    fields = [
+        (one.name, hints[one.name]) if one.default is one.empty else (one.name, hints[one.name], one.default)
+        for one in parameters
     ]
-    return {"findings": shown, "watched": findings.watched}
+    # a page adds names to a query; an unknown one in a body is a misspelt one
+    return msgspec.defstruct(
+        route.path or "index", fields, forbid_unknown_fields=route.method != "GET", kw_only=True
+    )
 
 
-def _dismiss(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    """Leave a finding out until it happens again."""
-    findings_of(sandbox).dismiss(call.path["id"])
-    return {"message": "Dismissed, until it happens again."}
+def _index(_: SandboxControls) -> JsonObject:
+    """This list."""
+    lines = [
+        {"method": one.method, "path": one.path, "what": one.what, "takes": one.arguments.__struct_fields__}
+        for one in ROUTES
+    ]
+    return {"routes": lines}
 
 
-def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    """The gaps, and how this profile fills them."""
-    return {
-        "profile": sandbox.profile.name,
-        "gaps": [attrs.asdict(one) for one in assumptions(sandbox.profile)],
-    }
-
-
-ROUTES: tuple[Route, ...] = (
+ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "", _index),
-    Route("GET", "state", _state, tool="state"),
-    Route("GET", "journal", requests.journal, "after limit"),
-    Route("GET", "stream", open_stream, "after pulse"),
-    Route("GET", "requests", requests.log, "operation limit", tool="requests"),
-    Route("GET", "requests/{id}", requests.one, "reveal", tool="request"),
-    Route("GET", "requests/{id}/code", requests.code, "as reveal"),
+    Route("GET", "state", clock.state, tool="state"),
+    Route("GET", "requests", requests.requests, tool="requests"),
+    Route("GET", "requests/{id}", requests.request, tool="request"),
+    Route("GET", "requests/{id}/code", requests.code),
     Route("POST", "requests/{id}/replay", requests.replay),
-    Route("GET", "advice", _advice, tool="advice"),
-    Route("POST", "advice/{id}/dismiss", _dismiss),
-    Route("GET", "payouts", records.payouts, "status limit reveal", tool="payouts"),
-    Route("GET", "payouts/{id}", records.payout, "reveal", tool="payout"),
-    Route("GET", "payments", records.payments, "status limit reveal", tool="payments"),
-    Route("GET", "payments/{id}", records.payment, "reveal", tool="payment"),
-    Route("POST", "payments/{id}/pay", records.pay, "method phone country outcome", tool="pay"),
-    Route("POST", "payments/{id}/refund", records.refund, "amount pending"),
-    Route("POST", "records/{id}/settle", records.settle, "outcome"),
-    Route("POST", "records/{id}/hold", records.hold),
-    Route("GET", "webhooks", records.webhooks, "limit", tool="webhooks"),
+    Route("GET", "advice", clock.advice, tool="advice"),
+    Route("GET", "payouts", records.payouts, tool="payouts"),
+    Route("GET", "payouts/{id}", records.payout, tool="payout"),
+    Route("GET", "payments", records.payments, tool="payments"),
+    Route("GET", "payments/{id}", records.payment, tool="payment"),
+    Route("POST", "payments/{id}/pay", records.pay, tool="pay"),
+    Route("POST", "payments/{id}/refund", records.refund, status=201),
+    Route("POST", "records/{record_id}/settle", SandboxControls.settle),
+    Route("POST", "records/{record_id}/hold", SandboxControls.hold),
+    Route("POST", "trigger", records.trigger, tool="trigger"),
+    Route("GET", "webhooks", records.webhooks, tool="webhooks"),
     Route("GET", "webhooks/{id}", records.webhook),
-    Route("POST", "webhooks/{id}/resend", records.resend),
-    Route("POST", "webhooks/forge", records.forge, "event url", needs="record"),
+    Route("POST", "webhooks/{id}/resend", records.resend, status=201),
+    Route("POST", "webhooks/forge", records.forge, status=201),
     Route("GET", "books", records.books, tool="books"),
-    Route("GET", "rules", rules.list_rules, tool="rules"),
-    Route(
-        "POST", "rules", rules.add, "as match times after api_key", needs="operation words", tool="set_rule"
-    ),
-    Route("DELETE", "rules", rules.clear),
-    Route("DELETE", "rules/{id}", rules.remove, tool="remove_rule"),
-    Route("GET", "clock", clock.clock),
-    Route("POST", "clock/advance", clock.advance, needs="by", tool="advance_clock"),
-    Route("POST", "clock/speed", clock.speed, needs="speed"),
-    Route("POST", "clock/freeze", clock.freeze),
-    Route("GET", "limits", clock.limits),
-    Route("GET", "keys", clock.keys),
-    Route("POST", "keys", _new_key, "status allowlist"),
-    Route("GET", "assumptions", _assumptions),
-    Route("POST", "reset", _reset),
+    Route("GET", "rules", rules.rules, tool="rules"),
+    Route("POST", "rules", rules.add_rule, tool="set_rule", status=201),
+    Route("DELETE", "rules", SandboxControls.clear_rules),
+    Route("DELETE", "rules/{id}", rules.remove_rule, tool="remove_rule"),
+    Route("POST", "clock/advance", clock.advance, tool="advance_clock"),
+    Route("POST", "clock/speed", clock.speed),
+    Route("POST", "keys", clock.new_key, status=201),
+    Route("POST", "reset", SandboxControls.reset),
 )
 """In the order in which an agent needs its tools."""

@@ -1,80 +1,67 @@
-"""Rules over the control API: faults and outcomes by words."""
+"""Rules over the control API: faults, outcomes and what becomes of webhooks, by words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, Literal
 
-from .._api.rule import Rule
-from .._api.rule_fields import MisspeltField
-from .._common.scenario_words import parse
-from .arguments import ControlCall, Created, Refusal, invalid
+from msgspec import UNSET, Meta, UnsetType
+
+from .._common.json import JsonObject
+from .._common.scenario_words import MOST_TIMES, parse
+from .._controls import SandboxControls
 from .json_views import rule_view
+from .values import Refusal
 
-if TYPE_CHECKING:
-    from .._controls import SandboxControls
+Count = Annotated[int, Meta(ge=0, le=MOST_TIMES)]
+Operation = Annotated[str, Meta(description="the requests that it meets: payouts.create, payouts.*")]
+Words = Annotated[str, Meta(description="such as lost_response, or fail:INVALID_RECIPIENT after=10s")]
+Match = Annotated[dict[str, Any], Meta(description='path, query and body values: {"reference": "r-1"}')]
 
 
-def list_rules(sandbox: SandboxControls, _: ControlCall) -> object:
+def rules(sandbox: SandboxControls) -> JsonObject:
     """The fault rules that are set, and how often each has been used."""
     return {"rules": [rule_view(rule) for rule in sandbox.rules]}
 
 
-def add(sandbox: SandboxControls, call: ControlCall) -> object:
+def add_rule(
+    sandbox: SandboxControls,
+    operation: Operation,
+    words: Words,
+    match: Match | None = None,
+    times: Count | UnsetType | None = UNSET,
+    after: Count = 0,
+    sense: Literal["fault", "outcome"] = "fault",
+    api_key: str | None = None,
+) -> JsonObject:
     """Make requests of an operation fail or end otherwise, to see how the program takes it. Words are faults
     (http:503, 429:10s, lost_response, slow:2s), outcomes (fail:INVALID_RECIPIENT, hang) or what becomes of
-    webhooks (drop, duplicate); a word that is not known is answered with those near it.
+    webhooks (drop, duplicate); a word that is not known is answered with those near it. A fault hits one
+    request and the others all records, unless `times` says how many (null: all); `after` requests go by
+    before it. `hang` is a fault, unless `sense` is "outcome".
     """
-    operation = call.text("operation")
-    words = _sorted(call.text("words"), call.text_or_none("as"))
-    times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
-    rule = _made(sandbox, operation, call.text_or_none("api_key"), _match(call))
+    groups: dict[str, list[str]] = {}
+    for word in words.replace(",", " ").replace(";", " ").split() or [""]:
+        scenario = parse(word, sense)
+        about = "fault" if scenario.faults else "webhook" if scenario.hooks else "outcome"
+        groups.setdefault(about, []).append(word)
+    given = {about: " ".join(alike) for about, alike in groups.items()}
+    if {"operation", "api_key", "self"} & (match or {}).keys():
+        raise Refusal(422, "match: names of path, query and body values only", "match")
+    rule = sandbox.on(operation, api_key=api_key, **(match or {}))
+    records = None if times is UNSET else times
     try:
-        if "fault" in words:  # once, unless it is said how often
-            rule.respond(words["fault"], times=times if "times" in call.body else 1, after=after)
-        if "outcome" in words:
-            rule.outcome(words["outcome"], times=times)
-        if "webhook" in words:
-            rule.webhook(words["webhook"], times=times)
+        if "fault" in given:  # once, unless it is said how often
+            rule.respond(given["fault"], times=1 if times is UNSET else times, after=after)
+        if "outcome" in given:
+            rule.outcome(given["outcome"], times=records)
+        if "webhook" in given:
+            rule.webhook(given["webhook"], times=records)
     except ValueError:
         sandbox.remove_rule(rule)
         raise
-    return Created(rule_view(rule))
+    return rule_view(rule)
 
 
-def _match(call: ControlCall) -> dict[str, object]:
-    match = call.mapping("match")
-    if any(name in ("operation", "api_key", "self") for name in match):
-        raise invalid("match", "names of path, query and body values only")
-    return match
-
-
-def _made(sandbox: SandboxControls, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
-    """A rule without words; `Refusal` 422 for a name that is nearly a field of the operation."""
-    try:
-        return sandbox.on(operation, api_key=api_key, **match)
-    except MisspeltField as misspelt:
-        raise Refusal(422, str(misspelt), {"field": f"match.{misspelt.name}"}) from misspelt
-
-
-def _sorted(text: str, sense: str | None) -> dict[str, str]:
-    """The words by kind: fault, outcome, webhook; `hang` is a fault unless `as` says outcome."""
-    if sense not in (None, "fault", "outcome"):
-        raise invalid("as", "must be 'fault' or 'outcome'")
-    groups: dict[str, list[str]] = {}
-    for word in text.replace(",", " ").replace(";", " ").split() or [""]:
-        scenario = parse(word, "outcome" if sense == "outcome" else "fault")
-        about = "fault" if scenario.faults else "webhook" if scenario.hooks else "outcome"
-        groups.setdefault(about, []).append(word)
-    return {about: " ".join(words) for about, words in groups.items()}
-
-
-def remove(sandbox: SandboxControls, call: ControlCall) -> object:
+def remove_rule(sandbox: SandboxControls, id: str) -> None:
     """Forget a fault rule."""
-    sandbox.remove_rule(call.path["id"])
-    return {"message": "removed"}
-
-
-def clear(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Forget every rule."""
-    sandbox.clear_rules()
-    return {"message": "removed"}
+    sandbox.remove_rule(id)

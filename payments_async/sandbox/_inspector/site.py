@@ -15,7 +15,7 @@ from ..._loopback.access import under
 from ..._loopback.page_files import PageFiles, console_headers
 from .._common.operations import CONSOLE
 from .._common.values import Answer, Request
-from . import list_pages, log_page, record_pages, tool_pages
+from . import log_pages, record_pages, tool_pages
 from .filters import FILTERS
 from .page_request import Context, PageRequest
 
@@ -42,25 +42,22 @@ def _page(
     pattern: str | None = None,
     template: str | None = None,
 ) -> InspectorPage:
-    template = f"{template or name or 'overview'}.html"
+    template = f"{template or name or 'log'}.html"
     return InspectorPage(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
 
 
+_NAME = r"(?P<name>[^/]{1,999})"
 PAGES: tuple[InspectorPage, ...] = (
-    _page("", "Overview", log_page.overview),
-    _page("request", "Request", log_page.request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
-    _page("payments", "Payments", list_pages.payments),
-    _page("payments", "Payment", record_pages.payment, r"payments/(?P<name>[^/]{1,999})", "payment"),
-    _page("payouts", "Payouts", list_pages.payouts),
-    _page("payouts", "Payout", record_pages.payout, r"payouts/(?P<name>[^/]{1,999})", "payout"),
-    _page("webhooks", "Webhooks", list_pages.webhooks),
-    _page("webhooks", "Webhook", record_pages.webhook, r"webhooks/(?P<name>[A-Za-z0-9_-]{1,64})", "webhook"),
-    _page("phone", "Simulated phone", list_pages.phone),
+    _page("", "Log", log_pages.log),
+    _page("", "Request", log_pages.request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})", "request"),
+    _page("payments", "Payments", record_pages.payments, template="records"),
+    _page("payments", "Payment", record_pages.payment, f"payments/{_NAME}", "record"),
+    _page("payouts", "Payouts", record_pages.payouts, template="records"),
+    _page("payouts", "Payout", record_pages.payout, f"payouts/{_NAME}", "record"),
+    _page("webhooks", "Webhooks", record_pages.webhooks, template="records"),
+    _page("webhooks", "Webhook", record_pages.webhook, f"webhooks/{_NAME}", "webhook"),
     _page("faults", "Faults", tool_pages.faults),
     _page("clock", "Clock", tool_pages.clock),
-    _page("limits", "Limits", tool_pages.limits),
-    _page("advisor", "Advisor", tool_pages.advisor),
-    _page("assumptions", "Assumptions", tool_pages.assumptions),
 )
 
 _HEADERS = console_headers("'self'")

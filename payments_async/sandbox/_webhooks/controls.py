@@ -12,8 +12,7 @@ from .._records.emit_webhook import emit_webhook, forged_payload, webhook_body
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from .outbox import WebhookOutbox
-from .receiver_answers import ReceiverAnswer
-from .webhook import Webhook
+from .webhook import ReceiverAnswer, Webhook
 
 
 class WebhookControls:
@@ -32,12 +31,13 @@ class WebhookControls:
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The latest deliveries that were due, oldest first (20,000 at most), with any result.
+        """The latest deliveries that were due, oldest first, with any result.
 
         What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
         """
         with self.reading():
-            return list(self._outbox.deliveries)
+            due = [one for one in self._outbox.queue.webhooks if one.origin == "due"]
+            return [Delivery(one.at, one.event, one.record_id, one.url, one.body) for one in due]
 
     @property
     def inbox(self) -> list[Delivery]:
@@ -61,11 +61,10 @@ class WebhookControls:
             return self._outbox.queue.webhooks
 
     def find_webhook(self, webhook_id: str) -> tuple[Webhook, Sequence[ReceiverAnswer | None]]:
-        """A delivery and the answer to each of its tries, where one is kept; `LookupError`. Not for tests."""
+        """A delivery and the answer to each of its tries; `LookupError`. Not for tests."""
         with self.reading():
             webhook = self._outbox.queue.find(webhook_id)
-            numbers = range(1, len(webhook.tries) + 1)
-            return webhook, [self._outbox.answers.find(webhook_id, number) for number in numbers]
+            return webhook, [one.answer for one in webhook.tries]
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery again, with new tries, whatever its result was; `LookupError`."""

@@ -1,6 +1,6 @@
 """The webhooks of one sandbox: those that are due or under way, and those without a receiver.
 
-Each is made, and its body written, in `records/emit_webhook.py`.
+Each is made, and its body written, in `_records/emit_webhook.py`.
 Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
-from .._common.values import Change, Delivery, Notice
+from .._common.values import Delivery, Notice
 from .address_guard import NotSent
-from .receiver_answers import ReceiverAnswer, ReceiverAnswers
-from .retry_schedule import KEPT, WebhookQueue
+from .retry_schedule import WebhookQueue
 from .webhook import Webhook, WebhookTry
 
-INBOX = 2_000
+INBOX: Final = 2_000
 """How many of the latest deliveries of records without a receiver are kept."""
 
 
@@ -28,9 +28,7 @@ class WebhookOutbox:
 
     lock: threading.RLock
     queue: WebhookQueue = attrs.field(factory=WebhookQueue)
-    deliveries: deque[Delivery] = attrs.field(factory=lambda: deque(maxlen=KEPT))
     inbox: deque[Notice] = attrs.field(factory=lambda: deque(maxlen=INBOX))
-    answers: ReceiverAnswers = attrs.field(factory=ReceiverAnswers)
     poke: Callable[[], None] | None = None
     _idle: threading.Condition = attrs.field(init=False)
 
@@ -39,8 +37,6 @@ class WebhookOutbox:
 
     def keep(self, delivery: Delivery) -> str | None:
         """Add a delivery; gives its id if the request that caused it must wait for the first try."""
-        if not delivery.forged:
-            self.deliveries.append(delivery)
         webhook_id = self.queue.accept(delivery)
         is_awaited = any(word.kind == "before_response" for word in delivery.hooks)
         return webhook_id if is_awaited and not self.queue.find(webhook_id).is_over else None
@@ -48,9 +44,7 @@ class WebhookOutbox:
     def clear(self) -> None:
         """Forget everything, without waiting for tries under way."""
         self.queue.clear()
-        self.deliveries.clear()
         self.inbox.clear()
-        self.answers.clear()
 
     def take(self, now: float, room: int) -> list[Webhook]:
         """Take at most `room` webhooks to be sent now."""
@@ -58,33 +52,16 @@ class WebhookOutbox:
         self._idle.notify_all()
         return taken
 
-    def reported(
-        self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None = None
-    ) -> None:
-        """Note the result of a try with the receiver's answer, or that the address was refused."""
+    def reported(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
+        """Note the result of a try, or that the address was refused."""
         if webhook_id not in self.queue:  # forgotten by `clear` meanwhile
             return
         if isinstance(result, NotSent):
             self.queue.refuse(webhook_id, str(result))
         else:
-            webhook = self.queue.report(webhook_id, result)
-            if answer is not None:
-                self.answers.add(webhook_id, len(webhook.tries), answer)
+            self.queue.report(webhook_id, result)
         self._idle.notify_all()
-
-    def fired(self, now: float) -> list[Change]:
-        """The tries that are due by `now`, as changes; none while there is no sender."""
-        if self.poke is None:
-            return []
-        return [
-            Change(webhook.next_at or now, "webhook", webhook.id, _before(webhook), "sending")
-            for webhook in self.queue.due(now)
-        ]
 
     def wait_until_idle(self, now: Callable[[], float], timeout: float) -> bool:
         """True if nothing is due or under way within `timeout` real seconds. The lock is free meanwhile."""
         return self._idle.wait_for(lambda: self.queue.is_idle(now()), timeout)
-
-
-def _before(webhook: Webhook) -> str | None:
-    return "waiting" if webhook.tries else None

@@ -95,17 +95,8 @@ class WebhookQueue:
         return self.find(again.id)
 
     def _copy(self, webhook: Webhook, origin: Origin, first_at: float) -> Webhook:
-        return Webhook(
-            id=self._new_id(),
-            at=webhook.at,
-            event=webhook.event,
-            record_id=webhook.record_id,
-            url=webhook.url,
-            body=webhook.body,
-            origin=origin,
-            repeats=webhook.id,
-            first_at=first_at,
-        )
+        about = (webhook.at, webhook.event, webhook.record_id, webhook.url, webhook.body)
+        return Webhook(self._new_id(), *about, origin=origin, repeats=webhook.id, first_at=first_at)
 
     def _new_id(self) -> str:
         self._accepted += 1
@@ -150,12 +141,6 @@ class WebhookQueue:
     def next_at(self) -> float | None:
         """The earliest moment at which something may be due."""
         return self._queue[0][0] if self._queue else None
-
-    def due(self, now: float) -> list[Webhook]:
-        """The webhooks due by `now` that are not under way, in order. Nothing changes."""
-        entries = [entry for entry in self._queue if entry[0] <= now]
-        waiting = [entry for blocked in self._busy.values() for entry in blocked if entry[0] <= now]
-        return [self._all[entry[2]] for entry in sorted(entries + waiting) if self._is_valid(entry)]
 
     def is_idle(self, now: float) -> bool:
         """True if no try is under way and none is due."""

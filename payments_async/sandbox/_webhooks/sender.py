@@ -1,7 +1,7 @@
 """Sends webhooks: one POST for each try, to an address that `address_guard` has allowed.
 
 Runs on the server's loop. No redirect is followed, no proxy asked, no cookie kept, and only the status of an
-answer counts; the rest is kept for people to read. Timeouts are in seconds of the machine, not of the
+answer counts; its beginning is kept for people to read. Timeouts are in seconds of the machine, not of the
 sandbox, because the receiver's time is.
 """
 
@@ -9,50 +9,46 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
 import aiohttp
 import attrs
 from yarl import URL
 
 from .._records.emit_webhook import headers_for
-from . import Webhook, WebhookTry
 from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
-from .receiver_answers import ReceiverAnswer, receiver_answer
+from .webhook import Webhook, WebhookTry, receiver_answer
 
-TIMEOUT = 10.0
+TIMEOUT: Final = 10.0
 """Seconds for one try (gap Y)."""
 
-AT_ONCE = 16
+AT_ONCE: Final = 16
 """Tries under way at most, so that deliveries never crowd out the API."""
 
-_ANSWER_BYTES = 65_536
+_ANSWER_BYTES: Final = 65_536
 """Bytes of an answer that are read, so that the receiver can finish."""
 
-LISTENER = "X-Sandbox-Listener"
+LISTENER: Final = "X-Sandbox-Listener"
 """A header of answers: its receiver only shows deliveries, as `payments webhooks listen` does."""
 
-DELIVERY = "X-Sandbox-Delivery"
+DELIVERY: Final = "X-Sandbox-Delivery"
 """A header of deliveries: the id with which one can be sent again. The service has no such header."""
 
-_REST = 0.01
+_REST: Final = 0.01
 """Sandbox seconds at least until the queue is read again for what has fallen due."""
 
-_Answered = tuple[int, bool, ReceiverAnswer]
-"""An answer's status, whether a mere listener gave it, and the rest."""
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-Take = Callable[[int], tuple[list[Webhook], float | None]]
-"""Gives what to send now, at most so many, and in how many sandbox seconds there may be more."""
 
 
 @attrs.frozen
 class SenderCallbacks:
     """The sender's access to the queue and the clock. Called from the server's thread only."""
 
-    take: Take
-    report: Callable[[str, WebhookTry | NotSent, ReceiverAnswer | None], None]
+    take: Callable[[int], tuple[list[Webhook], float | None]]
+    """Gives what to send now, at most so many, and in how many sandbox seconds there may be more."""
+    report: Callable[[str, WebhookTry | NotSent], None]
     put_back: Callable[[], None]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
@@ -71,9 +67,6 @@ class WebhookSender:
         """The sandbox's own address: no delivery goes there, least of all to its controls."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poked = asyncio.Event()
-        self._is_poked = False
-        self._alarm: asyncio.Task[None] | None = None
-        self._alarm_at = 0.0
         self._under_way: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
         self._awaited: dict[str, asyncio.Event] = {}
@@ -81,24 +74,38 @@ class WebhookSender:
     async def run(self) -> None:
         """Send until cancelled; what is under way then is due again."""
         self._loop = asyncio.get_running_loop()
+        alarm: asyncio.Task[None] | None = None
         try:
             while True:
-                self._is_poked = False
                 self._poked.clear()
                 webhooks, wait = self._callbacks.take(AT_ONCE - len(self._under_way))
                 for webhook in webhooks:
-                    self._start(webhook)
-                self._set_alarm(wait)
+                    task = asyncio.ensure_future(self._deliver(webhook))
+                    self._under_way.add(task)
+                    task.add_done_callback(self._under_way.discard)
+                if alarm is not None:
+                    alarm.cancel()
+                alarm = None if wait is None else asyncio.ensure_future(self._ring(max(wait, _REST)))
                 await self._poked.wait()
         finally:
             self._loop = None
-            await self._close()
+            tasks = [*self._under_way, *([alarm] if alarm else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._session is not None:
+                await self._session.close()
+                self._session = None
+            self._callbacks.put_back()
+
+    async def _ring(self, wait: float) -> None:
+        await self._callbacks.sleep(wait)
+        self._poked.set()
 
     def poke(self) -> None:
         """Read the queue: something may be due. Without effect while the sender does not run."""
         loop = self._loop
-        if loop is not None and not self._is_poked:
-            self._is_poked = True
+        if loop is not None and not self._poked.is_set():
             with suppress(RuntimeError):  # the loop has been closed this very moment
                 loop.call_soon_threadsafe(self._poked.set)
 
@@ -109,57 +116,26 @@ class WebhookSender:
             await event.wait()
             self._awaited.pop(webhook_id, None)
 
-    def _start(self, webhook: Webhook) -> None:
-        task = asyncio.ensure_future(self._deliver(webhook))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-
-    def _set_alarm(self, wait: float | None) -> None:
-        """Read the queue again in so many sandbox seconds, or earlier."""
-        if wait is None:
-            return
-        due = self._callbacks.now() + max(wait, _REST)
-        if self._alarm is not None and self._alarm_at <= due:
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_at = due
-        self._alarm = asyncio.ensure_future(self._ring(max(wait, _REST)))
-
-    async def _ring(self, wait: float) -> None:
-        await self._callbacks.sleep(wait)
-        self._alarm = None
-        self.poke()
-
     async def _deliver(self, webhook: Webhook) -> None:
         loop = asyncio.get_running_loop()
         at, started = self._callbacks.now(), loop.time()
-        status: int | None = None
-        error: str | None = None
-        only_listened, answer = False, None
+        result: WebhookTry | NotSent
         try:
             async with asyncio.timeout(TIMEOUT):
-                status, only_listened, answer = await self._send(webhook)
+                result = await self._send(webhook, at)
         except NotSent as refused:
-            self._report(webhook.id, refused)
-            return
+            result = refused
         except Exception as failure:  # of any kind: it must not end the sender or block the record
-            error = _reason(failure)
-        if status is not None and 300 <= status < 400:
-            error = "a redirect is not followed"
-        seconds = round(loop.time() - started, 6)
-        self._report(webhook.id, WebhookTry(at, seconds, status, error, only_listened), answer)
-
-    def _report(
-        self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None = None
-    ) -> None:
-        self._callbacks.report(webhook_id, result, answer)
-        if (event := self._awaited.get(webhook_id)) is not None:
+            result = WebhookTry(at, 0.0, error=_reason(failure))
+        if isinstance(result, WebhookTry):
+            result = attrs.evolve(result, seconds=round(loop.time() - started, 6))
+        self._callbacks.report(webhook.id, result)
+        if (event := self._awaited.get(webhook.id)) is not None:
             event.set()
-        asyncio.get_running_loop().call_soon(self.poke)  # once there is room for another
+        loop.call_soon(self._poked.set)  # once there is room for another
 
-    async def _send(self, webhook: Webhook) -> _Answered:
-        """The receiver's answer; `NotSent` for a refused address."""
+    async def _send(self, webhook: Webhook, at: float) -> WebhookTry:
+        """The try; `NotSent` for a refused address."""
         target = read_target(webhook.url, self._allowed)
         addresses = target.addresses
         if not addresses:
@@ -169,19 +145,16 @@ class WebhookSender:
             raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
         for address in addresses[:-1]:
             with suppress(aiohttp.ClientConnectorError):
-                return await self._post(webhook, target, address)
-        return await self._post(webhook, target, addresses[-1])
+                return await self._post(webhook, target, address, at)
+        return await self._post(webhook, target, addresses[-1], at)
 
-    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str) -> _Answered:
+    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str, at: float) -> WebhookTry:
         host = f"[{address}]" if ":" in address else address
+        hints = headers_for(webhook.event, webhook.record_id)
         async with self._opened().post(
             URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),
             data=webhook.body,
-            headers={
-                **headers_for(webhook.event, webhook.record_id),
-                DELIVERY: webhook.id,
-                "Host": target.authority,
-            },
+            headers={**hints, DELIVERY: webhook.id, "Host": target.authority},
             allow_redirects=False,
             server_hostname=target.host if target.scheme == "https" else None,
         ) as response:
@@ -190,8 +163,9 @@ class WebhookSender:
                 chunk := await response.content.read(_ANSWER_BYTES - len(body))
             ):
                 body += chunk
-            kept = receiver_answer(response.headers.items(), bytes(body))
-            return response.status, LISTENER in response.headers, kept
+            error = "a redirect is not followed" if 300 <= response.status < 400 else None
+            answer = receiver_answer(response.headers.items(), bytes(body))
+            return WebhookTry(at, 0.0, response.status, error, LISTENER in response.headers, answer)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -203,17 +177,6 @@ class WebhookSender:
                 timeout=aiohttp.ClientTimeout(total=None),
             )
         return self._session
-
-    async def _close(self) -> None:
-        tasks = [*self._under_way, *([self._alarm] if self._alarm else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._alarm = None
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-        self._callbacks.put_back()
 
 
 def _reason(failure: Exception) -> str:
@@ -230,31 +193,6 @@ def _reason(failure: Exception) -> str:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name, asked for once; OSError when there are none.
-
-    In a daemon thread of its own: a name service that does not answer must not keep the server from stopping.
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str]] = loop.create_future()
-
-    def settle(addresses: Sequence[str], failure: OSError | None) -> None:
-        if found.cancelled():
-            return
-        if failure is None:
-            found.set_result(addresses)
-        else:
-            found.set_exception(failure)
-
-    def ask() -> None:
-        addresses: list[str] = []
-        failure: OSError | None = None
-        try:
-            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = [str(answer[4][0]) for answer in answers]
-        except OSError as refused:
-            failure = refused
-        with suppress(RuntimeError):  # the server has stopped meanwhile
-            loop.call_soon_threadsafe(settle, addresses, failure)
-
-    threading.Thread(target=ask, name="sandbox-look-up", daemon=True).start()
-    return await found
+    """The addresses of a name, asked for once; OSError when there are none."""
+    answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(answer[4][0]) for answer in answers]

@@ -11,10 +11,9 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from tests.sandbox.inspector.test_pages import page, text_of
-from tests.sandbox.raw_requests import TRIED, Api, Got
+from tests.sandbox.raw_requests import Api, Got
 
 JSON = {"Content-Type": "application/json"}
-ACTION = {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}}
 
 
 def press(sandbox: Sandbox, path: str, label: str) -> Any:
@@ -62,14 +61,6 @@ def test_a_payment_is_declined_paid_and_refunded_and_another_expires(sandbox: Sa
     api.checkout()
     press(sandbox, f"payments/{sandbox.books.payments()[1].id}", "Expire")
     assert sandbox.books.payments()[1].status == "expired"
-
-
-@pytest.mark.parametrize(("label", "status"), [("Approve", "completed"), ("Decline", "failed")])
-def test_the_phone_answers(sandbox: Sandbox, api: Api, label: str, status: str) -> None:
-    api.post("/payment/intents", ACTION)
-    press(sandbox, "phone", label)
-    assert "No messages" in page(sandbox, "phone")
-    assert sandbox.books.payments()[0].status == status
 
 
 def test_the_clock_is_moved_and_paced(sandbox: Sandbox, api: Api) -> None:

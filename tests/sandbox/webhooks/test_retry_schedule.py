@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox._common.scenario_words import HookWord
 from payments_async.sandbox._webhooks import retry_schedule
-from payments_async.sandbox._webhooks.retry_schedule import HELD_FOR, TRY_TIMES, WebhookQueue, next_try
+from payments_async.sandbox._webhooks.retry_schedule import HELD_FOR, TRY_TIMES, WebhookQueue
 from payments_async.sandbox._webhooks.webhook import hook_effects
 
 FAILED = 500
@@ -49,15 +49,6 @@ def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> 
     assert [tried.status for tried in webhook.tries] == [status] * 5
 
 
-@pytest.mark.parametrize("status", [200, 201, 204, 299])
-def test_2xx_is_the_end(status: int) -> None:
-    queue = WebhookQueue()
-    queue.accept(due())
-    assert len(deliver(queue, 1e9, status)) == 1
-    assert queue.webhooks[0].state == "delivered"
-    assert queue.webhooks[0].is_over
-
-
 def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
     assert not WebhookTry(0, 10, error="no answer within 10 s").is_success
     assert not WebhookTry(0, 10, 200, "cut").is_success
@@ -79,17 +70,9 @@ def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
     other = queue.accept(due(0, record="po_2"))
     assert [webhook.id for webhook in queue.take(0, 10)] == [first, other]
     assert queue.take(0, 10) == []
-    assert [webhook.id for webhook in queue.due(0)] == [second]
     assert not queue.is_idle(0)
     queue.report(first, answered(1, FAILED))
     assert [webhook.id for webhook in queue.take(1, 10)] == [second]
-
-
-def test_no_more_are_taken_than_there_is_room_for() -> None:
-    queue = WebhookQueue()
-    for number in range(5):
-        queue.accept(due(record=f"po_{number}"))
-    assert [len(queue.take(0, room)) for room in (0, 2, 10, 10)] == [0, 2, 3, 0]
 
 
 def test_words_drop_delay_and_copy() -> None:
@@ -179,15 +162,6 @@ def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [webhook.id for webhook in queue.webhooks] == [ids[0], ids[1], ids[3]]
 
 
-def test_after_forgetting_all_ids_go_on() -> None:
-    queue = WebhookQueue()
-    first = queue.accept(due())
-    queue.take(0, 1)
-    queue.clear()
-    assert (queue.webhooks, queue.next_at, first in queue) == ([], None, False)
-    assert queue.accept(due()) != first
-
-
 def test_neither_address_nor_body_is_shown() -> None:
     webhook = Webhook("wh_1", 0, "payout.created", "po_1", "http://127.0.0.1/token", b"+22990000001")
     assert "token" not in repr(webhook)
@@ -239,11 +213,3 @@ def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_fiv
         if webhook.tries:
             assert webhook.state == ("delivered" if webhook.tries[-1].is_success else "given_up")
             assert webhook.tries[-1].is_success or len(webhook.tries) == 5
-
-
-@settings(deadline=None)
-@given(st.floats(0, 1e9), st.integers(0, 10))
-def test_a_next_try_is_never_before_the_last_one(first_at: float, tried: int) -> None:
-    later = next_try(first_at, tried)
-    assert (later is None) == (tried >= 5)
-    assert later is None or tried == 0 or later >= (next_try(first_at, tried - 1) or 0)

@@ -118,13 +118,6 @@ def test_an_operation_that_creates_nothing_has_no_deliveries(sandbox: Sandbox) -
         sandbox.on("payouts.list").webhook("drop")
 
 
-def test_copies_are_in_webhooks_and_not_among_what_was_due(api: Api) -> None:
-    api.payout(webhook_url=HOOK, scenario="duplicate:3 manual")
-    assert [webhook.origin for webhook in api.sandbox.webhooks] == ["due", "duplicate", "duplicate"]
-    assert len({webhook.body for webhook in api.sandbox.webhooks}) == 1
-    assert len(api.sandbox.deliveries) == 1
-
-
 def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) -> None:
     api.payout(webhook_url=HOOK)
     assert {change.kind for change in api.sandbox.advance(9999)} == {"payout"}
@@ -178,22 +171,6 @@ def test_a_forged_word_claims_a_completion_that_is_not_so(api: Api) -> None:
     assert api.sync(payout_id)["status"] == "failed"
     assert [delivery.event for delivery in api.sandbox.deliveries] == ["payout.created", "payout.failed"]
     assert [payout.status for payout in api.sandbox.books.payouts()] == ["failed"]
-
-
-def test_a_payment_can_be_forged_before_anybody_tries_to_pay(api: Api) -> None:
-    api.sandbox.on("checkouts.create").webhook("forge")
-    session = api.checkout(webhook_url=HOOK).data
-    (forged,) = api.sandbox.webhooks
-    body = json.loads(forged.body)
-    assert (body["event"], body["payment"]["status"], body["attempt"]) == (
-        "payment.completed",
-        "completed",
-        None,
-    )
-    assert body["payment"]["id"] == session["payment"]["id"] == forged.record_id
-    assert api.sandbox.books.collected("XOF") == 0
-    api.intent(scenario="forge")
-    assert [(each.event, each.forged) for each in api.sandbox.inbox] == [("payment.completed", True)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""Why a request failed, as the log and the request's page say it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._control_api.failure_reasons import reason
+from payments_async.sandbox._journal import LoggedExchange
+from tests.sandbox.raw_requests import INTENT, Api
+
+
+def requested(sandbox: Sandbox) -> LoggedExchange:
+    """The newest request."""
+    found = [entry.item for entry in sandbox.entries() if isinstance(entry.item, LoggedExchange)]
+    return found[-1]
+
+
+def why(sandbox: Sandbox) -> str | None:
+    return reason(requested(sandbox), sandbox._core.world.limits)
+
+
+def test_a_success_needs_no_reason(api: Api, sandbox: Sandbox) -> None:
+    api.payout()
+    assert why(sandbox) is None
+
+
+@pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])  # lists, texts, objects
+def test_a_422_names_its_field_and_the_others(profile: str) -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    api = Api(sandbox, sandbox.api_key)
+    api.payout(amount=0)
+    assert str(why(sandbox)).startswith("amount: The amount field must be at least")
+    api.payout(amount=0, instrument={"type": "phone"}, reference="r-1")
+    others = str(why(sandbox)).partition("Also wrong: ")[2]
+    assert sorted(others.split(", ")) == ["instrument.country", "instrument.phone_number"]
+    api.post("/payouts", {"amount": "x", "currency": 1, "method": 2, "instrument": 3, "reference": 4})
+    assert str(why(sandbox)).endswith(", …")
+
+
+def test_a_refusal_says_what_the_service_said(api: Api, sandbox: Sandbox) -> None:
+    sandbox.handle("GET", "/v1/payouts", {"Authorization": "Bearer sk_sandbox_wrong"})
+    assert why(sandbox) == "The API key is not valid."
+    api.post("/payouts", b"{")
+    assert why(sandbox) == "The request body is not readable JSON."
+    api.get("/nowhere")
+    assert "nothing at GET" in str(why(sandbox))
+
+
+def test_a_429_names_its_limit() -> None:
+    limits = SandboxLimits(writes=1, reads=2, diagnostics=9, diagnostics_per_record=1)
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=limits)
+    api = Api(sandbox, sandbox.api_key)
+    payout = api.payout().data["id"]
+    api.post("/payment/intents", INTENT)
+    assert why(sandbox) == "limit of writes: 1 a minute; Retry-After 60 s"
+    api.get(f"/payouts/{payout}/sync")
+    api.get(f"/payouts/{payout}/sync")
+    assert why(sandbox) == f"limit of record {payout}: 1 a minute; Retry-After 60 s"
+
+
+def test_a_429_without_headers_names_all_that_it_may_be() -> None:
+    limits = SandboxLimits(diagnostics=9, diagnostics_per_record=0)
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=limits)
+    Api(sandbox, sandbox.api_key).get("/payouts/po_1/sync")
+    exchange = requested(sandbox)
+    assert exchange.answer is not None
+    bare = replace(exchange, answer=replace(exchange.answer, headers={}), retry_after=None)
+    assert reason(bare, limits) == "limit of diagnostics: 9 a minute or limit of record po_1: 0 a minute"
+    unlike = replace(exchange.answer, headers={"X-RateLimit-Limit": "7"})
+    named = replace(exchange, answer=unlike, retry_after="Thu, 01 Jan 2026 00:01:00 GMT")
+    assert str(reason(named, limits)).endswith("; Retry-After Thu, 01 Jan 2026 00:01:00 GMT")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("429:3s", "simulated by a scenario; no limit was reached; Retry-After 3 s"),
+        ("lost_request", "the connection was closed before the answer; it was not carried out"),
+        ("lost_response", "the connection was closed before the answer"),
+        ("cut_body", "only the first half of the answer arrived"),
+        ("slow:2s", "the answer came late"),
+        ("http:503", "Sandbox fault: HTTP 503."),
+    ],
+)
+def test_a_fault_says_what_it_did(api: Api, sandbox: Sandbox, words: str, said: str) -> None:
+    api.payout(scenario=words)
+    assert why(sandbox) == said
+    assert requested(sandbox).log.fault == words
+
+
+def test_a_refusal_that_comes_late_says_both(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1")
+    api.payout(reference="r-1", scenario="slow:2s")
+    assert str(why(sandbox)).startswith("the answer came late; A payout with this reference already exists")
+
+
+def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox) -> None:
+    api.payout(amount=0)
+    exchange = requested(sandbox)
+    limits = SandboxLimits()
+    assert exchange.answer is not None
+    assert reason(replace(exchange, answer=None), limits) is None
+    for body, said in ((b"<html>", "the answer is no JSON"), (b"[]", None), (b'{"message": 1}', None)):
+        assert reason(replace(exchange, answer=replace(exchange.answer, body=body)), limits) == said
+    silent = replace(exchange, log=replace(exchange.log, status=0), answer=None)
+    assert reason(silent, limits) == "no answer came; it was not carried out"
+
+
+def test_account_data_in_a_reason_is_masked(api: Api, sandbox: Sandbox) -> None:
+    api.payout(amount=0)
+    exchange = requested(sandbox)
+    assert exchange.answer is not None
+    said = replace(exchange.answer, body=b'{"message": "no account for ada@example.test"}')
+    assert "ada@" not in str(reason(replace(exchange, answer=said), SandboxLimits()))
