@@ -200,8 +200,7 @@ class ResourceClient:
     ) -> Sending[R]:
         """Send a prepared write, first with this secret key.
 
-        `may_send` is asked right before the first byte. A write with one joins no other caller's, whose
-        permission may end earlier.
+        `may_send` is asked right before the first byte. A write with one may be under way elsewhere too.
         """
         operation = by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, key=key)
