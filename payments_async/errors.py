@@ -488,7 +488,7 @@ class SearchIncomplete(PaymentsError):
 class DecodeError(PaymentsError):
     """A 2xx answer that could not be read as the expected record. A write was carried out.
 
-    Also raised for an answer to a read of more than 16 MiB, decompressed, or a list of more than 1,000
+    Also raised for an answer to a read of more than 4 MiB, decompressed, or a list of more than 1,000
     records.
 
     A write's 2xx without the record's id, or with another reference, proves nothing: it raises an

@@ -92,7 +92,7 @@ _data_unread = msgspec.json.Decoder(_DataUnread).decode
 def has_too_many_records(body: bytes) -> bool:
     """Check whether a large body holds a list, as `data` or at the top, of more than `MAX_RECORDS` records.
 
-    The body is read up to the first record too many, without making objects: parsed, 16 MiB of empty objects
+    The body is read up to the first record too many, without making objects: parsed, 4 MiB of empty objects
     would be 300 MiB.
     """
     if len(body) < _LARGE:
