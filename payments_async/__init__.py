@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from . import guard as guard
     from . import models as models
     from . import params as params
+    from ._codec.decode import register_hooks as register_hooks
     from ._rate_limit.limits import LimitSnapshot as LimitSnapshot
     from ._rate_limit.limits import RateLimits as RateLimits
     from .client import AsyncPayments as AsyncPayments
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from .params import RestrictionFields as RestrictionFields
 
 _HOMES = {
+    "_codec.decode": ("register_hooks",),
     "_rate_limit.limits": ("LimitSnapshot", "RateLimits"),
     "client": ("AsyncPayments",),
     "errors": (

@@ -15,7 +15,7 @@
     │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
     │  ├─ ConflictError 409
     │  │  ├─ DuplicateReference    a payout has this reference: client.resolve(error)
-    │  │  └─ IdempotencyConflict   the key was used with another body
+    │  │  └─ IdempotencyConflict   the key was used with another body, or is under way here
     │  ├─ UnprocessableError 422   .errors {field: [texts]}
     │  ├─ RateLimitedError 429     .retry_after .limit .remaining
     │  └─ ServerError 5xx
@@ -215,7 +215,11 @@ class DuplicateReference(ConflictError):
 
 
 class IdempotencyConflict(ConflictError):
-    """409: the idempotency key belongs to another body (gap R)."""
+    """409: the idempotency key belongs to another body (gap R).
+
+    Also raised, and nothing sent, while another call of this process sends a request with the key: `effect`
+    is unknown then, as that call may move money.
+    """
 
     effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
     remedy = "find out what happened before you send; use a key once"
@@ -484,7 +488,7 @@ class SearchIncomplete(PaymentsError):
 class DecodeError(PaymentsError):
     """A 2xx answer that could not be read as the expected record. A write was carried out.
 
-    Also raised for an answer to a read of more than 16 MiB, decompressed, or a list of more than 1,000
+    Also raised for an answer to a read of more than 4 MiB, decompressed, or a list of more than 1,000
     records.
 
     A write's 2xx without the record's id, or with another reference, proves nothing: it raises an

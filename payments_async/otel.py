@@ -1,8 +1,6 @@
 """OpenTelemetry, extra `otel`: a span for each call, a child for each of its attempts, and metrics.
 
-    telemetry = OpenTelemetry()
-    client = AsyncPayments(on_event=telemetry)
-    telemetry.watch(client)
+    client = AsyncPayments(on_event=OpenTelemetry())
 
 The blocking client takes it, too. It listens to `events` and adds nothing to a call of a client without it.
 The spans of attempts follow the conventions for HTTP clients. Nothing in a span or metric is a secret or
@@ -11,28 +9,25 @@ personal: no key, id, reference, query, header, body or message; paths are templ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from contextvars import Token
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 import attrs
 
 from . import events
 from ._extras import needs
-from ._rate_limit.limits import LimitClass, LimitSnapshot
 from ._version import __version__
 
 try:
     from opentelemetry import context, metrics, trace
-    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 except ImportError as _missing:
     raise ImportError(needs("spans and metrics need", "otel")) from _missing
 
-__all__ = ["LimitedClient", "OpenTelemetry"]
+__all__ = ["OpenTelemetry"]
 
 Attributes = Mapping[str, str | int | float]
 
@@ -52,13 +47,6 @@ _SPAN_EVENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = 
     events.LimitStoreFound: ("payments.limit_store.found", ("lasted",)),
 }
 """Events that become events of the call's span, and the facts that go along."""
-
-
-class LimitedClient(Protocol):
-    """`AsyncPayments` or `Payments`."""
-
-    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """The use of each rate limit."""
 
 
 @attrs.define(eq=False)
@@ -111,40 +99,26 @@ class OpenTelemetry:
         """
         self._on_event = on_event
         self._calls: dict[int, _OpenCall] = {}
-        self._watched: WeakKeyDictionary[LimitedClient, str] = WeakKeyDictionary()
         self._tracer = trace.get_tracer(__package__, __version__, tracer_provider)
         meter = metrics.get_meter(__package__, __version__, meter_provider)
-
-        def seconds(name: str, description: str, bounds: Sequence[float] = _LONG_BOUNDS) -> metrics.Histogram:
-            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=bounds)
-
-        self._durations = seconds("payments.client.call.duration", "Duration of calls.")
-        self._attempts = seconds("http.client.request.duration", "Duration of HTTP client requests.", _BOUNDS)
-        self._waits = seconds("payments.client.limit.wait", "Time that calls waited for the rate limit.")
-        self._refusals = meter.create_counter(
-            "payments.client.refusals", "{refusal}", "Answers with a status from 400 to 499."
+        self._durations = meter.create_histogram(
+            "payments.client.call.duration",
+            "s",
+            "Duration of calls.",
+            explicit_bucket_boundaries_advisory=_LONG_BOUNDS,
         )
-        meter.create_observable_gauge(
-            "payments.client.limit.usage",
-            [self._limit_usage],
-            "{request}",
-            "Requests that count against a limit.",
+        self._attempts = meter.create_histogram(
+            "http.client.request.duration",
+            "s",
+            "Duration of HTTP client requests.",
+            explicit_bucket_boundaries_advisory=_BOUNDS,
         )
-        meter.create_observable_gauge(
-            "payments.client.limit.max",
-            [self._limit_max],
-            "{request}",
-            "Requests a minute that a limit allows.",
+        self._waits = meter.create_histogram(
+            "payments.client.limit.wait",
+            "s",
+            "Time that calls waited for the rate limit.",
+            explicit_bucket_boundaries_advisory=_LONG_BOUNDS,
         )
-
-    def watch(self, client: LimitedClient, name: str = "default") -> None:
-        """Show how much of its rate limits a client uses, as gauges, for as long as the client lives.
-
-        Args:
-            client: `AsyncPayments` or `Payments`; one for each secret key is enough.
-            name: attribute `payments.client` of the gauges; tells keys apart.
-        """
-        self._watched[client] = name
 
     def __call__(self, event: events.Event) -> None:
         """Take an event of a call."""
@@ -200,8 +174,6 @@ class OpenTelemetry:
         failure = None if status is not None and status < 400 else str(status or event.reason)
         failed = {} if failure is None else {"error.type": failure}
         self._attempts.record(event.elapsed, {**call.http, **answer, **failed})
-        if status is not None and 400 <= status < 500:
-            self._refusals.add(1, {**_named(call.operation), **answer})
         if call.attempt is not None:  # else a hook between has kept RequestSent to itself
             call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
             call.attempt = None
@@ -212,20 +184,6 @@ class OpenTelemetry:
         failed = {} if event.error is None else {"error.type": event.error}
         self._durations.record(event.elapsed, {**_named(call.operation), **effect, **failed})
         call.span.end(event.error, effect)
-
-    def _limit_usage(self, options: CallbackOptions) -> Iterator[Observation]:
-        for state, facts in self._limits():
-            yield Observation(state.used, facts)
-
-    def _limit_max(self, options: CallbackOptions) -> Iterator[Observation]:
-        for state, facts in self._limits():
-            yield Observation(state.limit, facts)
-
-    def _limits(self) -> Iterator[tuple[LimitSnapshot, Attributes]]:
-        for client, name in list(self._watched.items()):
-            with suppress(Exception):  # one client without figures silences no other
-                for kind, state in client.limits_snapshot().items():
-                    yield state, {"payments.limit.class": kind, "payments.client": name}
 
 
 _NAME: Final = ("http.request.method", "url.template")

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from payments_async import ServerError as ServerError
     from payments_async import UnprocessableError as UnprocessableError
     from payments_async import WaitTimeout as WaitTimeout
+    from payments_async import register_hooks as register_hooks
 
     from . import arguments as arguments
     from . import errors as errors

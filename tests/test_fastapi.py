@@ -1,21 +1,33 @@
-"""Our requests as FastAPI bodies, our records as its responses; the program of docs/frameworks.md."""
+"""Our requests as FastAPI bodies; the program of docs/frameworks.md."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter, ValidationError
 
-from payments_async import Checkout, Page, PaymentIntent, Payout
-from payments_async.fastapi import CheckoutBody, PaymentIntentBody, PayoutBody, unmasked
+from payments_async import (
+    AppearanceInput,
+    CheckoutRequest,
+    CheckoutRestriction,
+    CustomerInput,
+    InvalidRequest,
+    PhoneInput,
+)
+from payments_async.fastapi import CheckoutBody, PaymentIntentBody, PayoutBody
 from payments_async.sandbox import Sandbox
+from payments_sync import Payments
 from tests.docs.pages import ROOT
 
 PHONE = "+233200000009"
@@ -119,59 +131,114 @@ def test_a_wrong_body_names_every_fault_and_sends_nothing(shop: TestClient, sand
     assert not sandbox.books.payouts()
 
 
-def api() -> FastAPI:
-    """Every body, and responses of all kinds."""
-    app = FastAPI()
-
-    @app.post("/checkouts")
-    async def checkouts(body: CheckoutBody) -> Checkout:
-        return Checkout()
-
-    @app.post("/intents")
-    async def intents(body: PaymentIntentBody) -> PaymentIntent | None:
-        return None
-
-    @app.get("/payouts")
-    async def payouts() -> Page[Payout]:
-        return Page((Payout("po_1", webhook_url="https://example.com/hooks/0123456789abcdef"),))
-
-    @app.post("/payouts")
-    async def pay(body: PayoutBody) -> Annotated[Payout, unmasked]:
-        return Payout("po_1", metadata=dict(body.metadata or {}), extra={"new": "a"})
-
-    return app
+def faults(cls: Any, value: Any) -> dict[tuple[Any, ...], str]:
+    """What is said of a JSON value, by place. No value is shown."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(cls).validate_json(json.dumps(value))
+    assert SECRET not in str(caught.value)
+    assert {fault["input"] for fault in caught.value.errors()} == {"***"}
+    return {fault["loc"]: fault["msg"] for fault in caught.value.errors()}
 
 
-def test_responses() -> None:
-    client = TestClient(api())
-    page = client.get("/payouts").json()
-    assert page["items"][0]["id"] == "po_1"
-    assert page["items"][0]["webhook_url"] == "https://example.com/hooks/***"
-    assert (page["is_last"], page["unread"]) == (False, [])
-    paid = client.post("/payouts", json=BODY).json()
-    assert (paid["metadata"], paid["new"]) == ({"row": 1}, "a")
-    assert client.post("/intents", json={"amount": 1, "currency": "GHS"}).json() is None
-    assert client.post("/checkouts", json={"amount": "1", "currency": "GHS"}).json()["checkout"] is None
+def test_a_body_becomes_a_request_with_its_objects() -> None:
+    full = {
+        **PAYMENT,
+        "entity_created_at": "2026-01-01T10:00:00Z",
+        "expires_in_minutes": 30,
+        "restriction": {"phone": {"number": SECRET, "country": "BJ"}},
+        "appearance": {"color": "#0a7d4f", "display_platform_badge": True},
+        "gateway_options": {"a": {"b": [1, 2.5]}},
+    }
+    assert TypeAdapter(CheckoutBody).validate_json(json.dumps(full)) == CheckoutRequest(
+        amount=Decimal("10.10"),
+        currency="XOF",
+        entity_created_at=datetime(2026, 1, 1, 10, tzinfo=UTC),
+        expires_in_minutes=30,
+        restriction=CheckoutRestriction(phone=PhoneInput(SECRET, "BJ")),
+        appearance=AppearanceInput("#0a7d4f", True),
+        gateway_options={"a": {"b": [1, 2.5]}},
+    )
 
 
-def told_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """A field of a document: of one that may be null, what it is otherwise."""
+SECRET = "+9876504321098"
+PAYMENT: dict[str, Any] = {"amount": "10.10", "currency": "XOF"}
+AMOUNTS = ("1e3", "+50", "-50", " 50", "50\n", "1_000", "1,000", ".5", "5.", "٥٠", "NaN", "", SECRET)
+BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
+
+
+@pytest.mark.parametrize(
+    ("cls", "changed", "where", "told"),
+    [
+        (PayoutBody, {"amount": None}, "amount", "is required"),
+        (PayoutBody, {"amount": True}, "amount", "must be a Decimal, an int or decimal text"),
+        (PayoutBody, {"amount": "0.5"}, "amount", "must be at least 1"),
+        (PayoutBody, {"amount": 10.0}, "amount", "is a float, which is not exact"),
+        *((PayoutBody, {"amount": text}, "amount", "must be a plain decimal number") for text in AMOUNTS),
+        (PayoutBody, {"instrument": [SECRET]}, "instrument", "must be Instrument or a mapping"),
+        (PayoutBody, {"metadata": dict.fromkeys("abcdefghijk", 1)}, "metadata", "has 11 pairs"),
+        (PayoutBody, {"reference": " r"}, "reference", "begins or ends with a blank"),
+        (PayoutBody, {"refrence": 1}, "refrence", "; did you mean 'reference'?"),
+        (PayoutBody, {"zzz\x1b[0m": 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutBody, {SECRET: 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutBody, {"sk_live_abcdefgh": 1}, "***", "is not a field of PayoutRequest"),
+        (PayoutBody, {"instrument": {"Ama Mensah": 1}}, "instrument.***", "is not a field of Instrument"),
+        (CheckoutBody, {"expires_in_minutes": 5}, "expires_in_minutes", "30 to 1440"),
+        (CheckoutBody, {"appearance": {"color": SECRET}}, "appearance.color", "a hex colour"),
+        (CheckoutBody, {"restriction": BOTH}, "restriction", "not both"),
+        (PaymentIntentBody, {"attempt": {}}, "attempt.method_code", "is required"),
+        (PaymentIntentBody, {"attempt": {"phone": {"country": 1}}}, "attempt.phone.country", "not int"),
+        (PaymentIntentBody, {"entity_created_at": "soon"}, "entity_created_at", "must be an ISO 8601"),
+        (PaymentIntentBody, {"entity_created_at": "2026-01-01T10:00"}, "entity_created_at", "time zone"),
+        (PaymentIntentBody, {"entity_created_at": "2999-01-01T10:00Z"}, "entity_created_at", "the future"),
+    ],
+)
+def test_a_fault_has_its_place_and_our_words(cls: Any, changed: Any, where: str, told: str) -> None:
+    found = faults(cls, {**(BODY if cls is PayoutBody else PAYMENT), **changed})
+    assert told in found[tuple(where.split("."))]
+
+
+@pytest.mark.parametrize(("value", "told"), [([SECRET], "list"), (None, "nothing"), (SECRET, "str")])
+def test_what_is_no_object_is_no_request(value: Any, told: str) -> None:
+    assert faults(PayoutBody, value) == {(): f"must be PayoutRequest or a mapping, not {told}"}
+
+
+def test_the_faults_are_those_of_a_call() -> None:
+    wrong = {**BODY, "amount": 0, "currency": "x", "description": "d" * 501, "customer": {"country": "B"}}
+    with (
+        Payments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1") as client,
+        pytest.raises(InvalidRequest) as caught,
+    ):
+        client.payouts.prepare(**{**wrong, "customer": CustomerInput(country="B")})
+    told = {".".join(place): problem for place, problem in faults(PayoutBody, wrong).items()}
+    assert told == {name: problem for name, (problem,) in caught.value.errors.items()}
+
+
+def limit_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a document says of a field: of one that may be null, what it is otherwise."""
     return next(each for each in schema.get("anyOf", [schema]) if each.get("type") != "null")
 
 
 def test_the_document_shows_limits_and_formats() -> None:
-    document = TestClient(api()).get("/openapi.json").json()
-    schemas = document["components"]["schemas"]
-    body = document["paths"]["/payouts"]["post"]["requestBody"]
-    assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/PayoutRequest"}
-    payout, checkout = schemas["PayoutRequest"], schemas["CheckoutRequest"]["properties"]
+    app = FastAPI()
+
+    @app.post("/checkouts")
+    async def checkouts(body: CheckoutBody) -> None: ...
+
+    @app.post("/payouts")
+    async def pay(body: PayoutBody) -> None: ...
+
+    paths = TestClient(app).get("/openapi.json").json()["paths"]
+    payout, checkout = (
+        paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        for path in ("/payouts", "/checkouts")
+    )
+    assert (payout["title"], payout["additionalProperties"]) == ("PayoutRequest", False)
     assert payout["required"] == ["amount", "currency", "method", "instrument"]
-    assert payout["additionalProperties"] is False
+    assert payout["properties"]["instrument"]["title"] == "Instrument"
     assert payout["properties"]["amount"]["anyOf"] == [
         {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
         {"type": "integer", "minimum": 1},
     ]
-    assert payout["properties"]["instrument"] == {"$ref": "#/components/schemas/Instrument"}
     limits: dict[str, dict[str, Any]] = {
         "currency": {"type": "string", "pattern": "^[A-Z]{3}$"},
         "description": {"type": "string", "maxLength": 500},
@@ -179,21 +246,8 @@ def test_the_document_shows_limits_and_formats() -> None:
         "entity_created_at": {"type": "string", "format": "date-time"},
         "expires_in_minutes": {"type": "integer", "minimum": 30, "maximum": 1440},
         "metadata": {"type": "object", "additionalProperties": True, "maxProperties": 10},
-        "appearance": {"$ref": "#/components/schemas/AppearanceInput"},
     }
-    assert {name: told_of(checkout[name]).items() >= limit.items() for name, limit in limits.items()} == (
-        dict.fromkeys(limits, True)
-    )
-
-
-def test_the_document_shows_responses_and_their_unmasked_form_apart() -> None:
-    document = TestClient(api()).get("/openapi.json").json()
-    schemas = document["components"]["schemas"]
-    assert {"Payout", "PayoutUnmasked", "Page_Payout", "Checkout", "PaymentIntent"} <= set(schemas)
-    shown = document["paths"]["/payouts"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
-    assert shown == {"$ref": "#/components/schemas/PayoutUnmasked"}
-    assert told_of(schemas["Amount"]["properties"]["value"])["type"] == "string"
-    assert told_of(schemas["Payout"]["properties"]["created_at"])["format"] == "date-time"
+    assert {name: limit_of(checkout["properties"][name]) for name in limits} == limits
 
 
 def test_nothing_else_loads_pydantic() -> None:

@@ -10,23 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import Any
 
 import orders
 from fastapi import FastAPI, HTTPException, Request, Response
 
 from payments_async import (
     AsyncPayments,
-    Checkout,
     DuplicateReference,
     NotFoundError,
     OutcomeUnknown,
     PaymentIntent,
     PaymentsError,
-    Payout,
     UnprocessableError,
 )
-from payments_async.fastapi import PayoutBody, unmasked
+from payments_async.fastapi import PayoutBody
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
 
 ADDRESS = os.environ["SHOP_ADDRESS"]
@@ -90,11 +88,11 @@ async def look(number: str) -> dict[str, bool]:
 
 
 @app.post("/payouts", status_code=201, responses={409: {}, 422: {}, 503: {}})
-async def refund(request: Request, body: PayoutBody) -> Payout:
+async def refund(request: Request, body: PayoutBody) -> dict[str, Any]:
     """Send money: put it behind your staff's login. What is wrong with the body is answered before that."""
     client: AsyncPayments = request.app.state.client
     try:
-        return await client.payouts.create(**body.to_dict())
+        payout = await client.payouts.create(**body.to_dict())
     except DuplicateReference as error:
         raise HTTPException(409, "a payout with this reference exists") from error
     except UnprocessableError as error:
@@ -102,16 +100,18 @@ async def refund(request: Request, body: PayoutBody) -> Payout:
     except OutcomeUnknown as error:
         told = f"the outcome of {error.reference or 'the payout'} is unknown: look it up; do not pay again"
         raise HTTPException(503, told) from error
+    return payout.to_dict()  # masked
 
 
 @app.get("/checkouts/{checkout_id}")
-async def show(request: Request, checkout_id: str) -> Annotated[Checkout, unmasked]:
+async def show(request: Request, checkout_id: str) -> dict[str, Any]:
     """A whole record, with the customer's data: put it behind your staff's login."""
     client: AsyncPayments = request.app.state.client
     try:
-        return await client.checkouts.retrieve(checkout_id)
+        checkout = await client.checkouts.retrieve(checkout_id)
     except NotFoundError as error:
         raise HTTPException(404) from error
+    return checkout.to_dict(unmasked=True)
 
 
 @app.post("/hooks/{token}")

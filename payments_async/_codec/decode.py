@@ -92,7 +92,7 @@ _data_unread = msgspec.json.Decoder(_DataUnread).decode
 def has_too_many_records(body: bytes) -> bool:
     """Check whether a large body holds a list, as `data` or at the top, of more than `MAX_RECORDS` records.
 
-    The body is read up to the first record too many, without making objects: parsed, 16 MiB of empty objects
+    The body is read up to the first record too many, without making objects: parsed, 4 MiB of empty objects
     would be 300 MiB.
     """
     if len(body) < _LARGE:
@@ -185,13 +185,22 @@ def _learn(cls: Any, names: Iterable[str]) -> None:
         _usual_reader.cache_clear()
 
 
-def register_hooks(converter: cattrs.BaseConverter, learn: hooks.Learn = lambda cls, names: None) -> None:
+def _register(converter: cattrs.BaseConverter, learn: hooks.Learn) -> None:
     """Have a converter read records. `learn` is called with a class and its unknown fields."""
     converter.register_structure_hook_factory(
         hooks.is_record, lambda cls, owner: hooks.hook_factory(cls, owner, learn)
     )
 
 
+def register_hooks(converter: cattrs.BaseConverter) -> None:
+    """Have a cattrs converter of your own make records of parsed JSON, and of `to_dict(unmasked=True)`.
+
+    After it `converter.structure(mapping, Payout)` works for every record, also within classes of your own. A
+    field of a wrong type is a ValueError.
+    """
+    _register(converter, lambda cls, names: None)
+
+
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)
-register_hooks(_CONVERTER, _learn)
+_register(_CONVERTER, _learn)
 _CONVERTER.register_structure_hook_factory(fast_path.is_wire_struct, fast_path.hook_factory)

@@ -63,20 +63,35 @@ def finished(emitter: Emitter, call: Call, error: BaseException | None, now: flo
         effect = "unknown"
     elif error is None and operation.creates:
         effect = "happened"
-    name = None if error is None else type(error).__name__
-    facts = (effect, name, attempts[-1].status if attempts else None)
-    elapsed = now - call.started
-    emitter.emit(events.CallEnded(operation.name, len(attempts), *facts, elapsed, call=call.number))
+    emitter.emit(
+        events.CallEnded(
+            operation.name,
+            len(attempts),
+            effect=effect,
+            error=None if error is None else type(error).__name__,
+            status=attempts[-1].status if attempts else None,
+            elapsed=now - call.started,
+            call=call.number,
+        )
+    )
 
 
 def sent(emitter: Emitter, call: Call) -> None:
     """Report that a request is about to be sent."""
     from .. import events
 
-    operation, number, key = call.operation, len(call.attempts) + 1, call.key
+    operation, key = call.operation, call.key
     assert key is not None
-    facts = (operation.method, call.idempotency_key, key.fingerprint)
-    emitter.emit(events.RequestSent(operation.name, number, *facts, call=call.number))
+    emitter.emit(
+        events.RequestSent(
+            operation.name,
+            len(call.attempts) + 1,
+            method=operation.method,
+            idempotency_key=call.idempotency_key,
+            key_fingerprint=key.fingerprint,
+            call=call.number,
+        )
+    )
 
 
 def ended(emitter: Emitter, call: Call, result: AttemptResult) -> None:
@@ -84,8 +99,17 @@ def ended(emitter: Emitter, call: Call, result: AttemptResult) -> None:
     from .. import events
 
     name, last = call.operation.name, call.attempts[-1]
-    facts = (last.verdict, last.reason, last.status, last.elapsed)
-    emitter.emit(events.AttemptEnded(name, last.number, *facts, call=call.number))
+    emitter.emit(
+        events.AttemptEnded(
+            name,
+            last.number,
+            verdict=last.verdict,
+            reason=last.reason,
+            status=last.status,
+            elapsed=last.elapsed,
+            call=call.number,
+        )
+    )
     if result.error is None and call.idempotency_key is not None and is_replayed(result.headers):
         emitter.emit(events.Replayed(name, last.number, call.idempotency_key, call=call.number))
 
@@ -154,8 +178,11 @@ def cancelled(emitter: Emitter, call: Call) -> None:
         from .. import events
 
         name, number = call.operation.name, len(call.attempts)
-        facts = (call.effect, call.idempotency_key)
-        emitter.emit(events.CallCancelled(name, number, *facts, call=call.number))
+        emitter.emit(
+            events.CallCancelled(
+                name, number, effect=call.effect, idempotency_key=call.idempotency_key, call=call.number
+            )
+        )
 
 
 class Reminder:

@@ -24,7 +24,7 @@ from .._rate_limit.key_limiter import Grants, KeyLimiter, give_up
 from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
-from ..errors import ConfigurationError, InvalidRequest
+from ..errors import ConfigurationError, InvalidRequest, OutcomeUnknown
 from ..models._response import is_replayed
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
@@ -35,8 +35,7 @@ from .idempotency import asks_again, needs_time, refuse_outdated
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, admit_at_once, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
-from .pending import PendingRequest, PendingRequests, identity_of, join
-from .pending import of as pending_of
+from .pending import PendingRequests, identity_of, pending_of
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings
@@ -140,38 +139,18 @@ class Pipeline:
         return await self.run_once(call)
 
     async def run_once(self, call: Call) -> Any:
-        """Send a write whose idempotency key other callers may know; joins the same request if under way."""
-        requests = self.pending
-        request, is_own = requests.enter(call)
-        if not is_own:
-            return await self._join(call, request)
-        try:
-            value = await self.run(call)
-        except BaseException as stopped:
-            requests.give_up(request, stopped, self.runtime.monotonic())
-            raise
-        requests.leave(request, ("record", value))
-        return value
+        """Send a write whose idempotency key other callers may know.
 
-    async def _join(self, call: Call, request: PendingRequest) -> Any:
-        """Return the outcome of a request that another call sends, with events of this call around it."""
-        emitter = self.settings.emitter
-        self._begin(call)
-        if notify.is_observed(emitter):
-            notify.started(emitter, call, self.settings.base_url)
+        Raises IdempotencyConflict while another call sends a request with the key.
+        """
+        request, in_doubt = self.pending.enter(call, self.runtime.monotonic()), False
         try:
-            with self.reminder.during(lambda: f"{call.operation.name} waits for the same request"):
-                value = await join(self.pending, request, self.runtime, self.run, call)
-        except BaseException as error:
-            if isinstance(error, CancelledError) and hasattr(error, "outcome") and not call.attempts:
-                call.doubtful += 1  # another call has sent it
-                notify.cancelled(emitter, call)
-            if call.number:
-                notify.finished(emitter, call, error, self.runtime.monotonic())
+            return await self.run(call)
+        except BaseException as stopped:
+            in_doubt = isinstance(stopped, OutcomeUnknown) or getattr(stopped, "outcome", None) is not None
             raise
-        if call.number:
-            notify.finished(emitter, call, None, self.runtime.monotonic())
-        return value
+        finally:
+            self.pending.leave(request, self.runtime.monotonic(), in_doubt=in_doubt)
 
     def __reduce__(self) -> NoReturn:
         """Refuse a pickle of a client, of its resources and their methods."""

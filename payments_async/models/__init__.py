@@ -126,17 +126,7 @@ __all__ = [
     "SessionRestriction",
     "Unread",
     "Verdict",
-    "register_hooks",
 ]
-
-
-def register_hooks(converter: Any) -> None:
-    """Have a cattrs converter of your own make records of parsed JSON, and of what `to_dict` gives.
-
-    After it `converter.structure(mapping, Payout)` works for every record, also within classes of your own. A
-    field of a wrong type is a ValueError.
-    """
-    import_module("payments_async._codec.decode").register_hooks(converter)  # by name: it stands above
 
 
 def __getattr__(name: str) -> Any:

@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import attrs
 
 from .._attrs import ValueMixin, made_when_asked
-from ._masking import without_keys
+from ._masking import HIDDEN, address, without_keys
 from ._response import ResponseInfo, answer_of
 
 _WIDTH: Final = 160
@@ -32,24 +31,14 @@ def _none_if_empty(extra: dict[str, Any] | None) -> dict[str, Any] | None:
     return extra or None
 
 
-class ResultMixin(ValueMixin):
-    """A base of what the service returns: records, pages and items that could not be read."""
-
-    __slots__ = ()
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The schema for pydantic, which writes personal and account data masked."""
-        schemas = import_module("payments_async._pydantic.records")  # by name: it stands above
-        return schemas.record_schema(source, handler)
-
-
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Record(ResultMixin):
+class Record(ValueMixin):
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
     _decimal_texts: ClassVar[frozenset[str]] = frozenset()
     """Fields that are a Decimal here and text on the wire."""
+    _is_payers: ClassVar[bool] = False
+    """True if `to_dict` masks none of its fields, as the payer is sent on with them."""
     _extra: dict[str, Any] | None = attrs.field(
         default=None, converter=_none_if_empty, kw_only=True, alias="extra", repr=False, hash=False
     )
@@ -81,9 +70,17 @@ class Record(ResultMixin):
         """What the repr of the record around it shows of this one."""
         return next((part.partition("=")[2] for part in shown_fields(self, _short)), "...")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The record under its wire names: Decimals and datetimes unchanged, unknown fields included."""
-        return {name: _plain(value) for name, value in _fields(self).items()}
+    def to_dict(self, *, unmasked: bool = False) -> dict[str, Any]:
+        """The record under its wire names: Decimals and datetimes unchanged, nested records as dicts.
+
+        What the repr masks is masked: text is `***`, pairs and lists are None, and unknown fields, which may
+        hold such data, are left out. A next action is whole: the payer is sent on with it.
+
+        Args:
+            unmasked: give personal and account data and unknown fields, too.
+        """
+        fields = _fields(self) if unmasked else _shown_values(self)
+        return {name: _plain(value, unmasked=unmasked) for name, value in fields.items()}
 
     def to_json(self) -> str:
         """The record as JSON text: amounts are exact numbers, timestamps ISO 8601.
@@ -106,10 +103,33 @@ attach: Final = made_when_asked(Record, "_response", answer_of)
 """Attach to a record what `answer_of` makes its response of."""
 
 
+def _own_fields(record: Record) -> dict[str, Any]:
+    """The fields of the record's class."""
+    names = [field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")]
+    return {name: getattr(record, name) for name in names}
+
+
 def _fields(record: Record) -> dict[str, Any]:
     """The fields under their wire names, unknown ones included."""
-    names = [field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")]
-    return {**{name: getattr(record, name) for name in names}, **record.extra}
+    return {**_own_fields(record), **record.extra}
+
+
+def _shown_values(record: Record) -> dict[str, Any]:
+    """The fields of the record's class, with what its repr masks hidden."""
+    values = _own_fields(record)
+    if record._is_payers:
+        return values
+    fields: Any = attrs.fields_dict(type(record))
+    return {name: _hidden(fields[name], value) for name, value in values.items()}
+
+
+def _hidden(field: attrs.Attribute[Any], value: Any) -> Any:
+    """A field as it may be shown: text that the repr masks is `***`, an address loses its token."""
+    if value is None or not callable(field.repr):
+        return value
+    if field.repr is masked:
+        return HIDDEN if isinstance(value, str) else None
+    return address(value)
 
 
 def shown_fields(value: Any, show: Callable[[Any], str] = repr) -> Iterator[str]:
@@ -139,11 +159,11 @@ def _fitting(parts: list[str], room: int) -> str:
     return text
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, *, unmasked: bool) -> Any:
     if isinstance(value, Record):
-        return value.to_dict()
+        return value.to_dict(unmasked=unmasked)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, unmasked=unmasked) for item in value]
     return value
 
 

@@ -5,7 +5,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
-from ._record import Record, ResultMixin, masked
+from .._attrs import ValueMixin
+from ._record import Record, masked
 from ._response import ResponseInfo
 
 T_co = TypeVar("T_co", covariant=True)
@@ -43,7 +44,7 @@ def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> b
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Unread(ResultMixin):
+class Unread(ValueMixin):
     """An item of a page that could not be read as a record, such as for one field of a wrong type."""
 
     index: int
@@ -57,7 +58,7 @@ class Unread(ResultMixin):
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Page(ResultMixin, Generic[T_co]):
+class Page(ValueMixin, Generic[T_co]):
     """One page of a list, newest first. It can be iterated and has a `len`; continue with `next_cursor`.
 
     An item that cannot be read fails neither the page nor an iteration over pages: it is in `unread` instead.

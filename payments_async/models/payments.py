@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -21,6 +21,8 @@ _ATTEMPT_UNSUCCESSFUL = PaymentAttemptStatus.FINAL - {PaymentAttemptStatus.COMPL
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class NextAction(Record):
     """The payer's next step (Resources, Next action). The repr masks data that may identify the payer."""
+
+    _is_payers: ClassVar[bool] = True
 
     type: str | None = None
     """See `NextActionType`; open."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal, Inexact
-from importlib import import_module
 from typing import Any, TypeGuard
 
 import attrs
@@ -30,17 +29,6 @@ class Params(ValueMixin):
         cls: Any = type(self)
         values = {field.name: getattr(self, field.name) for field in attrs.fields(cls)}
         return {name: value for name, value in values.items() if value is not None}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The schema for pydantic: all faults at once, in the words of a call's own check."""
-        schemas = import_module("payments_async._pydantic.requests")  # by name: its rules stand above
-        return schemas.request_schema(cls, handler)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
-        """The JSON schema, which shows limits and formats; the same for reading and writing."""
-        return handler(schema["json_schema_input_schema"])
 
 
 Money = Decimal | int | str

@@ -29,7 +29,7 @@ from ..params.operations import OPERATIONS, Operation, by_name, id_problems
 
 if TYPE_CHECKING:
     from .._guard.key_guard import KeyGuard
-    from .._polling.waiter import Waiting
+    from .._waits.waiter import Waiting
     from ..models import Page
 
 R = TypeVar("R")
@@ -70,8 +70,8 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 
 def load_operations() -> None:
     """Load and compile what the first call of each kind would."""
-    from .._polling import waiter  # noqa: F401 - loaded for the first wait
     from .._request import resolve  # noqa: F401 - for the first call in doubt
+    from .._waits import waiter  # noqa: F401 - loaded for the first wait
 
     for cls in (CheckoutRequest, PaymentIntentRequest, PayoutRequest):
         encode.checked_body(_request(cls, {}))
@@ -91,7 +91,7 @@ class SharedWaits:
         """The waits."""
         with self._lock:
             if self._made is None:
-                from .._polling.waiter import Waiting  # most programs wait for nothing
+                from .._waits.waiter import Waiting  # most programs wait for nothing
 
                 self._made = Waiting(self._pipeline)
             return self._made
@@ -200,8 +200,7 @@ class ResourceClient:
     ) -> Sending[R]:
         """Send a prepared write, first with this secret key.
 
-        `may_send` is asked right before the first byte. A write with one joins no other caller's, whose
-        permission may end earlier.
+        `may_send` is asked right before the first byte. A write with one may be under way elsewhere too.
         """
         operation = by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, key=key)

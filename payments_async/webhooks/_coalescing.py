@@ -17,12 +17,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterable
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
 
-from .._polling.schedule import FLOOR
-from .._runtime import Runtime
+from .._waits.schedule import FLOOR
 from ..errors import PaymentsError
 from ..models import Payout
 from ._delivery import (
@@ -35,12 +34,17 @@ from ._delivery import (
     WebhookResponse,
     busy,
 )
-from ._lookup import PATIENCE, LookupResult, Lookups
+from ._lookup import LookupResult, look_up
 from ._tokens import TokenClaims
+
+if TYPE_CHECKING:
+    from ..client import AsyncPayments
 
 T = TypeVar("T")
 KEPT: Final = 10_000
 """States that a `MemoryStore` keeps by default."""
+PATIENCE: Final = 6.0
+"""Seconds that a delivery waits for its record to be read; if more, the service is to try again."""
 JITTER: Final = 0.04
 """Largest part of random extra time; a hundredth at least, as clocks round."""
 MOST_WAITING: Final = 16
@@ -155,9 +159,8 @@ class WaitingDelivery:
 class DeliveryCoalescer:
     """The deliveries under way on one event loop."""
 
-    def __init__(self, runtime: Runtime, payouts: Lookups, payments: Lookups, store: SeenStore) -> None:
-        self._runtime = runtime
-        self._payouts, self._payments = payouts, payments
+    def __init__(self, client: AsyncPayments, store: SeenStore) -> None:
+        self._client, self._runtime = client, client._internal.runtime
         self._store = store
         self._waiting: dict[str, list[WaitingDelivery]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -219,15 +222,10 @@ class DeliveryCoalescer:
 
     async def _look(self, token: str, deliveries: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
         """Read the record, and note when it may be read again: after five seconds for each request made."""
-        claims = deliveries[0].delivery.claims
-        lookups = self._payouts if claims.kind == "payout" else self._payments
-        lookup = lookups.begin(claims, token, _named(deliveries))
-        if (wait := lookups.wait(lookup.page)) > PATIENCE:
-            return busy(wait)
         result: LookupResult | WebhookResponse
         try:
-            result = await lookups.read(lookup)
-            requests = result.requests
+            result = await look_up(self._client, deliveries[0].delivery.claims, token, _named(deliveries))
+            requests = 1 + result.was_synced
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
             result, requests = busy(FLOOR), max(1, len(error.attempts))

@@ -16,13 +16,10 @@ from ..models import PaymentIntent, Payout
 from . import _tokens
 from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
 from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
-from ._lookup import Lookups
 from ._tokens import SealedSecrets, SignedURLs
 
 MONTH: Final = 30 * 86_400.0
 """Seconds for which a URL is valid by default."""
-PAYOUT_PAGES: Final = 5
-"""Pages read for a payout before it is read by `sync`."""
 _METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
 PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
 PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
@@ -45,13 +42,10 @@ class BaseReceiver:
         on_payout: PayoutHandler | None,
         on_payment: PaymentHandler | None,
         store: SeenStore,
-        max_pages: int,
     ) -> None:
         self._handlers = _handlers(on_payout, on_payment)
         self._urls = SignedURLs(secrets, base_url)
-        if type(max_pages) is not int or max_pages < 1:
-            raise ConfigurationError("max_pages must be a whole number, 1 or more")
-        self._client, self._store, self._max_pages = client, store, max_pages
+        self._client, self._store = client, store
         self._runtime: Runtime = client._internal.runtime
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
         client._internal.add_url_maker(self._urls)
@@ -133,9 +127,7 @@ class BaseReceiver:
             return REFUSED
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
-            payouts = Lookups(self._client, payouts=True, max_pages=min(self._max_pages, PAYOUT_PAGES))
-            payments = Lookups(self._client, payouts=False, max_pages=self._max_pages)
-            self._loops[loop] = DeliveryCoalescer(self._runtime, payouts, payments, self._store)
+            self._loops[loop] = DeliveryCoalescer(self._client, self._store)
         return await self._loops[loop].join(delivery, hint)
 
     def __repr__(self) -> str:
@@ -162,7 +154,6 @@ class WebhookReceiver(BaseReceiver):
         on_payout: PayoutHandler | None = None,
         on_payment: PaymentHandler | None = None,
         seen: SeenStore | None = None,
-        max_pages: int = 20,
     ) -> None:
         """Check the options; nothing is sent, and no running loop is needed.
 
@@ -175,7 +166,6 @@ class WebhookReceiver(BaseReceiver):
                 raises, the delivery is answered 500 and the service tries again: it may see a state twice.
             on_payment: called likewise for payments and checkouts.
             seen: remembers the states that were handled; the latest 10,000 of this process when absent.
-            max_pages: pages of 100 that are read at most to find a record.
 
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
@@ -183,7 +173,7 @@ class WebhookReceiver(BaseReceiver):
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # tracebacks print local variables
         store = MemoryStore() if seen is None else seen
-        super().__init__(client, sealed, base_url, on_payout, on_payment, store, max_pages)
+        super().__init__(client, sealed, base_url, on_payout, on_payment, store)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
 
     async def receive(

@@ -36,7 +36,6 @@ class WebhookReceiver(BaseReceiver):
         on_payout: PayoutHandler | None = None,
         on_payment: PaymentHandler | None = None,
         seen: SeenStore | None = None,
-        max_pages: int = 20,
     ) -> None:
         """Check the options; nothing is sent.
 
@@ -50,7 +49,6 @@ class WebhookReceiver(BaseReceiver):
             on_payment: the same for payments and checkouts.
             seen: remembers the states that were handled, called in other threads; the latest 10,000 of this
                 process when absent.
-            max_pages: pages of 100 that are read at most to find a record.
 
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
@@ -59,7 +57,7 @@ class WebhookReceiver(BaseReceiver):
         del secrets  # tracebacks print local variables
         self._bridge = client._bridge
         store = MemoryStore() if seen is None else _ThreadedStore(seen)
-        super().__init__(client._async, sealed, base_url, on_payout, on_payment, store, max_pages)
+        super().__init__(client._async, sealed, base_url, on_payout, on_payment, store)
 
     def receive(
         self,

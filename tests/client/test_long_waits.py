@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -35,18 +34,6 @@ class Open:
         """Nothing is open."""
 
 
-class Hanging:
-    """A service that answers after two minutes."""
-
-    async def send(self, request: Any) -> Any:
-        request.sent = True
-        await asyncio.sleep(120.0)
-        return payout_answer(reference=None)
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
 async def second_in_a_minute(client: AsyncPayments) -> None:
     await client.payouts.create(**PAYOUT)
     await client.payouts.create(**{**PAYOUT, "reference": "r-2"})
@@ -54,11 +41,6 @@ async def second_in_a_minute(client: AsyncPayments) -> None:
 
 async def in_bulk(client: AsyncPayments) -> None:
     await client.send(client.payouts.prepare(**PAYOUT), priority="bulk")
-
-
-async def sent_twice(client: AsyncPayments) -> None:
-    prepared = client.payouts.prepare(**PAYOUT)
-    await asyncio.gather(client.send(prepared), client.send(prepared))
 
 
 Wait = Callable[[AsyncPayments], Awaitable[object]]
@@ -90,13 +72,6 @@ WAITS: dict[str, tuple[Callable[[], Any], dict[str, Any], bool, Wait, str]] = {
         True,
         in_bulk,
         "payouts.create waits for the limit store: .*cannot be reached",
-    ),
-    "same request": (
-        Hanging,
-        {"limit_store": None, "timeout": 200.0},
-        False,
-        sent_twice,
-        "payouts.create waits for the same request",
     ),
     "payout": (
         lambda: ScriptedTransport(LIST),

@@ -127,7 +127,7 @@ async def test_an_unreadable_timestamp_is_kept_in_extra(connect: Connect, unread
     payout = await read(connect, "synced payout", {"data": {**bodies.PAYOUT, "completed_at": unreadable}})
     assert payout.completed_at is None
     assert payout.extra == {"completed_at": unreadable}
-    assert payout.to_dict()["completed_at"] == unreadable
+    assert payout.to_dict(unmasked=True)["completed_at"] == unreadable
 
 
 @pytest.mark.fact("open.success-codes")

@@ -10,8 +10,8 @@ import pytest
 from payments_async import PreparedRequest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPResponse
-from payments_async._polling.list_poller import ListPoller
 from payments_async._runtime import SYSTEM
+from payments_async._waits.sweep import ListSweep
 from payments_async.errors import (
     ConfigurationError,
     DuplicateReference,
@@ -143,15 +143,15 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
 async def test_siblings_share_one_reading_of_the_list(
     connect: Connect, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime, join, joined = JumpingRuntime(on_jump=sandbox.advance), ListPoller.join, list[None]()
+    runtime, find, joined = JumpingRuntime(on_jump=sandbox.advance), ListSweep.find, list[None]()
 
-    def counted(*arguments: Any, **options: Any) -> None:
+    def counted(*arguments: Any, **options: Any) -> Any:
         joined.append(None)
         if len(joined) == 6:  # all wait, though their threads may have begun one after the other
             runtime.busy -= 1
-        return join(*arguments, **options)
+        return find(*arguments, **options)
 
-    monkeypatch.setattr(ListPoller, "join", counted)
+    monkeypatch.setattr(ListSweep, "find", counted)
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
     client = connect(sandbox, runtime=runtime, transport=transport)
     made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]

@@ -1,4 +1,4 @@
-"""A request that is under way is not sent beside itself: whoever sends it again gets its outcome."""
+"""A request that is under way in this process is not sent beside itself: a second call is refused."""
 
 from __future__ import annotations
 
@@ -10,26 +10,14 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import (
-    DeadlineExceeded,
-    InvalidRequest,
-    LimitReached,
-    OutcomeUnknown,
-    PaymentsError,
-    PreparedRequest,
-    RateLimits,
-    ServerError,
-    UnprocessableError,
-    events,
-)
+from payments_async import IdempotencyConflict, OutcomeUnknown, PreparedRequest, UnprocessableError
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._request import pending
-from payments_async._request.pending import PendingRequests
 from payments_async._request.pipeline import Pipeline
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import INTENT, PAYOUT, listed, payout_answer, play, refusal, unresolved
-from tests.support.scripted import ScriptedTransport, Step, answer, lost, unsent
+from tests.support.motion import INTENT, OURS, PAYOUT, listed, payout_answer, play, refusal, unresolved
+from tests.support.scripted import ScriptedTransport, Step, answer, lost
 from tests.support.surfaces import Connect, make_client
 
 KEY = "order-7-attempt-1"
@@ -37,317 +25,168 @@ MINUTE = 60.0
 
 
 class Held(ScriptedTransport):
-    """A scripted service that answers nothing before so many callers have come, and counts those at once."""
+    """A scripted service that keeps its first request waiting until it is released."""
 
     def __init__(self, *script: Step) -> None:
         super().__init__(*script)
-        self.released = threading.Event()
-        self.at_once = self.most_at_once = 0
+        self.came, self.released = threading.Event(), threading.Event()
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
         request.sent = True
-        try:
+        if request.method == "POST":
+            self.came.set()
             await asyncio.to_thread(self.released.wait, 60)
-            return await super().send(request)
-        finally:
-            self.at_once -= 1
+        return await super().send(request)
+
+    async def until_it_came(self) -> None:
+        """Return when the service has a request."""
+        assert await asyncio.to_thread(self.came.wait, 60)
 
 
-@attrs.define
-class Callers:
-    """Who has come to send a request, in order."""
+@attrs.frozen
+class UnderWay:
+    """A payout that is being sent, by the first of two clients."""
 
-    transport: Held | None = None
-    wanted: int = 2
-    """How many have come before the service answers."""
-    calls: list[Any] = attrs.field(factory=list)
-    came: threading.Semaphore = attrs.field(factory=lambda: threading.Semaphore(0))
-
-    def enter(self, call: Any) -> None:
-        self.calls.append(call)
-        self.came.release()
-        if self.transport is not None and len(self.calls) >= self.wanted:
-            self.transport.released.set()
-
-    async def next(self) -> None:
-        """Return when another one has come."""
-        await asyncio.to_thread(self.came.acquire, timeout=300)
+    transport: Held
+    runtime: JumpingRuntime
+    client: Any
+    prepared: PreparedRequest
+    first: asyncio.Future[Any]
 
 
 @pytest.fixture
-def callers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callers]:
-    seen, enter = Callers(), PendingRequests.enter
-
-    def counted(self: PendingRequests, call: Any) -> Any:
-        found = enter(self, call)
-        seen.enter(call)
-        return found
-
-    monkeypatch.setattr(PendingRequests, "enter", counted)
-    yield seen
-    if seen.transport is not None:
-        seen.transport.released.set()
+def held() -> Iterator[list[Held]]:
+    """The services of a test, released at its end."""
+    services: list[Held] = []
+    yield services
+    for service in services:
+        service.released.set()
 
 
-def held(callers: Callers, *script: Step, wanted: int = 2) -> tuple[Held, JumpingRuntime]:
-    callers.transport, callers.wanted = Held(*script), wanted
-    return callers.transport, JumpingRuntime()
-
-
-def ready(
-    connect: Connect, callers: Callers, *script: Step, wanted: int = 2, **options: Any
-) -> tuple[Held, Any, PreparedRequest]:
-    """A service that holds its answers, a client of it, and a payout to be sent."""
-    transport, runtime = held(callers, *script, wanted=wanted)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime, **options)
-    return transport, client, client.payouts.prepare(**PAYOUT)
+async def under_way(connect: Connect, held: list[Held], *script: Step) -> UnderWay:
+    """Begin a payout whose answer is held back."""
+    transport, runtime = Held(*(script or (payout_answer(),))), JumpingRuntime()
+    held.append(transport)
+    client = connect(transport=transport, runtime=runtime)
+    prepared = client.payouts.prepare(**PAYOUT, idempotency_key=KEY)
+    first = asyncio.ensure_future(client.send(prepared))
+    await transport.until_it_came()
+    return UnderWay(transport, runtime, client, prepared, first)
 
 
 @pytest.mark.fact("error.429.no-parallel-retries")
-@pytest.mark.parametrize("how", ["one client", "two clients", "two surfaces", "resolve"])
-async def test_two_callers_of_one_request_have_one_retry_loop(
-    connect: Connect, surface: str, callers: Callers, how: str
+@pytest.mark.parametrize("how", ["one client", "two clients", "two surfaces", "another thread", "create"])
+async def test_a_second_call_with_the_key_is_refused(
+    connect: Connect, surface: str, held: list[Held], how: str
 ) -> None:
-    transport, runtime = held(callers, refusal(503))
-    options = {"transport": runtime.wrap(transport), "runtime": runtime}
-    one = other = connect(**options)
+    begun = await under_way(connect, held)
+    options: dict[str, Any] = {"transport": begun.transport, "runtime": begun.runtime}
+    other = begun.client
     if how == "two clients":
         other = connect(**options)
     elif how == "two surfaces":
         defaults = {"api_key": CANARY_KEY, "base_url": "http://127.0.0.1:9/v1"}
         other = make_client("sync" if surface == "async" else "async", **defaults, **options)
-    prepared = one.payouts.prepare(**PAYOUT)
-    stored = PreparedRequest.from_json(prepared.to_json())
-    again = other.resolve(stored) if how == "resolve" else other.send(stored)
-    outcomes = await asyncio.gather(one.send(prepared), again, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [OutcomeUnknown] * 2
-    assert all(isinstance(outcome.__cause__, ServerError) for outcome in outcomes)
-    posts = [request for request in transport.requests if request.method == "POST"]
-    assert (len(posts), transport.most_at_once) == (3, 1)
-    assert outcomes[0] is not outcomes[1]
-    await other.aclose()
+    stored = PreparedRequest.from_json(begun.prepared.to_json())
+    with pytest.raises(IdempotencyConflict, match="another call of this process") as caught:
+        if how == "create":
+            await other.payouts.create(**PAYOUT, idempotency_key=KEY)
+        elif how == "another thread" and surface == "async":
+            await asyncio.to_thread(lambda: asyncio.run(other.send(stored)))
+        else:
+            await other.send(stored)
+    error = caught.value
+    assert (error.effect, error.idempotency_key, error.operation, error.attempts) == (
+        "unknown",
+        KEY,
+        "payouts.create",
+        (),
+    )
+    begun.transport.released.set()
+    assert (await begun.first).id == "po_1"
+    assert len(begun.transport.requests) == 1
+    if how == "two surfaces":
+        await other.aclose()
 
 
-@pytest.mark.parametrize("how", ["payouts", "payment_intents", "checkouts", "request"])
-async def test_calls_under_a_key_of_the_callers_own_are_one_request(
-    connect: Connect, callers: Callers, how: str
+@pytest.mark.parametrize("how", ["payment_intents", "checkouts", "request"])
+async def test_every_write_under_a_key_of_the_callers_own_is_one(
+    connect: Connect, held: list[Held], how: str
 ) -> None:
-    transport, runtime = held(callers, payout_answer())
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
+    data = {"checkout": {"id": "cs_1", "url": "u"}, "payment": {"id": "pi_1"}, "id": "pi_1"}
+    transport, runtime = Held(answer(201, {"data": data})), JumpingRuntime()
+    held.append(transport)
+    client = connect(transport=transport, runtime=runtime)
 
     def call() -> Any:
         if how == "request":
             return client.request("POST", "/refunds", json={"amount": 1}, idempotency_key=KEY)
-        fields = PAYOUT if how == "payouts" else INTENT
-        return getattr(client, how).create(**fields, idempotency_key=KEY)
+        return getattr(client, how).create(**INTENT, idempotency_key=KEY)
 
-    if how == "checkouts":
-        data = {"checkout": {"id": "cs_1", "url": "u"}, "payment": {"id": "pi_1"}}
-        transport._script[:] = [answer(201, {"data": data})]
-    first, second = await asyncio.gather(call(), call())
-    assert first == second
-    assert len(transport.requests) == 1
-    if how == "request":
-        assert first is not second  # what one changes in it is not the other's
-
-
-async def test_a_definite_refusal_is_every_callers(connect: Connect, callers: Callers) -> None:
-    transport, client, prepared = ready(connect, callers, refusal(422), wanted=3)
-    outcomes = await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
-    assert [(type(each), each.effect) for each in outcomes] == [(UnprocessableError, "none")] * 3
-    assert len({id(each) for each in outcomes}) == 3  # each has its own traceback
-    assert len(transport.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("step", "end"),
-    [(payout_answer(), (None, "happened")), (refusal(422), ("UnprocessableError", "none"))],
-    ids=["paid", "refused"],
-)
-async def test_each_caller_of_one_request_has_the_events_of_a_call(
-    connect: Connect, callers: Callers, step: Step, end: tuple[str | None, str]
-) -> None:
-    heard: list[Any] = []
-    _, client, prepared = ready(connect, callers, step, wanted=3, on_event=heard.append)
-    await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
-    begun = [event.call for event in heard if isinstance(event, events.CallStarted)]
-    ends = {each.call: (each.error, each.effect) for each in heard if isinstance(each, events.CallEnded)}
-    assert ends == dict.fromkeys(begun, end)
-    assert (len(begun), [type(event).__name__ for event in heard].count("RequestSent")) == (3, 1)
-
-
-async def test_once_it_has_ended_it_is_sent_again(connect: Connect, callers: Callers) -> None:
-    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=1)
-    for _ in range(2):
-        assert (await client.send(prepared)).id == "po_1"
-    assert len(transport.requests) == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [({"amount": 11}, "another body: amount differs"), ({"extra_query": {"a": "b"}}, "the path differs")],
-)
-async def test_another_body_under_the_key_is_refused(
-    connect: Connect, callers: Callers, arguments: dict[str, Any], told: str
-) -> None:
-    transport, runtime = held(callers, payout_answer())
-    options = {"transport": runtime.wrap(transport), "runtime": runtime}
-    first = asyncio.ensure_future(connect(**options).payouts.create(**PAYOUT, idempotency_key=KEY))
-    await callers.next()
-    client = connect(**options)
-    prepared = attrs.evolve(client.payouts.prepare(**{**PAYOUT, **arguments}), idempotency_key=KEY)
-    other = client.send(prepared)
-    with pytest.raises(InvalidRequest, match=told) as caught:
-        await other
-    assert caught.value.effect == "none"
+    first = asyncio.ensure_future(call())
+    await transport.until_it_came()
+    with pytest.raises(IdempotencyConflict):
+        await call()
     transport.released.set()
-    assert (await first).id == "po_1"
+    await first
     assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"amount": 11}, {"extra_query": {"a": "b"}}], ids=["another body", "another path"]
+)
+async def test_another_request_under_the_key_is_refused_likewise(
+    connect: Connect, held: list[Held], arguments: dict[str, Any]
+) -> None:
+    begun = await under_way(connect, held)
+    changed = begun.client.payouts.prepare(**{**PAYOUT, **arguments})
+    with pytest.raises(IdempotencyConflict):
+        await begun.client.send(attrs.evolve(changed, idempotency_key=KEY))
+    begun.transport.released.set()
+    await begun.first
+
+
+@pytest.mark.parametrize("listing", [[], [OURS]], ids=["not listed", "listed"])
+async def test_resolving_what_is_under_way_looks_it_up(
+    connect: Connect, held: list[Held], listing: list[dict[str, Any]]
+) -> None:
+    begun = await under_way(connect, held, listed(*listing), payout_answer())
+    if listing:
+        assert (await begun.client.resolve(begun.prepared)).id == "po_1"
+    else:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await begun.client.resolve(begun.prepared)
+        assert isinstance(caught.value.__cause__, IdempotencyConflict)
+    begun.transport.released.set()
+    await begun.first
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
-@pytest.mark.parametrize(
-    ("then", "outcome"),
-    [(payout_answer(), "Payout"), (refusal(422), "OutcomeUnknown")],
-    ids=["paid", "refused"],
-)
-async def test_when_the_first_caller_gives_up_the_next_one_continues(
-    connect: Connect, callers: Callers, then: HTTPResponse, outcome: str
+async def test_after_the_first_caller_gave_up_the_request_can_be_sent_again(
+    connect: Connect, held: list[Held]
 ) -> None:
-    """A refusal says nothing then of what the first one had sent."""
-    heard: list[Any] = []
-    transport, client, prepared = ready(connect, callers, then, wanted=99, on_event=heard.append)
-    tasks = [asyncio.ensure_future(client.send(prepared)) for _ in range(3)]
-    for _ in tasks:
-        await callers.next()
-    tasks[0].cancel()
+    begun = await under_way(connect, held)
+    begun.first.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
-        await tasks[0]
+        await begun.first
     assert stopped.value.outcome.effect == "unknown"  # type: ignore[attr-defined] # it rides along
-    transport.released.set()
-    others = await asyncio.gather(*tasks[1:], return_exceptions=True)
-    assert [type(each).__name__ for each in others] == [outcome] * 2
-    for kind in (events.CallStarted, events.CallEnded):
-        assert [type(each) for each in heard].count(kind) == 3
-    # the first one's was cut off unanswered
-    assert (len(transport.requests), transport.most_at_once) == (1, 1)
-
-
-@pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
-    connect: Connect, callers: Callers, caplog: pytest.LogCaptureFixture
-) -> None:
-    heard: list[Any] = []
-    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=99, on_event=heard.append)
-    first = asyncio.ensure_future(client.send(prepared))
-    await callers.next()
-    second = asyncio.ensure_future(client.send(prepared))
-    await callers.next()
-    second.cancel()
-    with pytest.raises(asyncio.CancelledError) as stopped:
-        await second
-    assert stopped.value.outcome.prepared == prepared  # type: ignore[attr-defined] # it rides along
-    assert (heard[-1].error, heard[-1].effect) == ("CancelledError", "unknown")
-    assert (type(heard[-2]).__name__, heard[-2].effect) == ("CallCancelled", "unknown")
-    assert f"its idempotency key is {prepared.idempotency_key}" in caplog.text
-    transport.released.set()
-    assert (await first).id == "po_1"
-
-
-async def test_a_callers_deadline_ends_its_own_wait_alone(connect: Connect, callers: Callers) -> None:
-    transport, runtime = held(callers, payout_answer(), wanted=99)
-    client = connect(transport=transport, runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
-    first = asyncio.ensure_future(client.send(prepared))
-    await callers.next()
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.send(prepared, deadline=45.0)  # longer than one look
-    assert isinstance(caught.value.__cause__, DeadlineExceeded)
-    assert runtime.monotonic() == 45.0
-    transport.released.set()
-    assert (await first).id == "po_1"
-    assert len(transport.requests) == 1
-
-
-@pytest.mark.parametrize("how", ["deadline", "on_limit"])
-async def test_what_a_callers_own_options_end_another_caller_goes_on_with(
-    connect: Connect, callers: Callers, how: str
-) -> None:
-    """The limit has no room for a minute: the first caller does not wait so long, the second does."""
-    played = play(connect, payout_answer(), limits=RateLimits(writes=1))
-    await played.client.payouts.create(**PAYOUT)
-    prepared = played.client.payouts.prepare(**PAYOUT)
-    hasty = played.client.with_options(on_limit="raise") if how == "on_limit" else played.client
-    options = {"deadline": 10.0} if how == "deadline" else {}
-    outcomes = await asyncio.gather(
-        hasty.send(prepared, **options), played.client.send(prepared), return_exceptions=True
-    )
-    assert {type(each).__name__ for each in outcomes} in (
-        {"Payout"},  # the patient one came first
-        {"Payout", (DeadlineExceeded if how == "deadline" else LimitReached).__name__},
-        {"Payout", "OutcomeUnknown"},
-    )
-    assert len(played.transport.requests) == 2
-
-
-@pytest.mark.parametrize("failure", [lost("closed"), unsent("closed")], ids=["sent", "unsent"])
-async def test_when_the_first_callers_client_is_closed_the_next_one_continues(
-    connect: Connect, callers: Callers, failure: Step
-) -> None:
-    transport, runtime = held(callers, failure)
-    closing = connect(transport=transport, runtime=runtime)
-    going_on = connect(transport=ScriptedTransport(payout_answer()), runtime=runtime)
-    prepared = closing.payouts.prepare(**PAYOUT)
-    first = asyncio.ensure_future(closing.send(prepared))
-    await callers.next()
-    assert (await going_on.send(prepared)).id == "po_1"
-    with pytest.raises(PaymentsError, match="closed"):
-        await first
-
-
-async def test_what_one_caller_changes_in_an_outcome_is_not_anothers(
-    connect: Connect, callers: Callers
-) -> None:
-    steps = (payout_answer(metadata={"a": "b"}), refusal(422), refusal(503))
-    for step in steps:
-        transport, runtime = held(callers, step, wanted=len(callers.calls) + 2)
-        client = connect(transport=transport, runtime=runtime, max_retries=0)
-        prepared = client.payouts.prepare(**PAYOUT)
-        one, other = await asyncio.gather(*(client.send(prepared) for _ in range(2)), return_exceptions=True)
-        if not isinstance(one, PaymentsError):
-            one.metadata["a"] = "changed"
-            assert (other.metadata, other.response.status) == ({"a": "b"}, 201)
-            continue
-        for error in (one, one.__cause__ or one):
-            error.errors = getattr(error, "errors", {})
-            error.errors["amount"] = ["changed"]
-            error.add_note("changed")
-        for error in (other, other.__cause__ or other):
-            assert getattr(error, "errors", {}) == {}
-            assert not hasattr(error, "__notes__")
+    begun.transport.released.set()
+    assert (await begun.client.send(begun.prepared)).id == "po_1"
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_request_whose_event_loop_has_stopped_is_sent_by_the_next_caller(
-    connect: Connect, callers: Callers
+    connect: Connect, held: list[Held]
 ) -> None:
-    transport, runtime = held(callers, refusal(422), wanted=99)
-    options = {"transport": transport, "runtime": runtime}
-    prepared = connect(**options).payouts.prepare(**PAYOUT)
-    left = connect(**options)
+    transport, runtime = Held(payout_answer()), JumpingRuntime()
+    held.append(transport)
+    left = connect(transport=transport, runtime=runtime)
+    prepared = left.payouts.prepare(**PAYOUT)
     stopped = asyncio.new_event_loop()
     sending = stopped.create_task(left.send(prepared))
-
-    def send() -> None:
-        stopped.run_until_complete(callers.next())
-
-    await asyncio.to_thread(send)
+    await asyncio.to_thread(lambda: stopped.run_until_complete(transport.until_it_came()))
     transport.released.set()
-    with pytest.raises(OutcomeUnknown) as caught:
-        await connect(**options).send(prepared)
-    assert isinstance(caught.value.__cause__, UnprocessableError)
+    assert (await connect(transport=transport, runtime=runtime).send(prepared)).id == "po_1"
 
     def end() -> None:
         sending.cancel()
@@ -359,20 +198,29 @@ async def test_a_request_whose_event_loop_has_stopped_is_sent_by_the_next_caller
     await asyncio.to_thread(end)
 
 
-async def test_a_forked_child_waits_for_none_of_its_parents_requests(
-    connect: Connect, callers: Callers
+async def test_a_forked_child_may_send_its_parents_requests(connect: Connect, held: list[Held]) -> None:
+    begun = await under_way(connect, held)
+    pending._renew_after_fork()
+    begun.transport.released.set()
+    assert (await begun.client.send(begun.prepared)).id == "po_1"
+    await begun.first
+
+
+async def test_once_it_has_ended_it_is_sent_again(connect: Connect) -> None:
+    played = play(connect, payout_answer())
+    prepared = played.client.payouts.prepare(**PAYOUT)
+    for _ in range(2):
+        assert (await played.client.send(prepared)).id == "po_1"
+    assert len(played.transport.requests) == 2
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+async def test_a_refusal_is_not_certain_after_a_repeat_that_was_left_in_doubt(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, forgets: bool
 ) -> None:
-    transport, client, prepared = ready(connect, callers, payout_answer())
-    first = asyncio.ensure_future(client.send(prepared))
-    await callers.next()
-    pending._after_fork()
-    assert (await client.send(prepared)).id == "po_1"
-    assert (await first).id == "po_1"
-    assert len(transport.requests) == 2
-
-
-async def test_a_refusal_is_not_certain_after_a_repeat_that_was_left_in_doubt(connect: Connect) -> None:
     """The first error is old enough, but the request was sent again since, and may still be at work."""
+    if forgets:  # which of many it was: any may have been sent then
+        monkeypatch.setattr(pending, "_MOST_DOUBTS", 0)
     played = play(connect, lost(), lost(), refusal(422))
     with pytest.raises(OutcomeUnknown) as caught:
         await played.client.payouts.create(**PAYOUT, max_retries=0)
@@ -395,11 +243,11 @@ async def test_a_key_that_the_client_made_is_looked_up_nowhere(
     assert (await play(connect, payout_answer()).client.payouts.create(**PAYOUT, timeout=5.0)).id == "po_1"
 
 
-@pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_many_threads_and_loops_send_a_request_once(connect: Connect, callers: Callers) -> None:
-    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=4)
-    made = await asyncio.gather(
-        *(asyncio.to_thread(lambda: asyncio.run(client.send(prepared))) for _ in range(4))
-    )
-    assert [payout.id for payout in made] == ["po_1"] * 4
-    assert len(transport.requests) == 1
+def test_clients_of_one_clock_share_their_requests_and_others_do_not() -> None:
+    class Slotted(JumpingRuntime):
+        __hash__ = None  # type: ignore[assignment] # what cannot be kept in a table
+
+    runtime = JumpingRuntime()
+    assert pending.pending_of(runtime) is pending.pending_of(runtime)
+    assert pending.pending_of(runtime) is not pending.pending_of(JumpingRuntime())
+    assert pending.pending_of(Slotted()) is not pending.pending_of(Slotted())

@@ -313,9 +313,10 @@ async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
     assert len(payout.response.attempts) == 2
     for record in (payout, listed):
         assert record.instrument.account_number == CANARY_ACCOUNT
-        assert CANARY_ACCOUNT in str(record.to_dict())
+        assert CANARY_ACCOUNT in str(record.to_dict(unmasked=True))
         assert CANARY_ACCOUNT in record.to_json()
-        for shown in (repr(record), str(record), f"{record!r:.400}", repr([record]), watch.said()):
+        masked = str(record.to_dict())
+        for shown in (repr(record), str(record), f"{record!r:.400}", repr([record]), masked, watch.said()):
             assert CANARY_ACCOUNT not in shown
             assert "Ada" not in shown
     assert NEEDLE not in pickled(payout) + shown_by(payout) + shown_by(payout.response)

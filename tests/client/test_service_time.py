@@ -173,7 +173,7 @@ async def test_a_key_of_the_callers_own_may_have_been_sent_by_anybody(connect: C
 async def test_a_forked_child_takes_nothing_for_unsent(connect: Connect) -> None:
     played = play(connect, time_of(25 * HOUR))
     prepared = played.client.payment_intents.prepare(**INTENT)
-    PENDING.of(played.runtime).forget_parents()
+    PENDING.pending_of(played.runtime).forget_parents()
     with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
         await played.client.send(prepared)
 

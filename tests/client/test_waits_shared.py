@@ -19,7 +19,7 @@ from payments_async import (
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, play, refusal
-from tests.support.scripted import answer
+from tests.support.scripted import SilentTransport, answer
 from tests.support.surfaces import Connect
 from tests.support.waits import Watched
 
@@ -66,7 +66,7 @@ async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> Non
 async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_further_than_this(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async._polling.schedule.MAX_PAGES", 250)
+    monkeypatch.setattr("payments_async._waits.schedule.MAX_PAGES", 250)
     read_at: list[float] = []
 
     def read(request: Any) -> Any:
@@ -253,6 +253,28 @@ async def test_nothing_is_read_after_the_last_wait_was_given_up(sandbox: Sandbox
     reads = len(list(world.reads()))
     await asyncio.sleep(0.01)
     assert len(list(world.reads())) == reads
+
+
+def test_a_wait_whose_loop_was_closed_is_forgotten_without_a_word() -> None:
+    """What a finaliser raises is printed, and pytest makes it a failure of our users' tests."""
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda loop, context: None)  # "Task was destroyed but it is pending"
+    client = AsyncPayments("sk_sandbox_left", base_url="http://127.0.0.1:9/v1", transport=SilentTransport())
+    wait: Any = loop.create_task(client.payouts.wait("po_1"))
+    for _ in range(5):  # until its reading is under way
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    wait.get_coro().close()  # as the garbage collector does
+
+
+async def test_a_given_up_reading_of_many_pages_keeps_its_distance(connect: Connect) -> None:
+    played = play(connect, *(page(cursor=f"c{number}") for number in range(200)))
+    for _ in range(2):
+        with pytest.raises(WaitTimeout):
+            await played.client.payouts.wait("po_1", deadline=4.0)
+    assert len(played.transport.requests) == 100, (
+        "the second wait came in the rest after the first one's pages"
+    )
 
 
 def _client(sandbox: Sandbox, **options: Any) -> Any:

@@ -61,7 +61,7 @@ def exact(value: Any) -> Any:
         names = attrs.fields(type(value))
         return kind, [(field.name, exact(getattr(value, field.name))) for field in names]
     if isinstance(value, dict):
-        return kind, [(name, exact(item)) for name, item in value.items()]
+        return kind, sorted((name, exact(item)) for name, item in value.items())
     if isinstance(value, list | tuple):
         return kind, [exact(item) for item in value]
     return kind, str(value)
@@ -310,7 +310,7 @@ def record_of(name: str, *, fast: bool, later: bool = False) -> Any:
 USES: dict[str, Callable[[Any], Any]] = {
     "hash": hash,
     "repr": repr,
-    "to_dict": lambda record: record.to_dict(),
+    "to_dict": lambda record: (record.to_dict(), record.to_dict(unmasked=True)),
     "to_json": lambda record: record.to_json(),
     "evolve": lambda record: exact(attrs.evolve(record, extra={"later": 1})),
     "copy": lambda record: exact(copy.copy(record)),

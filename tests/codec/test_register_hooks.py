@@ -9,8 +9,9 @@ import attrs
 import cattrs
 import pytest
 
+from payments_async import register_hooks
 from payments_async._codec import decode
-from payments_async.models import CheckoutSession, PaymentIntent, Payout, Record, register_hooks
+from payments_async.models import CheckoutSession, PaymentIntent, Payout, Record
 from tests.support import bodies
 
 
@@ -32,7 +33,7 @@ def test_a_record_comes_back_from_what_it_is_written_to(make: Any, body: Any, cl
     register_hooks(converter)
     record = decode.structure(decode.parse(bodies.encoded({**body, "later": {"a": [1]}})), cls)
     assert record.extra
-    assert converter.structure(record.to_dict(), cls) == record
+    assert converter.structure(record.to_dict(unmasked=True), cls) == record
     assert converter.structure(decode.parse(record.to_json().encode()), cls) == record
 
 

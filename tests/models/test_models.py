@@ -231,6 +231,32 @@ def test_a_records_json_says_what_its_plain_form_says() -> None:
     assert json.loads(action.to_json(), parse_float=Decimal) == action.to_dict()
 
 
+SECRET = "+9876504321098"
+
+
+def test_a_plain_form_hides_what_the_repr_hides_unless_asked() -> None:
+    url = "https://x.test/hooks/0123456789abcdef"
+    action = models.NextAction(url="https://x.test/?t=7", post_data={"a": "b"}, extra={"new": SECRET})
+    payment = models.PaymentIntent(
+        "pi_1",
+        customer=models.Customer("cus_1", email=SECRET, extra={"phone": SECRET}),
+        metadata={"a": SECRET},
+        webhook_url=url,
+        active_attempt=models.PaymentAttempt(next_action=action),
+        extra={"new": SECRET},
+    )
+    shown = payment.to_dict()
+    assert SECRET not in str(shown)
+    assert (shown["id"], shown["metadata"], shown["customer"]["email"]) == ("pi_1", None, "***")
+    assert shown["webhook_url"] == "https://x.test/hooks/***"
+    asked = shown["active_attempt"]["next_action"]
+    assert (asked["url"], asked["post_data"]) == (action.url, {"a": "b"})  # the payer is sent on with it
+    whole = payment.to_dict(unmasked=True)
+    assert (whole["new"], whole["metadata"], whole["webhook_url"]) == (SECRET, {"a": SECRET}, url)
+    assert (whole["customer"]["email"], whole["customer"]["phone"]) == (SECRET, SECRET)
+    assert whole["active_attempt"]["next_action"] == {**asked, "new": SECRET}
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from payments_async.webhooks import WebhookResponse
 from tests.support.hooks import EMPTY, Hook, listed
-from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
 from tests.support.one_surface import surface as surface
 from tests.support.patience import until
@@ -77,20 +74,6 @@ async def test_more_than_can_wait_are_told_to_come_again(
     assert hook.reads == 2
 
 
-async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_at_once(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before it, others are to have their pages."""
-    waits = 6.1
-    monkeypatch.setattr("payments_async.webhooks._lookup.Lookups.wait", lambda lookup, page: waits)
-    hook = Hook(connect, Handler(), listed())
-    turned_away = await hook.arrive()
-    assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "7"})
-    assert hook.reads == 0
-    waits = 6.0
-    assert (await hook.arrive()).status == 200
-
-
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +132,7 @@ async def test_a_fault_of_our_own_ends_nobodys_wait(
         raise ZeroDivisionError
 
     hook = Hook(connect, Handler(), listed())
-    monkeypatch.setattr("payments_async.webhooks._lookup.key_of", broken)
+    monkeypatch.setattr("payments_async._waits.sweep.keys_of", broken)
     assert (await hook.arrive()).status == 500
     assert "ZeroDivisionError" in caplog.text
 
@@ -225,11 +208,8 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     old = receiver.url_for_payout("r-0")
     played.runtime.advance(10 * 86_400.0)
     assert (await receiver.receive(path=old)).status == 200
-    (coalescers,) = receiver._loops.values()
-    with waiting_together(coalescers._payouts, played.runtime, 4) as until_they_wait:
-        urls = [receiver.url_for_payout(f"r-{each}") for each in range(1, 5)]
-        answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
-        await until_they_wait
+    urls = [receiver.url_for_payout(f"r-{each}") for each in range(1, 5)]
+    answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
     assert {each.status for each in await asyncio.gather(*answers)} == {200}
     assert len(paid.given) == 5
     first, second = [request.url for request in played.transport.requests]
@@ -237,17 +217,6 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     assert "lte%5D=2026-01-03" in first
     assert "gte%5D=2026-01-10" in second
     assert "lte%5D=2026-01-13" in second
-
-
-@contextmanager
-def waiting_together(lookup: Any, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
-    """A rest comes first, and time stands still until so many looks wait for the newest page."""
-    runtime.busy += 1
-    lookup._rested_at = runtime.monotonic() + 8 * 0.6
-    try:
-        yield until(lambda: [len(together) for together in lookup._queue._newest.values()] == [looks])
-    finally:
-        runtime.busy -= 1
 
 
 async def test_a_record_listed_twice_is_one(connect: Connect) -> None:
@@ -264,9 +233,7 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
     assert (await hook.arrive()).status == 200
     urls = [hook.receiver.url_for_payout(f"r-{number}", expires_in=60) for number in (1, 2)]
-    with waiting_together(hook.coalescers[0]._payouts, hook.played.runtime, 2) as until_they_wait:
-        looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
-        await until_they_wait
+    looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
     assert [(await look).status for look in looks] == [200, 503]
     assert cursors_of(hook) == ["", "", "c1"]
     assert len(paid.given) == 2
@@ -305,36 +272,27 @@ PAGES = {
     "end": EMPTY,
     "pending": listed(),
     "completed": listed("completed"),
-    "forgotten": invalid(cursor=["unknown"]),
     "large": invalid(per_page=["at most 50"]),
     "early": invalid(**{"created_at[gte]": ["too long ago"]}),
     "refused": invalid(),
 }
 """What the service answers: no record and where the list goes on, a record, a refusal and its reason."""
 LOOKS = [
-    # pages a look; what the service answers; what we answer; from where pages are asked for; how many of 100
-    (2, "c1 c2 c1 forgotten c1 pending forgotten completed", "503 503 200 200", " c1  c2  c1 c1 ", 8),
-    (
-        2,
-        "c1 pending forgotten c2 c1 c2 completed",
-        "200 503 200",
-        " c1 c1  c2  c1",
-        7,
-    ),  # then all begins anew
-    (1, "c1 c1 end pending", "503 503 200", "  c1 ", 4),  # after the end, from the newest again
-    (2, "c1 c2 pending", "503 200", " c1 ", 3),  # listed late, while the look goes on further back, too
-    (5, "large pending completed", "200 200", "  ", 1),  # the service's own size (gap D) is kept
-    (1, "c1 c1 large pending", "503 200", "  c1 c1", 3),
-    (5, "refused pending", "503 200", " ", 2),  # a refusal for another reason leaves the size as it was
-    (5, "early pending", "503 200", " ", 2),
+    # what the service answers; what we answer; from where pages are asked for; how many of 100
+    ("c1 c2 end pending", "503 200", " c1 c2 ", 4),  # listed late: the next look begins anew
+    ("c1 pending completed", "200 200", " c1 ", 3),
+    ("large pending completed", "200 200", "  ", 1),  # the service's own size (gap D) is kept
+    ("c1 large pending", "200", " c1 c1", 2),
+    ("refused pending", "503 200", " ", 2),  # a refusal for another reason leaves the size as it was
+    ("early pending", "503 200", " ", 2),
 ]
 
 
-@pytest.mark.parametrize(("most", "script", "statuses", "cursors", "sized"), LOOKS)
+@pytest.mark.parametrize(("script", "statuses", "cursors", "sized"), LOOKS)
 async def test_the_pages_of_one_look_after_another(
-    connect: Connect, most: int, script: str, statuses: str, cursors: str, sized: int
+    connect: Connect, script: str, statuses: str, cursors: str, sized: int
 ) -> None:
-    hook = Hook(connect, Handler(), *(PAGES[each] for each in script.split()), max_pages=most)
+    hook = Hook(connect, Handler(), *(PAGES[each] for each in script.split()))
     for status in statuses.split():
         assert (await hook.arrive(b"")).status == int(status)
         hook.played.runtime.advance(16.0)

@@ -167,8 +167,7 @@ async def test_another_records_body_is_refused(shop: Shop) -> None:
     assert not shop.paid.given
 
 
-async def test_a_payment_of_another_url_is_not_handed_over(connect: Connect, sandbox: Sandbox) -> None:
-    shop = Shop(connect, sandbox, max_pages=1)
+async def test_a_payment_of_another_url_is_not_handed_over(shop: Shop) -> None:
     await shop.ask()
     never_used = shop.receiver.url_for_payment("order-7", expires_in=60)
     answer = await shop.receiver.receive(path=never_used)
@@ -176,10 +175,12 @@ async def test_a_payment_of_another_url_is_not_handed_over(connect: Connect, san
     assert not shop.paid.given
 
 
-async def test_a_payout_far_back_in_the_list_is_read_by_itself(connect: Connect, sandbox: Sandbox) -> None:
-    shop = Shop(connect, sandbox, max_pages=1)
+async def test_a_payout_far_back_in_the_list_is_read_by_itself(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async.webhooks._lookup.PAYOUT_PAGES", 1)
     await shop.pay_out()
-    (created,) = sandbox.deliveries
+    (created,) = shop.sandbox.deliveries
     for number in range(100):
         await shop.pay_out(f"later-{number}", webhook_url=None)
     before = shop.reads()
@@ -203,27 +204,6 @@ async def test_several_pages_are_read_for_a_payment(shop: Shop) -> None:
     assert await shop.bring_last() == 200
     assert shop.reads() == {"payment_intents.list": 2}
     assert shop.paid.ends == [("order-7", True)]
-
-
-async def test_a_payment_deeper_than_one_look_reads_is_found_by_the_next_and_then_at_once(
-    connect: Connect, sandbox: Sandbox, caplog: pytest.LogCaptureFixture
-) -> None:
-    shop = Shop(connect, sandbox, max_pages=1)
-    intent = await shop.ask()
-    for _ in range(250):
-        await shop.client.payment_intents.create(**INTENT)
-    sandbox.pay(intent.id)
-    told = sandbox.deliveries[-1]
-    for status in (503, 503, 200):
-        assert (await bring(shop.receiver, told)).status == status
-        shop.receiver._runtime.advance(11.0)
-    assert len(caplog.messages) == 2
-    assert all("the next lookup continues from there" in line for line in caplog.messages)
-    assert "order" not in caplog.text
-    sandbox.refund(intent.id)
-    assert await shop.bring_last() == 200
-    assert shop.reads() == {"payment_intents.list": 6}, "the newest first, then one further back"
-    assert [each.record.id for each in shop.paid.given] == [intent.id] * 2
 
 
 async def test_a_record_that_is_not_there_is_told_with_what_may_be_wrong(

@@ -75,8 +75,7 @@ Payments("sk_sandbox_x", base_url="https://service.test/v1", limit_store="redis:
 OTEL: Final = """
 from payments_async import AsyncPayments
 from payments_async.otel import OpenTelemetry
-telemetry = OpenTelemetry()
-telemetry.watch(AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1", on_event=telemetry))
+AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1", on_event=OpenTelemetry())
 """
 
 SPEED: Final = "import payments_async, uvloop"

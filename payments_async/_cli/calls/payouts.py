@@ -255,7 +255,7 @@ def show_payout(
 def _facts(payout: Payout, *, accounts: bool) -> dict[str, Any]:
     fields = {
         name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in payout.to_dict().items()
+        for name, value in payout.to_dict(unmasked=True).items()
     }
     facts = fields | {"is_final": payout.is_final}
     return facts if accounts else dict(without_accounts(facts))

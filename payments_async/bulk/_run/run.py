@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from ..._polling.schedule import PollSchedule
+from ..._waits.schedule import PollSchedule
 from ...errors import PaymentsError
 from .._activity import Activity, repeated
 from .._ledger import figures

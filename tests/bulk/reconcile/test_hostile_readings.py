@@ -69,7 +69,9 @@ async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, batch: Payo
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
     await retried(batch)
     await batch.run(wait_final=60.0)
-    stale = json.loads(json.dumps([each.to_dict() for each in await listed(batch._service)][-1], default=str))
+    stale = json.loads(
+        json.dumps([each.to_dict(unmasked=True) for each in await listed(batch._service)][-1], default=str)
+    )
     lives(service)
 
     def repeat(request: Any, answer: Any) -> Any:

@@ -1,10 +1,11 @@
-"""Waiting for a record to become final, on readings that all waits of a key share."""
+"""Waiting for a record to become final, on readings that all waits of a client share."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -26,8 +27,7 @@ from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
 from ..models._masking import clean
 from ..params.operations import CHECKOUTS_RETRIEVE, INTENTS_RETRIEVE_ATTEMPT, Operation, id_problems
 from . import schedule
-from .list_poller import PASSING, ListPoller
-from .readings import Readings, Subscription, readings_of
+from .sweep import PASSING, Days, ListSweep, Wanted, day_of
 
 R = TypeVar("R")
 Kind = Literal["payout", "checkout", "attempt"]
@@ -94,13 +94,37 @@ class WaitTarget(ValueMixin):
             return None
 
 
-@attrs.frozen(eq=False, repr=False)
-class _Pollers:
-    """The pollers of one event loop, and the readings that they share with other loops."""
+@attrs.define(eq=False, repr=False)
+class _SingleReading:
+    """One reading of one record."""
 
-    readings: Readings
-    payouts: ListPoller
-    intents: ListPoller
+    began: float
+    record: Any = None
+    """The record; None while the reading is under way, and when it failed."""
+
+
+class _LoopReadings:
+    """What the waits of one event loop share: a transaction is read at most every five seconds (Limits)."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.payouts = ListSweep(pipeline, PAYOUTS)
+        self.intents = ListSweep(pipeline, PAYMENT_INTENTS)
+        self._singles: OrderedDict[tuple[str, ...], _SingleReading] = OrderedDict()
+        """The records that were read singly in the last five seconds."""
+
+    def find(self, what: tuple[str, ...], since: float) -> Any:
+        """The record, if a reading that began at `since` or later has ended; otherwise None."""
+        reading = self._singles.get(what)
+        return None if reading is None or reading.began < since else reading.record
+
+    def begin(self, what: tuple[str, ...], now: float) -> _SingleReading | None:
+        """Begin a reading; None when it would be too early. The caller sets its `record`."""
+        while self._singles and next(iter(self._singles.values())).began + schedule.FLOOR <= now:
+            self._singles.popitem(last=False)
+        if what in self._singles:
+            return None
+        reading = self._singles[what] = _SingleReading(now)
+        return reading
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -110,31 +134,30 @@ class _Wait:
     target: WaitTarget
     until: float
     """End of the wait's time, on the monotonic clock."""
-    pollers: _Pollers
-    """The pollers of the wait's event loop, and of the key that it began with."""
-
-    @property
-    def listed_at(self) -> float:
-        """Time at which a page of the list of payments last came."""
-        return self.pollers.readings.intents.page_at
+    readings: _LoopReadings
 
 
 class Waiting:
-    """The waits of one client."""
+    """The waits of one client, and the lookups of its webhook receivers."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pollers] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopReadings] = WeakKeyDictionary()
+
+    def sweep(self, *, payouts: bool) -> ListSweep:
+        """The reading of a list on the running event loop."""
+        readings = self._readings()
+        return readings.payouts if payouts else readings.intents
 
     async def payout(self, payout: Payout | str, deadline: float) -> Payout:
         """The payout when it is final. Raises WaitTimeout."""
         if isinstance(payout, Payout) and payout.is_final:
             return payout
         wait = self._wait(_target("payout", payout), deadline)
-        seen = payout if isinstance(payout, Payout) else None
-        subscription = Subscription(wait.target.id, wait.target.created_at, _IS_FINAL, seen)
+        wanted = Wanted([("id", wait.target.id)], _IS_FINAL, Days(day_of(wait.target.created_at)))
+        wanted.last = payout if isinstance(payout, Payout) else None
         with self._reminding(wait):
-            final: Payout = await self._until(wait, wait.pollers.payouts, subscription)
+            final: Payout = await self._until(wait, wait.readings.payouts, wanted)
         return final
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
@@ -156,9 +179,10 @@ class Waiting:
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
         if payment.is_final:
             return checkout
-        subscription = Subscription(payment.id, payment.created_at, _IS_FINAL)
-        listed = await self._until(wait, wait.pollers.intents, subscription, checkout, just_read=just_read)
-        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=wait.listed_at)
+        intents = wait.readings.intents
+        wanted = Wanted([("id", payment.id)], _IS_FINAL, Days(day_of(payment.created_at)))
+        listed = await self._until(wait, intents, wanted, checkout, just_read=just_read)
+        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=intents.page_at)
         return _with_listed(fresh, listed)
 
     async def _rest(self, wait: _Wait, unchanged: int) -> None:
@@ -181,13 +205,13 @@ class Waiting:
         last: PaymentAttempt | None = None
         listed: PaymentIntent | None = None
         while True:
-            since = wait.listed_at if last else None
+            since = wait.readings.intents.page_at if last else None
             attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last, since=since)
             if attempt.is_final:
                 return attempt
-            subscription = Subscription(wait.target.id, None, _moved_on(wanted), listed)
-            poller, same = wait.pollers.intents, attempt == last
-            listed = await self._until(wait, poller, subscription, attempt, just_read=True, unchanged=same)
+            intent = Wanted([("id", wait.target.id)], _moved_on(wanted), last=listed)
+            sweep, same = wait.readings.intents, attempt == last
+            listed = await self._until(wait, sweep, intent, attempt, just_read=True, unchanged=same)
             last = attempt
 
     def _reminding(self, wait: _Wait) -> AbstractContextManager[None]:
@@ -198,44 +222,32 @@ class Waiting:
     def _wait(self, target: WaitTarget, deadline: float) -> _Wait:
         if not positive(deadline):
             raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
-        return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._pollers())
+        return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._readings())
 
-    def _pollers(self) -> _Pollers:
-        """The pollers of the running loop and the current key."""
-        loop, pipeline = event_loop(), self._pipeline
-        readings = readings_of(pipeline.keys.of(pipeline.settings.key()).limiter)
-        pollers = self._loops.get(loop)
-        if pollers is None or pollers.readings is not readings:
-            pollers = self._loops[loop] = _Pollers(
-                readings,
-                ListPoller(pipeline, PAYOUTS, readings.payouts),
-                ListPoller(pipeline, PAYMENT_INTENTS, readings.intents),
-            )
-        return pollers
+    def _readings(self) -> _LoopReadings:
+        """The readings of the running loop."""
+        loop = event_loop()
+        readings = self._loops.get(loop)
+        if readings is None:
+            readings = self._loops[loop] = _LoopReadings(self._pipeline)
+        return readings
 
     async def _until(
         self,
         wait: _Wait,
-        poller: ListPoller,
-        subscription: Subscription,
+        sweep: ListSweep,
+        wanted: Wanted,
         last: Record | None = None,
         *,
         just_read: bool = False,
         unchanged: bool = False,
     ) -> Any:
         """Read the list until the wait ends. WaitTimeout has `last`, or the record as last listed."""
-        subscription.until = wait.until
-        left = wait.until - self._pipeline.runtime.monotonic()
-        timer = self._pipeline.runtime.call_later(max(left, 0.0), subscription.give_up)
-        poller.join(subscription, just_read=just_read, unchanged=unchanged)
-        try:
-            record = await subscription.future
-        finally:
-            timer.cancel()
-            poller.leave(subscription)
+        sweep.expect(just_read=just_read, unchanged=unchanged)
+        record = await sweep.find(wanted, wait.until)
         if record is None:
-            seen = just_read or subscription.seen
-            raise _timed_out(wait, last or subscription.last, seen, poller.problem) from poller.problem
+            seen = just_read or wanted.is_seen
+            raise _timed_out(wait, last or wanted.last, seen, sweep.problem) from sweep.problem
         return record
 
     async def _read(
@@ -252,13 +264,13 @@ class Waiting:
         Uses another wait's reading of the record, if it is of the last five seconds and not before `since`.
         """
         runtime, problem, failures = self._pipeline.runtime, None, 0
-        records, what = wait.pollers.readings.records, (operation.name, *ids.values())
+        readings, what = wait.readings, (operation.name, *ids.values())
         since = runtime.monotonic() - schedule.FLOOR if since is None else since
         while (left := wait.until - (now := runtime.monotonic())) > 0:
-            known: R | None = records.find(what, since)
+            known: R | None = readings.find(what, since)
             if known is not None:
                 return known
-            reading = records.begin(what, now)
+            reading = readings.begin(what, now)
             if reading is None:  # another wait reads it, or has just read it
                 await runtime.sleep(min(_SOON, left))
                 continue

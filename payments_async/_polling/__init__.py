@@ -1,1 +1,0 @@
-"""Waiting for records: the schedule of readings and the shared reading of a list."""

@@ -1,1 +1,0 @@
-"""Schemas of requests and records for pydantic. Only pydantic has them loaded."""
