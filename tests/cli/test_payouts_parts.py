@@ -12,7 +12,7 @@ import attrs
 import pytest
 from rich.console import Console
 
-from payments_async._cli._output import JsonLines, Terminal
+from payments_async._cli._output import JsonLines, Show
 from payments_async._cli.payouts.confirm import flags
 from payments_async._cli.payouts.options import (
     delimiter_of,
@@ -93,7 +93,7 @@ def test_a_delimiter_is_one_sign_or_a_tab_by_its_name() -> None:
 
 def test_confirmed_totals_are_compared_exactly() -> None:
     totals = {"XCD": Decimal("1200.50"), "GHS": Decimal("1E+2")}
-    assert flags(totals) == "--confirm-total 'GHS 100' --confirm-total 'XCD 1200.50'"
+    assert flags(totals) == "--confirm-total 'GHS 100.00' --confirm-total 'XCD 1200.50'"
     assert parsed(["xcd 1200.5", "GHS 100"]) == totals
     assert difference(parsed(["xcd 1200.5", "GHS 100.00"]), totals) is None
     assert difference(parsed(["XCD 1200.51", "GHS 100"]), totals) is not None
@@ -121,9 +121,9 @@ def test_people_see_the_largest_causes_and_how_many_more_there_are(
     doubt = Cause(Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.10")})
     long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
     unclear = Cause(Outcome.NOT_FINAL, "completed with failed_at", 1, {"GHS": Decimal(1)})
-    show_causes([doubt, unclear, rejected, *[long] * 10], Terminal())
+    show_causes([doubt, unclear, rejected, *[long] * 10], Show())
     assert_snapshot(capsys.readouterr().out)
-    show_causes([], Terminal())
+    show_causes([], Show())
     assert capsys.readouterr().out == ""
 
 
@@ -201,6 +201,6 @@ def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_progress_without_a_terminal_is_a_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:
-    view = LinesView(Terminal(), 30.0)
+    view = LinesView(Show(), 30.0)
     view.show(figures(created=3, not_started=1), 0.0)
     assert "Progress   3 of 4 rows" in capsys.readouterr().out

@@ -373,24 +373,12 @@ def test_exec_outlives_a_signal_until_its_command_has_ended(number: signal.Signa
     assert process.returncode == code
 
 
-@pytest.mark.parametrize(
-    ("line", "helps"),
-    [
-        ("python -V", True),
-        ("--profile hostile python -c pass", True),
-        ("--profile=hostile --allow-webhooks-to shop.test python --version-of x", True),
-        ("--fail-on-advice python -V", True),
-        ("--fail-on-advice --profile hostile python -V", True),
-        ("--profil hostile python -V", False),
-        ("--profile hostil python x", False),
-        ("--port nought python x", False),
-        ("--profile", False),
-        ("--bogus -- python -V", False),
-    ],
-)
-def test_the_two_dashes_are_only_advised_where_they_help(
-    line: str, helps: bool, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("line", ["pytest -x", "--profile hostile python -V", "--profile=hostile python -V"])
+def test_the_two_dashes_are_advised_where_they_are_missing(
+    line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sandbox", "exec", *line.split()]) == Exit.USAGE
     advice = "; put -- before the command: `payments sandbox exec -- python first.py`\n"
-    assert capsys.readouterr().err.endswith(advice) is helps
+    assert capsys.readouterr().err.endswith(advice)
+    assert main(["sandbox", "exec", "--bogus", "--", *line.split()]) == Exit.USAGE
+    assert "put -- before" not in capsys.readouterr().err

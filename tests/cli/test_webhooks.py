@@ -255,8 +255,10 @@ def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(listen:
         assert read_delivery(json.dumps({"payout": {"amount": amount}}).encode()).money == money
 
 
-@pytest.mark.parametrize("columns", [80, 120, 200])
-def test_the_longest_event_is_whole_beside_an_aligned_result(columns: int, listen: Listener) -> None:
+@pytest.mark.parametrize(("columns", "whole"), [(80, False), (120, True), (200, True)])
+def test_the_longest_event_is_whole_where_there_is_room_and_results_are_aligned(
+    columns: int, whole: bool, listen: Listener
+) -> None:
     event = "payment.attempt.action_required"
     record = "po_" + "1" * 21
 
@@ -265,7 +267,7 @@ def test_the_longest_event_is_whole_beside_an_aligned_result(columns: int, liste
             assert send(url, json.dumps({"event": name, "payout": {"id": record}}).encode()) == 200
 
     head, long, short = listen(look, columns=columns).splitlines()[-3:]
-    assert f"  {event}  po_" in long
+    assert (f"  {event}  po_" in long) is whole
     assert f"  {record}  " in short
     assert head.index("Result") == long.index("received") == short.index("received")
     assert len(long) <= columns
@@ -283,7 +285,6 @@ def test_a_word_that_is_none_stands_in_quotes_and_in_its_column(listen: Listener
         assert "payout.completed  po_1" not in printed
         assert cell_len(head) <= columns >= cell_len(printed)
         assert head.index("Result") == cell_len(printed[: printed.index("received")])
-        assert head.index("Took") == cell_len(printed) - 4
 
 
 def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
