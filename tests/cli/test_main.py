@@ -169,14 +169,6 @@ def test_a_reader_that_leaves_ends_the_command_quietly() -> None:
     assert command.wait() == Exit.READER_LEFT
 
 
-def test_a_stdout_without_a_file_may_break_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given(monkeypatch, BrokenPipeError())
-    assert main(["work"]) == Exit.READER_LEFT
-    assert capsys.readouterr().err == ""
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the disk that is always full is Linux's")
 @pytest.mark.parametrize(
     "argv", [["--help"], ["demo", "--payouts", "1"], ["demo", "--payouts", "1", "--json"]]

@@ -191,14 +191,6 @@ def test_exec_ends_with_what_the_advisor_found(
     )
 
 
-def test_exec_finds_the_same_payout_made_twice_without_a_reference(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    code, advice = pay(capfd, [{"key": "key-00001"}, {"key": "key-00002"}], STRICT)
-    assert (code, "payouts.create: 2 equal payouts made without a reference" in advice) == (1, True)
-    assert advice.endswith(f"\n  note: 2 payouts were made without a reference, {UNNAMED}")
-
-
 def test_a_payout_that_was_made_without_a_reference_is_a_note_and_no_finding(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -330,11 +322,6 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
     first, second = (line for line in printed if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"
     assert second == f"payments: cannot run {file}: Permission denied"
-
-
-def test_exec_without_a_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sandbox", "exec"]) == Exit.USAGE
-    assert "COMMAND" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals end a process so on POSIX only")

@@ -168,21 +168,6 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     assert end in line
 
 
-def test_webhooks_may_go_to_the_hosts_that_are_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[frozenset[str]] = []
-    monkeypatch.setattr(serving, "Sandbox", lambda **options: _noted(made, Sandbox(**options)))
-    hosts = ["--allow-webhooks-to", "shop.example", "--allow-webhooks-to", "other.example"]
-    assert serve(hosts, lambda about, client: None) == Exit.DONE
-    assert set(made) == {
-        frozenset({"shop.example", "other.example"})
-    }  # anew where a port was taken meanwhile
-
-
-def _noted(made: list[frozenset[str]], sandbox: Sandbox) -> Sandbox:
-    made.append(sandbox._allowed)
-    return sandbox
-
-
 def test_people_see_the_inspector_and_of_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

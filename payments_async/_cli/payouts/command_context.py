@@ -42,8 +42,6 @@ class Interrupts:
     _is_cut: bool = False
     reason: str | None = None
     """The first signal; None when there was none."""
-    is_answered: bool = False
-    """True once the write of a single call was answered."""
 
     @contextmanager
     def draining(self, drain: Callable[[str], object]) -> Iterator[None]:
