@@ -462,9 +462,3 @@ def test_what_is_masked_of_an_answer(shell: Shell) -> None:
         "checkout": {"url": "https://pay.test/cs_1"},
         "items": [{"phone": "***"}, 5],
     }
-
-
-def test_help_has_two_groups(shell: Shell) -> None:
-    said = shell("payouts", "--help").out
-    one, batch = said.index("One payout"), said.index("A batch")
-    assert one < said.index("create ") < said.index("find ") < batch < said.index("run ")

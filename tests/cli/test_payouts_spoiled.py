@@ -53,7 +53,7 @@ def test_a_row_that_cannot_be_read_is_named_and_the_others_go_on(
         assert exported.code == Exit.REFUSED
         assert "3 rows" in exported.out
         assert "✗ Unreadable row 2 cannot be read: " in exported.out
-    for line in (("status", *named), ("watch", *named), ("reconcile", *named), ("batches", LEDGER)):
+    for line in (("status", *named), ("reconcile", *named), ("batches", LEDGER)):
         done = here(*line, as_text=True)
         assert done.code in (Exit.DONE, Exit.REFUSED)
         assert len(done.out + done.err) < 5_000

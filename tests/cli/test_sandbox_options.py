@@ -102,38 +102,23 @@ def test_a_taken_port_leaves_the_state_to_the_next_try(
         assert len(seen) == 1
 
 
-def test_the_scenario_holds_for_whatever_nothing_else_decides(serve: Serve) -> None:
+def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
     def look(about: dict[str, str], client: Payments) -> None:
-        payout = client.payouts.create(**PAYOUT, reference="r-1")
-        assert payout.failure is not None
-        assert payout.failure.code is not None
-        assert payout.failure.code.value == "NO_FUNDS"
-        kept = client.payouts.create(**PAYOUT, metadata={"sandbox_scenario": "complete immediate"})
-        assert kept.is_successful
-
-    assert serve(["--scenario", "fail:NO_FUNDS immediate"], look) == Exit.DONE
-
-
-def test_speed_makes_sandbox_time_pass(serve: Serve) -> None:
-    def look(about: dict[str, str], client: Payments) -> None:
+        answer = client.checkouts.create(amount=50, currency="XCD").response
+        assert (about["profile"], answer and answer.status) == ("hostile", 200), "other profiles answer 201"
         client.payouts.create(**PAYOUT, reference="r-1")
         found = client.payouts.find("r-1")
         assert found is not None
         assert found.is_final
-
-    assert serve(["--speed", "1000000"], look) == Exit.DONE
-
-
-def test_the_profile_reaches_the_service_and_the_inspector_is_where_the_command_says(serve: Serve) -> None:
-    def look(about: dict[str, str], client: Payments) -> None:
-        assert about["profile"] == "hostile"
-        answer = client.checkouts.create(amount=50, currency="XCD").response
-        assert (answer and answer.status) == 200, "other profiles answer 201"
+        assert found.failure is not None
+        assert found.failure.code is not None
+        assert found.failure.code.value == "NO_FUNDS"
         assert about["inspector"] == about["base_url"].removesuffix("/v1") + "/_sandbox/"
         with urlopen(about["inspector"]) as page:
             assert page.status == 200
 
-    assert serve(["--profile", "hostile"], look) == Exit.DONE
+    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=1h", "--speed", "1000000")
+    assert serve(given, look) == Exit.DONE
 
 
 @needs_root
