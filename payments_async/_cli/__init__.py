@@ -2,8 +2,8 @@
 
     _app           the commands, and the exit code and message of each error
     _exit_codes    the exit codes
-    _help          help in two levels, and the examples of each command
-    _requirements  the extras that a command line needs
+    _help          the examples and exit codes at the end of each command's help
+    _requirements  the extras that a command needs
     _output        lines, progress and tables for people; JSON lines for programs
     _text          wraps text for people; messages on stderr
     calls          one checkout, one payout, one request from the shell
@@ -21,7 +21,6 @@ so that `payments --help` answers at once.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -36,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (`sys.argv` when None) and return its exit code (`_exit_codes.Exit`)."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        extras = required_extras(words, os.environ)
+        extras = required_extras(words)
         if missing_libraries(extras):
             return _print_what_is_missing(words, extras)
         from ._app import run
@@ -51,7 +50,7 @@ def _print_what_is_missing(words: Sequence[str], extras: Sequence[str]) -> int:
     if words == ["--version"]:
         print(__version__)
         return Exit.DONE
-    if not words or (extras == ["cli"] and asks_for_help(words)):
+    if not words or asks_for_help(words):
         print(help_without_libraries(), file=sys.stdout if words else sys.stderr)
         return Exit.DONE if words else Exit.USAGE
     name = next((f" {word}" for word in words if not word.startswith("-")), "")

@@ -8,23 +8,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import attrs
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from .._version import __version__
 from ..errors import ConfigurationError, PaymentsError
 from ._exit_codes import CommandEnded, Exit, exit_of
-from ._help import EXIT_CODES, complete_help, with_help_flag
+from ._help import EXIT_CODES, complete_help
 from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
-from .calls import api, checkouts, trigger
+from .calls import api, checkouts
 from .demo import demo
 from .doctor import doctor
 from .guard import guard
 from .mcp import mcp
 from .payouts import payouts
 from .sandbox import sandbox
-from .sandbox.serve_options import ServeOptions
 from .webhooks import webhooks
 
 COMMANDS: tuple[Callable[..., int] | App, ...] = (
@@ -36,22 +34,16 @@ COMMANDS: tuple[Callable[..., int] | App, ...] = (
     mcp,
     payouts,
     sandbox,
-    trigger,
     webhooks,
 )
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
-_EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))
-"""Each takes a value."""
 _MISSING: Final = re.compile(r'(?:Command ".*" parameter|Parameter) (\S+) requires an argument')
 _SENTENCE_END: Final = re.compile(r"(?:\.|(?<=\?)) ")
-_EXEC_FLAGS: Final = frozenset({"--fail-on-advice"})
 
 
-def make_app(*, shows_all: bool = False) -> App:
-    """The command line, ready to be called with its arguments. `shows_all`: help explains all options."""
-    console = OutputConsole(width=text_width())
-    console.shows_all = shows_all
+def make_app() -> App:
+    """The command line, ready to be called with its arguments."""
     app = App(
         name="payments",
         help="Collect payments and send payouts.",
@@ -60,14 +52,14 @@ def make_app(*, shows_all: bool = False) -> App:
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
-        console=console,
+        console=OutputConsole(width=text_width()),
     )
     for command in COMMANDS:
         app.command(command)
     app.register_install_completion_command(
         help="Install completion for your shell; changes none of its start files.", add_to_startup=False
     )
-    complete_help(app, shows_all=shows_all)
+    complete_help(app)
     return app
 
 
@@ -75,12 +67,13 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; errors become one line on stderr."""
     _write_anything()
     try:
-        words, shows_all = with_help_flag(argv)
-        code: int | None = make_app(shows_all=shows_all)(words, exit_on_error=False, print_error=False)
+        code: int | None = make_app()(argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # what cannot be written fails here, with a message
     except CycloptsError as error:
         command = " ".join(("payments", *(error.command_chain or ())))
-        hint = argument_hint(argv) or f"`{command} --help` shows how it is used"
+        hint = f"`{command} --help` shows how it is used"
+        if command == "payments sandbox exec" and "--" not in argv:  # it took its command's option as its own
+            hint = "put -- before the command: `payments sandbox exec -- python first.py`"
         return _print_error(f"{usage_text(error)}; {hint}".replace("?; ", "? "), Exit.USAGE)
     except CommandEnded as end:
         return _print_error(end.text, end.code)
@@ -128,25 +121,6 @@ def _without_passwords(text: str, words: Sequence[str]) -> str:
             if shown != given:
                 text = text.replace(repr(given), repr(shown)).replace(given, shown)
     return text
-
-
-def argument_hint(argv: Sequence[str]) -> str:
-    """Advice on a command line that cannot be read: `exec` took an option of its command as its own."""
-    if list(argv[:2]) != ["sandbox", "exec"] or "--" in argv:
-        return ""
-    own = iter(argv[2:])
-    for word in own:
-        if not word.startswith("-"):  # the command; its arguments follow
-            is_ours = not any(each.startswith("-") for each in own)
-            return "" if is_ours else "put -- before the command: `payments sandbox exec -- python first.py`"
-        name, given, _ = word.partition("=")
-        if word in _EXEC_FLAGS:
-            continue
-        if name not in _EXEC_OPTIONS:
-            return ""
-        if not given:
-            next(own, None)  # its value
-    return ""
 
 
 def _print_error(text: str, code: Exit) -> Exit:

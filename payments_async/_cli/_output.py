@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Annotated, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import attrs
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from ..models._masking import clean
@@ -43,9 +41,6 @@ class OutputConsole(Console):
     With NO_COLOR its text is plain; rich would still print it bold and dim.
     """
 
-    shows_all: bool = False
-    """Whether help explains all options (`_help`)."""
-
     def __init__(self, on_end: Callable[[], object] | None = None, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None
@@ -59,42 +54,14 @@ class OutputConsole(Console):
         self._on_end()
 
 
-class Show(Protocol):
-    """Shows a command's steps."""
-
-    def heading(self, title: str, note: str = "") -> None:
-        """Begin a section about `title`; `note` is for people only."""
-
-    def step(
-        self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
-    ) -> None:
-        """Show a step: `text` for people, `facts` for programs. `good` is None for what is still open.
-
-        Without `wrap` the text is one that is copied, such as a path or a command: it stays on one line, the
-        next one where it has no room beside the name.
-        """
-
-    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
-        """Show a line as that of a step, for people only."""
-
-    def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-        """Show a long step. Call the function that it yields each time one of `total` is done."""
-
-    def paragraph(self, text: str) -> None:
-        """Show a sentence or more, for people only."""
-
-    def render(self, renderable: RenderableType) -> None:
-        """Show a table; for people only."""
-
-
-class Terminal:
-    """For people: colours and a live bar on a terminal, plain lines anywhere else."""
+class Show:
+    """Shows a command's steps to people: colours on a terminal, plain lines anywhere else."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or OutputConsole(highlight=False)
 
     def heading(self, title: str, note: str = "") -> None:
-        """A bold line after an empty one."""
+        """Begin a section about `title` with a bold line; `note` is for people only."""
         self._console.print()
         shown = clean(title)
         about = wrapped(f"  {clean(note)}", self._width, start=len(shown)) if note else ""
@@ -103,7 +70,12 @@ class Terminal:
     def step(
         self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
     ) -> None:
-        """A line with a tick, a cross, or a dot for what is still open; what follows is under its text."""
+        """Show a step: `text` for people after a tick, a cross or, where `good` is None, a dot; `facts` for
+        programs.
+
+        Without `wrap` the text is one that is copied, such as a path or a command: it stays on one line, the
+        next one where it has no room beside the name.
+        """
         mark = ("·", "") if good is None else ("✓", "green") if good else ("✗", "bold red")
         label, words = f" {name:<{INDENT - 1}} ", clean(text)
         if wrap:
@@ -114,57 +86,24 @@ class Terminal:
         self._console.print(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
 
     def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
-        """As a step."""
+        """Show a line as that of a step, for people only."""
         self.step(name, text, good=good, wrap=wrap)
 
     def paragraph(self, text: str) -> None:
-        """Indented; what follows the first line a little more."""
+        """Show a sentence or more, for people only."""
         words = wrapped(f"  {brief(clean(text))}", self._width, hang=4)
         self._console.print(Text(words), soft_wrap=True)
+
+    def render(self, renderable: RenderableType) -> None:
+        """Show a table, for people only."""
+        self._console.print(renderable)
 
     @property
     def _width(self) -> int:
         return text_width(self._console.width)
 
-    def render(self, renderable: RenderableType) -> None:
-        """The renderable."""
-        self._console.print(renderable)
 
-    @contextmanager
-    def progress(self, name: str, total: int) -> Iterator[Callable[[], None]]:
-        """A bar that disappears when it is full; without a terminal, a line for each quarter."""
-        if not self._console.is_terminal:
-            yield _quarters(
-                total, lambda done: self._console.print(f"  · {name:<{INDENT}}{done:,} of {total:,}")
-            )
-            return
-        columns = (
-            TextColumn(" "),
-            SpinnerColumn(style="cyan"),
-            TextColumn(f"{{task.description:<{INDENT - 1}}}"),
-            BarColumn(bar_width=32, complete_style="cyan", finished_style="cyan"),
-            MofNCompleteColumn(),
-        )
-        with Progress(*columns, console=self._console, transient=True) as bar:
-            task = bar.add_task(name, total=total)
-            yield lambda: bar.advance(task)
-
-
-@attrs.frozen
-class FirstThatFits:
-    """The first of these that is no wider than the terminal, else the last: no figure is cut off."""
-
-    renderables: Sequence[RenderableType]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield it."""
-        *wide, last = self.renderables
-        free = options.update(max_width=_ANY_WIDTH)
-        fits = (each for each in wide if console.measure(each, options=free).maximum <= options.max_width)
-        yield next(fits, last)
-
-
-class JsonLines:
+class JsonLines(Show):
     """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact.
 
     `about` is in each line, until a heading names something else. When the reader of the lines has left,
@@ -182,7 +121,14 @@ class JsonLines:
         self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
     ) -> None:
         """The step's facts."""
-        self._print({"step": name.lower(), "ok": good is not False, **facts})
+        line = {"about": self._about, "step": name.lower(), "ok": good is not False, **facts}
+        try:
+            sys.stdout.write(json.dumps(line, default=str) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            if self._on_end is None:
+                raise
+            self._on_end()
 
     def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
         """Nothing: it was a fact of a step."""
@@ -193,37 +139,21 @@ class JsonLines:
     def render(self, renderable: RenderableType) -> None:
         """Nothing: the figures were facts of a step."""
 
-    @contextmanager
-    def progress(self, name: str, total: int) -> Iterator[Callable[[], None]]:
-        """A line for each quarter."""
-        yield _quarters(
-            total, lambda done: self._print({"progress": name.lower(), "done": done, "total": total})
-        )
 
-    def _print(self, line: dict[str, object]) -> None:
-        try:
-            sys.stdout.write(json.dumps({"about": self._about, **line}, default=str) + "\n")
-            sys.stdout.flush()
-        except BrokenPipeError:
-            if self._on_end is None:
-                raise
-            self._on_end()
+@attrs.frozen
+class FirstThatFits:
+    """The first of these that is no wider than the terminal, else the last: no figure is cut off."""
+
+    renderables: Sequence[RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield it."""
+        *wide, last = self.renderables
+        free = options.update(max_width=_ANY_WIDTH)
+        fits = (each for each in wide if console.measure(each, options=free).maximum <= options.max_width)
+        yield next(fits, last)
 
 
 def show_for(*, as_json: bool) -> Show:
     """The output of a command, with or without `--json`."""
-    return JsonLines() if as_json else Terminal()
-
-
-def _quarters(total: int, show: Callable[[int], None]) -> Callable[[], None]:
-    """A counter that shows how many are done after each quarter of `total`."""
-    done = 0
-    marks = {-(-total * quarter // 4) for quarter in (1, 2, 3, 4)}
-
-    def advance() -> None:
-        nonlocal done
-        done += 1
-        if done in marks:
-            show(done)
-
-    return advance
+    return JsonLines() if as_json else Show()

@@ -1,4 +1,7 @@
-"""What a command line needs installed, known before any of it is imported."""
+"""What a command needs installed, known before any of it is imported.
+
+What a file, a ledger or a limit store needs besides is named when it is opened, before anything is sent.
+"""
 
 from __future__ import annotations
 
@@ -16,53 +19,22 @@ _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp": ("cli", "mcp"),
     "sandbox": ("cli", "sandbox"),
     "payouts": ("cli", "bulk"),
-    "trigger": ("cli",),
     "webhooks": ("cli",),
 }
-_STORED: Final = {
-    "api": frozenset({"api"}),
-    "checkouts": frozenset({"create"}),
-    "payouts": frozenset({"create", "find", "list", "wait", "run", "reconcile", "retry-failed"}),
-    "guard": frozenset({"begin", "show"}),
-}
-"""Commands that use the limit store that the environment names: those of `payouts` make a client."""
-
-_STORES: Final[Mapping[str, str]] = {
-    "postgresql": "postgresql",
-    "postgres": "postgresql",
-    "redis": "redis",
-    "rediss": "redis",
-}
 
 
-def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+def required_extras(words: Sequence[str]) -> tuple[str, ...]:
     """The extras without which a command line cannot run. Its help needs only `cli`."""
-    own = words[: words.index("--")] if "--" in words else words
-    names = [word for word in own if not word.startswith("-")]
-    if not names or asks_for_help(own):
-        return ["cli"]
-    needed = dict.fromkeys(_OF_COMMAND.get(names[0], ("cli",)))
-    values = [word.rpartition("=")[2] for word in own]
-    if names[0] == "payouts":
-        if "--page" in own:
-            needed["sandbox"] = None
-        addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
-        if any(_scheme(address).startswith("postgres") for address in addresses):
-            needed["postgresql"] = None
-        if any(value.endswith(".xlsx") for value in own):
-            needed["excel"] = None
-    if names[0] in _STORED:
-        if any(value.endswith(".parquet") for value in values):
-            needed["parquet"] = None
-        store = _STORES.get(_scheme(environment.get("PAYMENTS_LIMIT_STORE", "")))
-        if store and _STORED[names[0]] & set(names):
-            needed[store] = None
-    return list(needed)
+    if asks_for_help(words):
+        return ("cli",)
+    name = next((word for word in words if not word.startswith("-")), "")
+    return _OF_COMMAND.get(name, ("cli",))
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
-    """Whether a command line asks for help."""
-    return not {"--help", "-h", "--help-all"}.isdisjoint(words)
+    """Whether a command line asks for help; what follows `--` is another program's."""
+    own = words[: words.index("--")] if "--" in words else words
+    return not {"--help", "-h"}.isdisjoint(own)
 
 
 def help_without_libraries() -> str:
@@ -80,8 +52,3 @@ def help_without_libraries() -> str:
         "a workbook excel, a limit store in Redis redis. The clients, payments_async and payments_sync,\n"
         "need none of this."
     )
-
-
-def _scheme(address: str) -> str:
-    scheme, colon, _ = address.partition("://")
-    return scheme.lower() if colon else ""

@@ -1,4 +1,4 @@
-"""Text for people, wrapped at word ends, and times in a word or two; messages on stderr; readers that leave.
+"""Text for people, wrapped at word ends; messages on stderr; readers that leave.
 
 Needs no library, as the message about a missing one is wrapped, too.
 """
@@ -10,30 +10,26 @@ import os
 import re
 import shutil
 import sys
-import unicodedata
+import textwrap
 from contextlib import suppress
 from typing import Final, TextIO
 
 from ..models._masking import clean_lines
 
-_LONGEST_WORD: Final = 200
-
 WIDTH: Final = 80
 """Columns of a line of text at most; fewer on a narrower terminal."""
+_LONGEST_WORD: Final = 200
 _LEAST: Final = 24
 """Columns that a hanging indent leaves for words; a deeper one becomes `_SHALLOW`."""
 _SHALLOW: Final = 2
-_WORDS: Final = re.compile(
-    r"((?:(?<! ) +)?)(?! )("  # all spaces of a gap, so that none is looked at twice
-    r"[^ `]*`[^`]{1,400}`[^ ]*"  # a command, to be copied
-    r"|pip install \"[^\"]{1,200}\"|--[a-z-]+ '[^']{1,200}'[^ ]*"
-    r"|\(?[A-Z]{3} [0-9][^ ]*"  # an amount
-    r"|[^ ]*[0-9] (?:s|ms|min|h|%)(?![A-Za-z0-9])[^ ]*"  # a number and its unit
-    r"|[^ ]+)"
+_UNBROKEN: Final = re.compile(
+    r"`[^`]{1,400}`"  # a command, to be copied
+    r"|pip install \"[^\"]{1,200}\"|--[a-z-]+ '[^']{1,200}'"
+    r"|\b[A-Z]{3} [0-9]"  # an amount
+    r"|[0-9] (?:s|ms|min|h|%)(?![A-Za-z0-9])"  # a number and its unit
 )
-"""What is not broken, and the spaces in front of it."""
-_PADDING: Final = re.compile(r"(?<=[^ ]) {3,}")
-"""What aligns columns, which a line that is wrapped has not."""
+_GLUE: Final = "\x00"
+"""For a space that is no place to break a line. Text that is shown has none."""
 
 
 def text_width(width: int | None = None) -> int:
@@ -55,27 +51,17 @@ def wrapped(text: str, width: int, *, start: int = 0, hang: int = _SHALLOW) -> s
     return "\n".join(lines)
 
 
-def _wrapped_line(line: str, width: int, column: int, hang: int) -> str:
-    hang = hang if width - hang >= _LEAST else _SHALLOW
-    if column + _columns(line) > width:
-        line = _PADDING.sub("  ", line)
-    parts = []
-    for gap, word in _WORDS.findall(line):
-        wide = _columns(word)
-        if column + len(gap) + wide > width and column > hang:
-            parts.append(f"\n{'':{hang}}{word}")
-            column = hang + wide
-        else:
-            parts.append(gap + word)
-            column += len(gap) + wide
-    return "".join(parts)
-
-
-def _columns(text: str) -> int:
-    """Columns that a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+def _wrapped_line(line: str, width: int, start: int, hang: int) -> str:
+    glued = _UNBROKEN.sub(lambda found: found[0].replace(" ", _GLUE), line)
+    shown = textwrap.fill(
+        glued,
+        width,
+        initial_indent=" " * start,
+        subsequent_indent=" " * (hang if width - hang >= _LEAST else _SHALLOW),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return shown[start:].replace(_GLUE, " ")
 
 
 def brief(text: str) -> str:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,13 @@ import pytest
 
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.demo import clients
-from payments_async.sandbox import PaymentEntry, Sandbox
+from payments_async._cli.demo import client
+from payments_async._cli.demo.payout_file import FAULTS, disturbed, read_csv, total, write_csv
+from payments_async.sandbox import PaymentEntry, PayoutEntry, Sandbox
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
-FEW = "8"
-
-
-def steps(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
@@ -38,44 +35,45 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
             opened.append(self)
             return super().__enter__()
 
-    monkeypatch.setattr(clients, "Sandbox", Kept)
-    assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
-    *lines, result = steps(capsys.readouterr().out)
-    assert (result["step"], result["ok"]) == ("result", True)
-    assert [client["client"] for client in result["clients"]] == ["AsyncPayments", "Payments"]
-    for sandbox, client in zip(opened, result["clients"], strict=True):
-        assert client["asked"] == client["booked"] == 8
-        assert client["asked_sum"] == client["booked_sum"] == str(sandbox.books.total("GHS"))
-        assert client["collected"] == "25.5", "as amounts stand on the wire"
-        assert (client["retries"], client["replays"], client["refused"]) == (4, 2, 1)
-        assert client["requests"] == len(sandbox.requests) == 8 + 4 + len(("create", "retrieve"))
-        assert [request.status for request in sandbox.requests].count(429) == 1
-        assert client["limit"] == 60_000
-        assert client["per_second"] == pytest.approx(8 / client["seconds"])
-        assert (client["problems"], sandbox.unused_rules) == ([], [])
-    met = [step for step in lines if step.get("step") == "fault"]
-    assert len(met) == 8
-    assert {(step["fault"], *step["tries"], step["replayed"], step["booked"]) for step in met} == {
+    monkeypatch.setattr(client, "Sandbox", Kept)
+    assert main(["demo", "--json", "--payouts", "8"]) == Exit.DONE
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    said, (sandbox,) = {line["step"]: line for line in lines}, opened
+    assert {line["ok"] for line in lines} == {True}
+    assert (said["payouts"]["sent"], said["books"]["payouts"]) == (8, 8)
+    assert said["csv"]["sum"] == str(sandbox.books.total("GHS"))
+    assert said["checkout"]["amount"] == "25.5", "as amounts stand on the wire"
+    counts = said["requests"]
+    assert (counts["retries"], counts["replays"], counts["refused"]) == (4, 2, 1)
+    assert counts["requests"] == len(sandbox.requests) == 8 + 4 + len(("create", "retrieve"))
+    assert sandbox.unused_rules == []
+    met = [line for line in lines if line["step"] == "fault"]
+    assert [(line["fault"], *line["tries"], line["replayed"], line["booked"]) for line in met] == [
         ("lost_response", "reset", "201", True, 1),
         ("cut_body", "reset", "201", True, 1),
         ("http:500", "500", "201", False, 1),
         ("429:1", "429", "201", False, 1),
+    ]
+
+
+def posted(sandbox: Sandbox, **fields: Any) -> None:
+    """A payout that the demonstration did not ask for."""
+    body = {
+        "amount": 1,
+        "currency": "GHS",
+        "method": "mobile_money",
+        "instrument": {"type": "phone", "phone_number": "+233209999999", "country": "GH"},
+        **fields,
     }
+    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
+    assert sandbox.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
 
 
 class Stray(Sandbox):
     """A service with a payout in its books that was never requested."""
 
     def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
-        body = {
-            "amount": 1,
-            "currency": "GHS",
-            "method": "mobile_money",
-            "reference": "stray",
-            "instrument": {"type": "phone", "phone_number": "+233209999999", "country": "GH"},
-        }
-        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
-        assert self.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
+        posted(self, reference="stray")
         return super().pay(payment_id, **options)
 
 
@@ -86,35 +84,56 @@ class Unpaid(Sandbox):
         return super().pay(payment_id, outcome="fail:CUSTOMER_DECLINED")
 
 
+class Lost(Sandbox):
+    """A service that forgets the first payout."""
+
+    def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
+        every = self.books.payouts
+
+        def kept(**filters: Any) -> list[PayoutEntry]:
+            return [entry for entry in every(**filters) if entry.reference != "demo-000001"]
+
+        self.books.payouts = kept  # type: ignore[method-assign]
+        return super().pay(payment_id, **options)
+
+
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        (Stray, "✗ Books stray is in the books 1 time(s) more than asked for"),
+        (Stray, "paid out; GHS"),
+        (Lost, "✗ Books demo-000001 is not in the books"),
+        (Unpaid, "✗ Checkout GHS 25.50: created, paid by a simulated payer, read back as NOT paid"),
+        (Unpaid, "✗ Books the checkout was paid, and does not read back as paid"),
+    ],
+)
 def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    service: type[Sandbox], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(clients, "Sandbox", Stray)
+    monkeypatch.setattr(client, "Sandbox", service)
     assert main(["demo", "--payouts", "2"]) == Exit.REFUSED
-    out = capsys.readouterr().out
-    assert "✗ Books      stray is in the books 1 time(s) more than asked for" in out
-    assert "✗ Result     THE BOOKS DO NOT AGREE" in out
+    out = " ".join(capsys.readouterr().out.split())
+    assert said in out
+    assert "✗ Result THE BOOKS DO NOT AGREE" in out
     assert "✓ Books" not in out
 
 
-def test_a_payment_that_does_not_read_back_as_paid_exits_1(
+def test_a_payout_without_a_known_outcome_exits_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(clients, "Sandbox", Unpaid)
-    assert main(["demo", "--payouts", "1"]) == Exit.REFUSED
-    out = " ".join(capsys.readouterr().out.split())
-    assert "✗ Checkout GHS 25.50: created, paid by a simulated payer, read back as NOT paid" in out
-    assert "✗ Books the checkout was paid, and does not read back as paid" in out
-
-
-@pytest.mark.parametrize("number", [0, 1], ids=["awaited", "blocking"])
-def test_a_payout_without_a_known_outcome_exits_3(
-    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(clients, "SURFACES", (clients.SURFACES[number],))
-    monkeypatch.setattr(clients, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
-    assert main(["demo", "--payouts", FEW]) == Exit.OUTCOME_UNKNOWN
+    monkeypatch.setattr(client, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
+    assert main(["demo", "--payouts", "8"]) == Exit.OUTCOME_UNKNOWN
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_pay_one_batch_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--processes", "3", "--payouts", "4000", "--json"]) == Exit.DONE
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    steps = [line["step"] for line in lines]
+    assert 1 <= steps.count("killed") <= 5
+    assert steps[-3:] == ["batch", "books", "result"]
+    assert (lines[-3]["exit_code"], lines[-2]["payouts"], lines[-1]["ok"]) == (0, 4000, True)
 
 
 @pytest.mark.slow
@@ -128,15 +147,41 @@ def test_the_whole_demonstration_as_the_readme_calls_it_is_as_the_guide_shows_it
         [command, *called[0][1:]], capture_output=True, text=True, timeout=300, check=False, encoding="utf-8"
     )
     assert (done.returncode, done.stderr) == (Exit.DONE, "")
-    assert shape(done.stdout) == shape(figure())
-
-
-def figure() -> str:
     (shown,) = re.findall(r"<!-- demo -->\n```text\n(.*?)```", GUIDE, re.DOTALL)
-    return str(shown)
+    assert shape(done.stdout) == shape(shown)
 
 
 def shape(output: str) -> list[str]:
-    """The lines without their figures, alignment and progress."""
+    """The lines without their figures and alignment."""
     lines = [re.sub(r"\d[\d.,]*", "#", " ".join(line.split())) for line in output.splitlines()]
-    return [line for line in lines if line and not line.startswith(("·", "─"))]
+    return [line for line in lines if line]
+
+
+# The file and the faults
+
+
+def test_the_file_is_read_as_text_and_its_amounts_exactly(tmp_path: Path) -> None:
+    def text(count: int, seed: int) -> str:
+        return write_csv(tmp_path / "payouts.csv", count, seed).read_text(encoding="utf-8")
+
+    assert text(20, 1) == text(20, 1) != text(20, 2)
+    rows = read_csv(write_csv(tmp_path / "payouts.csv", 20_000, seed=0))
+    assert rows[0].instrument.phone_number == "+233200000001"
+    assert (rows[2].instrument.account_number, rows[2].instrument.bank_code) == ("0000000003", "0042")
+    assert len({row.reference for row in rows}) == 20_000
+    assert total(rows) == sum(row.amount for row in rows)
+    assert all(1 <= row.amount < 500 and row.amount == round(row.amount, 2) for row in rows)
+    assert isinstance(rows[0].amount, Decimal)
+    numbers = [str(row.instrument.phone_number or row.instrument.account_number) for row in rows]
+    assert not [number for number in numbers if number[-6:-2] == "9900"], "the sandbox's magic numbers"
+
+
+@pytest.mark.parametrize(("count", "seed"), [(1, 7), (2, 999_999), (3, 1), (4, 0), (5, 7), (1000, 1)])
+def test_each_fault_meets_a_payout_of_its_own_as_far_as_there_are_payouts(
+    count: int, seed: int, tmp_path: Path
+) -> None:
+    rows = read_csv(write_csv(tmp_path / "payouts.csv", count, seed))
+    faults = disturbed(rows, seed)
+    assert len(faults) == min(count, len(FAULTS))
+    assert set(faults) <= {row.reference for row in rows}
+    assert list(faults.values()) == list(FAULTS)[: len(faults)]

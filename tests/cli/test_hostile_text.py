@@ -16,7 +16,7 @@ from rich.console import Console
 from payments_async._cli import main
 from payments_async._cli._app import make_app
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli._output import Terminal
+from payments_async._cli._output import Show
 from payments_async._cli.webhooks import forward
 from payments_async._cli.webhooks.payload import read_delivery
 from payments_async.bulk.sources import RowFault
@@ -116,16 +116,10 @@ CALLS = {
         for name, amount in (("R-1", "50"), (HOSTILE, "x"), ("R-2", HOSTILE))
     ],
     "payouts find": [["payouts", "find", "R-1"], ["payouts", "find", HOSTILE]],
-    "payouts list": [["payouts", "list"], ["payouts", "list", "--status", HOSTILE]],
-    "payouts wait": [
-        ["payouts", "wait", "--reference", HOSTILE],
-        ["payouts", "wait", HOSTILE, "--deadline", "0"],
-    ],
     "checkouts create": [
         ["checkouts", "create", "--amount", "5", "--currency", name] for name in ("GHS", HOSTILE)
     ],
     "api": [["api", "GET", "/payouts"], ["api", "GET", HOSTILE], ["api", HOSTILE, "/payouts"]],
-    "trigger": [["trigger", HOSTILE, "--id", "x"], ["trigger", "payout.failed", "--reference", HOSTILE]],
 }
 GUARD = {"begin": [[]], "show": [[]], "check": [["hostile.csv"], [HOSTILE]]}
 ELSEWHERE = {
@@ -173,7 +167,7 @@ class LongWindedSandbox(Sandbox):
         return Answer(answer.status, answer.headers, body)
 
 
-@pytest.mark.parametrize("name", ["payouts create", "payouts find", "payouts list", "payouts wait"])
+@pytest.mark.parametrize("name", ["payouts create", "payouts find"])
 def test_what_is_longer_than_any_word_is_cut_for_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -288,7 +282,7 @@ def test_what_is_logged_is_on_one_line(here: Here, caplog: pytest.LogCaptureFixt
 
 
 def test_a_terminal_shows_no_line_that_only_seems_to_be_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    show = Terminal(Console(highlight=False, width=500))
+    show = Show(Console(highlight=False, width=500))
     show.heading(HOSTILE, HOSTILE)
     for width in range(30):  # wherever a line is wrapped
         show.step("Finding", f"{'x' * width}{HOSTILE}", good=False)

@@ -6,7 +6,6 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -68,18 +67,6 @@ def test_a_batch_is_paid_joined_and_examined_by_its_name(here: Here, monkeypatch
     (listed,) = here("batches", "--json").lines
     assert (listed["batch_id"], listed["rows"], listed["state"]) == ("june", ROWS, "certified")
     assert "june: certified; 6 rows, GHS 9.14, XCD 12.28; of " in here("batches").out
-
-
-def test_tables_are_made_by_run_alone_and_those_of_others_are_refused(here: Here, database: str) -> None:
-    for line in (("status", *NAMED), ("batches",), ("run", *NAMED), ("reconcile", *NAMED)):
-        here(*line).assert_one_message(Exit.USAGE, "it holds no ledger's tables", "start the run first")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("CREATE TABLE payments_words (x integer)")
-    here("status", *NAMED).assert_one_message(Exit.USAGE, "it holds no ledger's tables")
-    here(*RUN).assert_one_message(
-        Exit.USAGE, "has other tables under the names of a ledger's", "a database of its own"
-    )
-    assert here.sandbox.books.payouts() == []
 
 
 def test_no_password_appears_in_what_is_said(
@@ -146,26 +133,6 @@ def test_ctrl_c_cancels_nothing(here: Here, monkeypatch: pytest.MonkeyPatch) -> 
     here("cancel-rest", *NAMED).assert_one_message(Exit.INTERRUPTED, "not confirmed; nothing was changed")
     assert here("status", *NAMED, "--json").step("batch")["rows"]["cancelled"] == 0
     assert here("cancel-rest", *NAMED, "--yes", "--json").step("cancelled")["rows"] == 4
-
-
-def test_what_a_job_has_loaded_is_confirmed_by_another_person(here: Here, database: str) -> None:
-    assert here(*RUN, "--max-rows", "1").code == Exit.RESUMABLE
-    with psycopg.connect(database, autocommit=True) as connection:  # as a job leaves a live batch
-        connection.execute("UPDATE payments_batches SET environment = 'live'")
-    assert "its total is not confirmed" in " ".join(here("status", *NAMED).out.split())
-    assert "`payments payouts confirm --batch-id june`" in here("status", *NAMED).out
-    assert "june: not confirmed; 6 rows" in here("batches").out
-    here("confirm", *NAMED).assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
-    here("confirm", *NAMED, "--confirm-total", "GHS 9.15", "--confirm-total", "XCD 12.28").assert_one_message(
-        Exit.USAGE, "GHS 9.15 was confirmed, and the batch comes to GHS 9.14"
-    )
-    total = ("--confirm-total", "GHS 9.14", "--confirm-total", "XCD 12.28")
-    done = here("confirm", *NAMED, *total, "--json").step("confirmed")
-    assert (done["confirmed"], done["totals"]) == (True, {"GHS": "9.14", "XCD": "12.28"})
-    with psycopg.connect(database) as connection:
-        ((kept,),) = connection.execute("SELECT confirmed FROM payments_batches").fetchall()
-    assert '"GHS": "9.14"' in kept
-    assert "earlier, and nothing has changed since" in here("confirm", *NAMED).out
 
 
 def test_a_settled_batch_is_forgotten_once_a_word_was_typed(

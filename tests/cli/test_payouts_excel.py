@@ -72,19 +72,3 @@ def test_what_is_mapped_is_shown_and_the_rejects_need_no_mapping(here: Here) -> 
     here("run", path.name, "--map", "Salary=amont").assert_one_message(
         2, "Salary: amont is not a column of a payout file; did you mean amount?"
     )
-
-
-def test_another_mapping_or_sheet_is_no_change_of_the_file(here: Here) -> None:
-    path = mapping.theirs(here.folder)
-    maps = ["--map", "Salary=amount", "--map", "Phone=instrument.phone_number", "--map", "Staff no.=row_key"]
-    for name, constants in (("june", ""), ("july", 'description = "July"\n')):
-        (here.folder / f"{name}.toml").write_text(
-            '[columns]\nRemarks = ""\n[constants]\ncurrency = "GHS"\nmethod = "mobile_money"\n'
-            f'instrument.country = "GH"\n{constants}'
-        )
-    assert here("run", path.name, *maps, "--map-file", "june.toml").code == Exit.DONE
-    again = here("run", path.name, *maps, "--map-file", "july.toml")
-    again.assert_one_message(Exit.USAGE, "the file is read in another way than into the ledger (--map, ")
-    path.write_text(path.read_text().replace("120.50", "120.51"))
-    edited = here("run", path.name, *maps, "--map-file", "june.toml")
-    edited.assert_one_message(Exit.USAGE, "the file has changed", "with the same mapping and sheet")

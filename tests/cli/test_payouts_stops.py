@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -11,8 +10,6 @@ from contextlib import closing
 import pytest
 
 from payments_async._cli import main
-from payments_async._cli.payouts.progress import LinesView
-from payments_async.bulk import BatchFigures
 from tests.support.payout_command import (
     Exit,
     Here,
@@ -118,24 +115,6 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
     a_minute_passes()
     assert main(["payouts", "run", "june.csv"]) == Exit.DONE
     assert_paid_once(here.sandbox, 5)
-
-
-def test_a_drain_ends_at_its_deadline(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    payouts_file(here.folder, 5)
-    here.sandbox.on("payouts.create", amount="3.07").respond("hang")
-    show, pressed = LinesView.show, list[int]()
-
-    def interrupted(self: LinesView, figures: BatchFigures, at: float) -> None:
-        show(self, figures, at)
-        if figures.counts["created"] == 4 and not pressed:
-            pressed.append(1)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(LinesView, "show", interrupted)
-    done = here("run", "june.csv", "--drain", "0.2s")
-    end = done.step("finished")
-    assert (done.code, end["rows"]["under_way"], end["stopped"]) == (Exit.RESUMABLE, 1, "Ctrl-C")
-    assert done.step("note")["message"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
 
 
 def test_a_batch_is_followed_from_another_terminal_until_it_is_complete_or_ctrl_c(here: Here) -> None:

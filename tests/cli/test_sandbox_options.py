@@ -65,38 +65,23 @@ def test_a_taken_port_is_no_reason_to_stop(serve: Serve, monkeypatch: pytest.Mon
         assert len(seen) == 1
 
 
-def test_the_scenario_holds_for_whatever_nothing_else_decides(serve: Serve) -> None:
+def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
     def look(about: dict[str, str], client: Payments) -> None:
-        payout = client.payouts.create(**PAYOUT, reference="r-1")
-        assert payout.failure is not None
-        assert payout.failure.code is not None
-        assert payout.failure.code.value == "NO_FUNDS"
-        kept = client.payouts.create(**PAYOUT, metadata={"sandbox_scenario": "complete immediate"})
-        assert kept.is_successful
-
-    assert serve(["--scenario", "fail:NO_FUNDS immediate"], look) == Exit.DONE
-
-
-def test_speed_makes_sandbox_time_pass(serve: Serve) -> None:
-    def look(about: dict[str, str], client: Payments) -> None:
+        answer = client.checkouts.create(amount=50, currency="XCD").response
+        assert (about["profile"], answer and answer.status) == ("hostile", 200), "other profiles answer 201"
         client.payouts.create(**PAYOUT, reference="r-1")
         found = client.payouts.find("r-1")
         assert found is not None
         assert found.is_final
-
-    assert serve(["--speed", "1000000"], look) == Exit.DONE
-
-
-def test_the_profile_reaches_the_service_and_the_inspector_is_where_the_command_says(serve: Serve) -> None:
-    def look(about: dict[str, str], client: Payments) -> None:
-        assert about["profile"] == "hostile"
-        answer = client.checkouts.create(amount=50, currency="XCD").response
-        assert (answer and answer.status) == 200, "other profiles answer 201"
+        assert found.failure is not None
+        assert found.failure.code is not None
+        assert found.failure.code.value == "NO_FUNDS"
         assert about["inspector"] == about["base_url"].removesuffix("/v1") + "/_sandbox/"
         with urlopen(about["inspector"]) as page:
             assert page.status == 200
 
-    assert serve(["--profile", "hostile"], look) == Exit.DONE
+    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=1h", "--speed", "1000000")
+    assert serve(given, look) == Exit.DONE
 
 
 @needs_root
@@ -129,21 +114,6 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"payments: {start}")
     assert end in line
-
-
-def test_webhooks_may_go_to_the_hosts_that_are_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[frozenset[str]] = []
-    monkeypatch.setattr(serving, "Sandbox", lambda **options: _noted(made, Sandbox(**options)))
-    hosts = ["--allow-webhooks-to", "shop.example", "--allow-webhooks-to", "other.example"]
-    assert serve(hosts, lambda about, client: None) == Exit.DONE
-    assert set(made) == {
-        frozenset({"shop.example", "other.example"})
-    }  # anew where a port was taken meanwhile
-
-
-def _noted(made: list[frozenset[str]], sandbox: Sandbox) -> Sandbox:
-    made.append(sandbox._allowed)
-    return sandbox
 
 
 def test_people_see_the_inspector(

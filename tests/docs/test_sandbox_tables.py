@@ -25,8 +25,8 @@ GUIDE = "docs/sandbox.md"
     ("name", "commands", "others"),
     [
         ("README.md", "demo payouts sandbox webhooks", ""),
-        ("docs/bulk.md", "payouts doctor", "--help --help-all"),
-        ("docs/getting-started.md", "api demo payouts sandbox webhooks", "--group --database --story"),
+        ("docs/bulk.md", "payouts doctor", "--help"),
+        ("docs/getting-started.md", "api demo payouts sandbox webhooks", ""),
         ("docs/testing.md", "sandbox webhooks", "--full-trace"),
         ("docs/webhooks.md", "demo payouts sandbox webhooks", ""),
     ],

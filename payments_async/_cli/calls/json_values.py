@@ -11,7 +11,6 @@ from typing import Any, Final
 import attrs
 
 from ..._codec.decode import UnreadableJSON, parse
-from ..._validation.rules import suggestion
 from ...models import (
     Customer,
     Failure,
@@ -27,9 +26,6 @@ from ...models._masking import HIDDEN, address, clean
 from ...models._record import masked
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
-
-_LARGEST: Final = 1 << 20
-"""Bytes of an input."""
 
 
 def _private(*classes: type) -> frozenset[str]:
@@ -74,6 +70,9 @@ def read_object(source: str, option: str) -> dict[str, Any]:
 
     Raises CommandEnded, and no message holds anything of the content.
     """
+    if source.lstrip().startswith(("{", "[")):  # an account, perhaps: it is not shown
+        rule = "takes a file's name, or - for the standard input, as arguments are seen by others"
+        raise CommandEnded(f"{option}: {rule}; nothing was sent", Exit.USAGE)
     data = _read(source, option)
     try:
         value = parse(data)
@@ -88,42 +87,26 @@ def read_object(source: str, option: str) -> dict[str, Any]:
 
 
 def read_fields(source: str, option: str, cls: type) -> dict[str, Any]:
-    """Read the fields of such a request object, as `read_object`; a name that it has not is refused.
+    """Read the fields of such a request object, as `read_object`; one that it has not is refused.
 
-    A name is only in the message where it resembles a known one: anything else may be account data.
+    An unknown name is not in the message: it may be account data.
     """
     value, known = read_object(source, option), {field.name for field in attrs.fields(cls)}
-    for name in value.keys() - known:
-        meant = suggestion(name, known)
-        problem = f"{clean(name)} is no field{meant}" if meant else "has a field that is not known"
-        listed = "" if meant else f"; there are {', '.join(sorted(known))}"
-        raise CommandEnded(f"{option}: {problem}{listed}; nothing was sent", Exit.USAGE)
+    if value.keys() - known:
+        problem = f"has a field that is not known; there are {', '.join(sorted(known))}"
+        raise CommandEnded(f"{option}: {problem}; nothing was sent", Exit.USAGE)
     return value
 
 
 def _read(source: str, option: str) -> bytes:
-    if source.lstrip().startswith(("{", "[")):  # an account, perhaps: it is not shown
-        problem = (
-            f"{option}: takes a file's name, or - for the standard input, as arguments are seen by others"
-        )
-        raise CommandEnded(f"{problem}; nothing was sent", Exit.USAGE)
+    if source == "-":
+        return sys.stdin.buffer.read()
     try:
-        if source == "-":
-            if sys.stdin.isatty():
-                print_message(f"{option}: type the JSON, then Ctrl-D")
-            data = sys.stdin.buffer.read(_LARGEST + 1)
-        else:
-            with open(source, "rb") as file:
-                _warn_if_others_read(os.fstat(file.fileno()).st_mode, source)
-                data = file.read(_LARGEST + 1)
+        with open(source, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if stat.S_ISREG(mode) and mode & 0o044:
+                print_message(f"{source}: others on this machine may read it; `chmod 600` keeps it yours")
+            return file.read()
     except OSError as error:
         problem = f"{option}: {clean(source)} cannot be read ({error.strerror})"
         raise CommandEnded(problem, Exit.USAGE) from None
-    if len(data) > _LARGEST:
-        raise CommandEnded(f"{option}: {clean(source)} has more than 1 MiB", Exit.USAGE)
-    return data
-
-
-def _warn_if_others_read(mode: int, source: str) -> None:
-    if stat.S_ISREG(mode) and mode & 0o044:
-        print_message(f"{source}: others on this machine may read it; `chmod 600` keeps it yours")

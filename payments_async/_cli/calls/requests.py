@@ -6,40 +6,35 @@ import shlex
 import sys
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import attrs
 
-from ...errors import NotFoundError, OutcomeUnknown
+from ...errors import OutcomeUnknown
 from ...models import Checkout
 from ...models._masking import clean
 from ...models._record import json_text
-from ...params import CustomerInput
 from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
-from .json_values import read_fields, read_object, without_accounts
-from .payouts import confirm_amount, look_up
-from .sending import Work, advised, require_clear_amount, send_surely
+from .json_values import read_object, without_accounts
+from .options import ApiOptions, CallOptions, CheckoutOptions
+from .payouts import look_up
+from .sending import Work, advised, confirm_amount, require_clear_amount, send_surely
 
 _PAYOUTS: Final = "/payouts"
 _NO_LINK: Final = "nobody has its link, so it collects nothing; the same command makes another one"
 
 
-def create_checkout(
-    fields: Mapping[str, Any], customer: str | None, deadline: float, base_url: str | None
-) -> Work:
-    """The work that makes a checkout. Raises CommandEnded for a file that cannot be used."""
-    files: dict[str, Any] = (
-        {} if customer is None else {"customer": read_fields(customer, "--customer", CustomerInput)}
-    )
+def create_checkout(order: CheckoutOptions, call: CallOptions) -> Work:
+    """The work that makes a checkout."""
 
     async def work(context: CommandContext) -> Exit:
-        async with open_client(base_url) as client:
-            require_clear_amount(fields)
-            prepared = client.checkouts.prepare(**fields, **files)
-            made, _ = await send_surely(client, prepared, deadline, _NO_LINK, context)
-            _show_link(made, context)
+        async with open_client(call.base_url) as client:
+            require_clear_amount(order.amount, order.currency)
+            prepared = client.checkouts.prepare(**attrs.asdict(order))
+            sent = await send_surely(client, prepared, _NO_LINK, context)
+            _show_link(sent.record, context)
         return Exit.DONE
 
     return work
@@ -51,72 +46,45 @@ def _show_link(made: Checkout, context: CommandContext) -> None:
     payment_id = made.payment.id if made.payment is not None else None
     until = session.expires_at.strftime("%Y-%m-%d %H:%M UTC") if session.expires_at else "not known"
     context.show.step("Link", session.url, wrap=False, url=session.url, id=session.id, payment_id=payment_id)
-    lines = {"Checkout": session.id, "Payment": payment_id or "not shown", "Until": until}
-    for name, text in () if context.as_json else lines.items():
-        context.show.step(name, text, good=None)
+    for name, text in {"Checkout": session.id, "Payment": payment_id or "not shown", "Until": until}.items():
+        context.show.line(name, text)
 
 
-@attrs.frozen
-class ApiRequest:
-    """One request of `payments api`."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = attrs.field(repr=False)
-    body: Mapping[str, Any] | None = attrs.field(repr=False)
-    key: str | None
-
-    @classmethod
-    def read(cls, method: str, path: str, body: str | None, key: str | None, *, writes: bool) -> Self:
-        """Read the arguments. Raises CommandEnded; a write needs `writes`."""
-        method = method.upper()
-        if method != "GET" and not writes:
-            problem = f"{clean(method)} may change records and move money"
-            raise CommandEnded(f"{problem}: add --write if it is meant; nothing was sent", Exit.USAGE)
-        if method == "GET" and (body is not None or key is not None):
-            raise CommandEnded("GET takes no --body and no --idempotency-key", Exit.USAGE)
-        place, _, query = path.partition("?")
-        pairs = parse_qsl(query, keep_blank_values=True)
-        if len(dict(pairs)) != len(pairs):
-            raise CommandEnded("PATH: its query names a parameter twice; give each once", Exit.USAGE)
-        return cls(method, place, dict(pairs), None if body is None else read_object(body, "--body"), key)
-
-    @property
-    def payout(self) -> Mapping[str, Any] | None:
-        """The fields of the payout that it makes; None for any other request."""
-        # as a server may read it
-        path = unquote(self.path).casefold().partition(";")[0].rstrip("/")
-        is_payout = self.method == "POST" and path == _PAYOUTS
-        return (self.body or {}) if is_payout else None
-
-
-def send_request(request: ApiRequest, given: str | None, base_url: str | None, *, accounts: bool) -> Work:
-    """The work that sends a request and prints its answer. Raises CommandEnded for a needless `given`."""
-    if given is not None and request.payout is None:
+def send_request(request: ApiOptions, call: CallOptions) -> Work:
+    """The work that sends a request and prints its answer. Raises CommandEnded where that is not allowed."""
+    if request.method != "GET" and not request.write:
+        problem = f"{clean(request.method)} may change records and move money"
+        raise CommandEnded(f"{problem}: add --write if it is meant; nothing was sent", Exit.USAGE)
+    if request.method == "GET" and (request.body is not None or request.idempotency_key is not None):
+        raise CommandEnded("GET takes no --body and no --idempotency-key", Exit.USAGE)
+    path, _, query = request.path.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if len(dict(pairs)) != len(pairs):
+        raise CommandEnded("PATH: its query names a parameter twice; give each once", Exit.USAGE)
+    options: dict[str, Any] = {"params": dict(pairs)}
+    if request.body is not None:
+        options["json"] = read_object(request.body, "--body")
+    if request.idempotency_key is not None:
+        options["idempotency_key"] = request.idempotency_key
+    payout = options.get("json", {}) if _is_payout(request.method, path) else None
+    if request.confirm is not None and payout is None:
         raise CommandEnded("--confirm is for POST /payouts alone; nothing was sent", Exit.USAGE)
 
     async def work(context: CommandContext) -> Exit:
-        async with open_client(base_url) as client:
-            if request.payout is not None:
-                _confirm(request.payout, given, context)
-            options: dict[str, Any] = {"idempotency_key": request.key} if request.key else {}
-            if request.body is not None:
-                options["json"] = request.body
-            with advised(lambda error: _advice(request, error, base_url), context):
-                try:
-                    answer = await client.request(
-                        request.method, request.path, params=request.query, **options
-                    )
-                except NotFoundError as error:
-                    if request.method != "GET" or error.message is None:  # not the service's answer
-                        raise
-                    problem = f"the service has nothing at this path: {error.message}"
-                    raise CommandEnded(problem, Exit.REFUSED) from error
-            context.interrupts.is_answered = request.method != "GET"
-            sys.stdout.write(clean(json_text(answer if accounts else without_accounts(answer))) + "\n")
+        async with open_client(call.base_url) as client:
+            if payout is not None:
+                _confirm(payout, request.confirm, context)
+            with advised(lambda error: _advice(payout or {}, error, call), context):
+                answer = await client.request(request.method, path, **options)
+            sys.stdout.write(clean(json_text(answer if call.accounts else without_accounts(answer))) + "\n")
         return Exit.DONE
 
     return work
+
+
+def _is_payout(method: str, path: str) -> bool:
+    """Whether a request makes a payout, however a server may read its path."""
+    return method == "POST" and unquote(path).casefold().partition(";")[0].rstrip("/") == _PAYOUTS
 
 
 def _confirm(payout: Mapping[str, Any], given: str | None, context: CommandContext) -> None:
@@ -128,10 +96,8 @@ def _confirm(payout: Mapping[str, Any], given: str | None, context: CommandConte
     raise CommandEnded("--body: a payout needs an amount (a number) and a currency", Exit.USAGE)
 
 
-def _advice(request: ApiRequest, error: OutcomeUnknown, base_url: str | None) -> str:
+def _advice(payout: Mapping[str, Any], error: OutcomeUnknown, call: CallOptions) -> str:
     key = f"--idempotency-key {shlex.quote(error.idempotency_key or '')}"
     again = f"The same command with {key} sends the same request again, which is carried out once"
-    reference = (request.payout or {}).get("reference")
-    if isinstance(reference, str) and any(attempt.status == 409 for attempt in error.attempts):
-        return f"The reference may be taken: {look_up(reference, base_url)}"
-    return f"{again}; {look_up(reference, base_url)}" if isinstance(reference, str) else again
+    reference = payout.get("reference")
+    return f"{again}; {look_up(reference, call.base_url)}" if isinstance(reference, str) else again

@@ -3,57 +3,77 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from decimal import Decimal
+from typing import Any, Final, Generic, TypeVar
 
-from ..._runtime import SYSTEM
+import attrs
+
 from ..._validation import amounts
+from ...bulk._texts.quantities import money_text
 from ...client import AsyncPayments
-from ...errors import DuplicateReference, InvalidRequest, OutcomeUnknown, PaymentsError, ResponseMismatch
-from ...params import PreparedRequest, decimal_if_readable
+from ...errors import DuplicateReference, InvalidRequest, NotFoundError, OutcomeUnknown
+from ...params import PreparedRequest
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
 from ..payouts.command_context import CommandContext, perform
+from ..payouts.confirm import ConfirmOptions, confirm_total, is_live, terminal
 
 R = TypeVar("R")
 Work = Callable[[CommandContext], Coroutine[Any, Any, Exit]]
-CTRL_C: Final = "Ctrl-C"
-_PAUSE: Final = 5.0
-"""Seconds between two attempts to find out the outcome (Limits, Polling guidance)."""
+_DIGITS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
-    """Do the work, as `perform`; bad arguments are named as options, and Ctrl-C exits 130."""
+    """Do the work, as `perform`; bad arguments are named as options, and a signal exits 130."""
 
     async def worded(context: CommandContext) -> Exit:
         try:
             return await work(context)
         except InvalidRequest as error:
-            raise CommandEnded(option_faults(error), Exit.USAGE) from error
-        except asyncio.CancelledError:
-            reason = context.interrupts.reason
-            if not (context.interrupts.is_answered or reason == CTRL_C) or not context.interrupts.caught():
+            raise CommandEnded(_option_faults(error), Exit.USAGE) from error
+        except NotFoundError as error:
+            if error.message is None:  # not the service's answer: the address may be wrong
                 raise
-            what = (
-                "it was carried out, as shown above"
-                if context.interrupts.is_answered
-                else "nothing was carried out"
-            )
-            code = Exit.INTERRUPTED if reason == CTRL_C else Exit.OUTCOME_UNKNOWN
-            raise CommandEnded(f"stopped by {reason}; {what}", code) from None
+            raise CommandEnded(f"the service has nothing there: {error.message}", Exit.REFUSED) from error
+        except asyncio.CancelledError:
+            if not context.interrupts.caught():
+                raise
+            raise CommandEnded(f"stopped by {context.interrupts.reason}", Exit.INTERRUPTED) from None
 
     return perform(worded, about=about, as_json=as_json)
 
 
-def require_clear_amount(fields: Mapping[str, Any]) -> None:
+def require_clear_amount(text: str, currency: str) -> None:
     """Raise InvalidRequest for an amount that may be meant otherwise than it is written."""
-    text, currency = fields["amount"], fields["currency"]
-    if problem := amounts.guess(text) or amounts.problem(decimal_if_readable(text), currency):
+    problem = amounts.guess(text)
+    if problem is None and _DIGITS.fullmatch(text):
+        problem = amounts.problem(text, currency) or amounts.problem(Decimal(text), currency)
+    elif problem is None:
+        problem = f"is {text!r}, which is no decimal number: write plain digits, such as 1200.50"
+    if problem:
         raise InvalidRequest({"amount": [problem]})
 
 
-def option_faults(error: InvalidRequest) -> str:
+def confirm_amount(currency: str, amount: Decimal, given: str | None, context: CommandContext) -> None:
+    """Have the amount confirmed where the key is live, or what is given compared. Raises CommandEnded."""
+    asking = ConfirmOptions(
+        [given] if given is not None else (),
+        is_live(os.environ["PAYMENTS_API_KEY"]),
+        context.interrupts.asking,
+        terminal(),
+        option="--confirm",
+        what="payout",
+    )
+    how = confirm_total({currency: amount}, 1, asking)
+    if how:
+        context.show.step("Confirmed", f"{money_text({currency: amount})}, {how}", how=how)
+
+
+def _option_faults(error: InvalidRequest) -> str:
     """The faults of arguments, with the names of options."""
     faults = (f"{_option(field)}: {' and '.join(texts)}" for field, texts in error.errors.items())
     return f"{'; '.join(faults)}; nothing was sent"
@@ -76,63 +96,37 @@ def advised(advise: Callable[[OutcomeUnknown], str], context: CommandContext) ->
     except OutcomeUnknown as error:
         raise CommandEnded(f"{error}. {advise(error)}", Exit.OUTCOME_UNKNOWN) from error
     except asyncio.CancelledError as stopped:
-        doubt, reason = getattr(stopped, "outcome", None), context.interrupts.reason
+        doubt = getattr(stopped, "outcome", None)  # the client says so of a request that has left
         if doubt is None or not context.interrupts.caught():
             raise
-        text = f"stopped by {reason} after it had been sent: it may be carried out. {advise(doubt)}"
-        raise CommandEnded(text, Exit.INTERRUPTED if reason == CTRL_C else Exit.OUTCOME_UNKNOWN) from None
+        reason = f"stopped by {context.interrupts.reason} after it had been sent: it may be carried out"
+        raise CommandEnded(f"{reason}. {advise(doubt)}", Exit.OUTCOME_UNKNOWN) from None
+
+
+@attrs.frozen
+class Sent(Generic[R]):
+    """The record of a write."""
+
+    record: R
+    is_new: bool | None
+    """Whether this command made it: False for a payout that was there already and is the very same, None
+    where no answer came at first: then this command made it, or an earlier one."""
 
 
 async def send_surely(
-    client: AsyncPayments, prepared: PreparedRequest[R], deadline: float, advice: str, context: CommandContext
-) -> tuple[R, bool | None]:
-    """Send a write; in doubt, find out its outcome until the deadline, in seconds.
+    client: AsyncPayments, prepared: PreparedRequest[R], advice: str, context: CommandContext
+) -> Sent[R]:
+    """Send a write; in doubt, find out its outcome once. `advice`: what to do if that stays unknown.
 
-    Returns the record, and whether this made it: False for a payout that was there already and is the very
-    same, None where that is not known. `advice` says what to do when the outcome stays unknown. What
-    is returned has to be shown before anything else is awaited.
-
-    Raises CommandEnded when it does; PaymentsError for a refusal.
+    What is returned has to be shown before anything else is awaited. Raises CommandEnded in doubt,
+    PaymentsError for a refusal.
     """
-    until = SYSTEM.monotonic() + deadline
-    is_new: bool | None = True
     with advised(lambda _: advice, context):
         try:
-            record = await client.send(prepared, deadline=deadline / 2)
+            return Sent(await client.send(prepared), True)
         except DuplicateReference as error:
-            record, is_new = (
-                await _existing(client, error, max(until - SYSTEM.monotonic(), 1.0), advice),
-                False,
-            )
+            return Sent(await client.resolve(error), False)
         except OutcomeUnknown as error:
             print_message("no definite answer came: finding out whether it was carried out…")
-            record = await _resolved(client, error, until)
-            is_new = record.response.idempotency_key == prepared.idempotency_key or None
-    context.interrupts.is_answered = True
-    return record, is_new
-
-
-async def _existing(client: AsyncPayments, error: DuplicateReference, left: float, advice: str) -> Any:
-    """The payout that has the reference. Raises CommandEnded where it cannot be read."""
-    try:
-        return await client.with_options(deadline=left).resolve(error)
-    except (DuplicateReference, OutcomeUnknown, ResponseMismatch):
-        raise
-    except PaymentsError as failure:  # of the look-up
-        problem = f"a payout with this reference exists, and could not be read ({failure})"
-        raise CommandEnded(f"{problem}. {advice}", Exit.OUTCOME_UNKNOWN) from failure
-
-
-async def _resolved(client: AsyncPayments, doubt: OutcomeUnknown, until: float) -> Any:
-    """The record. Raises OutcomeUnknown at the deadline, on the clock of `SYSTEM`."""
-    while (left := until - SYSTEM.monotonic()) > 0:
-        try:
-            return await client.with_options(deadline=left).resolve(doubt)
-        except OutcomeUnknown as error:
-            doubt = error
-        try:
-            await SYSTEM.sleep(min(_PAUSE, max(until - SYSTEM.monotonic(), 0.0)))
-        except asyncio.CancelledError as stopped:
-            stopped.outcome = doubt  # type: ignore[attr-defined] # as the client does
-            raise
-    raise doubt
+            record: Any = await client.resolve(error)
+            return Sent(record, record.response.idempotency_key == prepared.idempotency_key or None)

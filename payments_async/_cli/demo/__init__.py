@@ -1,9 +1,9 @@
-"""`payments demo`: a payment and a thousand payouts against a simulated service, by both clients.
+"""`payments demo`: a payment and a thousand payouts against a simulated service, compared with its books.
 
 payout_file   the payouts as a CSV file, and the faults that disturb some of them
-clients       the work itself, awaited and blocking: examples of both clients
+client        the work itself: an example of a client
 compare       what happened, counted from events and compared with the service's books
-output        what it prints
+processes     a batch that several processes pay, while they are killed
 """
 
 from __future__ import annotations
@@ -16,27 +16,36 @@ from cyclopts.validators import Number
 
 from .._output import JsonLinesFlag, show_for
 
-Payouts = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
+Payouts = Annotated[int | None, Parameter(validator=Number(gte=1, lte=100_000))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lte=1_000_000))]
+Processes = Annotated[int | None, Parameter(validator=Number(gte=2, lte=16))]
 
 
-def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: JsonLinesFlag = False) -> int:
+def demo(
+    *, payouts: Payouts = None, seed: Seed = 0, processes: Processes = None, json: JsonLinesFlag = False
+) -> int:
     """Collect a payment and send 1,000 payouts on this machine alone, and check the books.
 
     Starts a simulated service, has a payer pay a checkout, sends a CSV file of payouts past faults that
-    would make a careless client pay twice, and compares the result with the service's own books. Then it
-    does the same with the blocking client. The exit code is 1 when the books do not agree.
+    would make a careless client pay twice, and compares the result with the service's own books. The exit
+    code is 1 when the books do not agree.
 
     Parameters
     ----------
     payouts
-        How many payouts each client sends.
+        How many payouts: 1,000, or 10,000 for several processes, unless given.
     seed
         Other amounts, and other payouts disturbed.
+    processes
+        So many processes pay the file as one batch instead, and every two seconds one of them is killed.
     """
     for name in [name for name in os.environ if name.startswith(("PAYMENTS_", "PG"))]:
         del os.environ[name]  # what the person has set is for the real service, database and guard
     show = show_for(as_json=json)
-    from .clients import run_demo  # imports the client and the sandbox
+    if processes is not None:
+        from .processes import run_processes
 
-    return run_demo(payouts, seed, show)
+        return run_processes(payouts or 10_000, seed, processes, show)
+    from .client import run_demo  # imports the client and the sandbox
+
+    return run_demo(payouts or 1_000, seed, show)

@@ -1,4 +1,4 @@
-"""The figures of the demonstration: counted from events, and compared with the sandbox's books."""
+"""What happened in the demonstration: counted from events, and compared with the sandbox's books."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from decimal import Decimal
 
 import attrs
 
-from ... import LimitSnapshot
 from ...events import AttemptEnded, Event, Replayed, RequestSent, RetryScheduled
 from ...models import Checkout, Payout
 from ...models.common import amount_text
 from ...sandbox import Books
-from .payout_file import CURRENCY, DemoPayout, total
+from .._exit_codes import Exit
+from .._output import Show
+from .payout_file import CURRENCY, FAULTS, DemoPayout, total
 
 
+@attrs.define
 class EventCounts:
     """A client's `on_event`: counts requests, retries, replays and refusals."""
 
-    def __init__(self) -> None:
-        self.requests: int = 0
-        self.retries: int = 0
-        self.replays: int = 0
-        self.refused: int = 0
-        """Answers with status 429."""
+    requests: int = 0
+    retries: int = 0
+    replays: int = 0
+    refused: int = 0
+    """Answers with status 429."""
 
     def __call__(self, event: Event) -> None:
         """Count one event."""
@@ -38,101 +39,59 @@ class EventCounts:
             case AttemptEnded(status=429):
                 self.refused += 1
 
+    def __str__(self) -> str:
+        """`1,006: 4 retries, 2 replays, 1 × 429`."""
+        return (
+            f"{self.requests:,}: {self.retries:,} retries, {self.replays:,} replays, {self.refused:,} × 429"
+        )
+
 
 @attrs.frozen
-class SendResult:
-    """The work of one client, measured."""
+class DemoResult:
+    """The client's work."""
 
     checkout: Checkout
     """As read back after the payer paid."""
     payouts: Sequence[Payout]
-    seconds: float
-    """From the start of the first payout to the answer of the last."""
-    limit: LimitSnapshot
-    """The limit on writes, afterwards."""
 
 
-@attrs.frozen
-class Disturbance:
-    """A payout that a fault disturbed."""
-
-    reference: str
-    fault: str
-    tries: Sequence[str]
-    """The result of each attempt: `reset`, `201`."""
-    replayed: bool
-    """True if the last answer was the service's stored one."""
-    booked: int
-    """Number of times that the books have the payout."""
-
-
-@attrs.frozen
-class ClientFigures:
-    """One client's figures. Sums are in major units of `payout_file.CURRENCY`."""
-
-    client: str
-    collected: Decimal
-    asked: int
-    booked: int
-    """Payouts in the books."""
-    asked_sum: Decimal
-    booked_sum: Decimal
-    requests: int
-    retries: int
-    replays: int
-    refused: int
-    per_second: float
-    """Payouts a second."""
-    limit: int
-    """Writes a minute."""
-    seconds: float
-    disturbances: Sequence[Disturbance]
-    problems: Sequence[str]
-    """Differences between the requests and the books; empty when they agree."""
-
-
-def compare(
-    client: str,
-    rows: Sequence[DemoPayout],
-    faults: Mapping[str, str],
-    sent: SendResult,
-    counts: EventCounts,
-    books: Books,
-) -> ClientFigures:
-    """A client's figures, with every difference between the requests and the books."""
+def show_faults(payouts: Sequence[Payout], faults: Mapping[str, str], books: Books, show: Show) -> None:
+    """Show each payout of {reference: fault}: its attempts, and how often the books have it."""
     booked = Counter(str(entry.reference) for entry in books.payouts())
-    collected, booked_sum = books.collected(CURRENCY), books.total(CURRENCY)
-    by_reference = {payout.reference: payout for payout in sent.payouts}
-    return ClientFigures(
-        client,
-        collected,
-        asked=len(rows),
-        booked=booked.total(),
-        asked_sum=total(rows),
-        booked_sum=booked_sum,
-        requests=counts.requests,
-        retries=counts.retries,
-        replays=counts.replays,
-        refused=counts.refused,
-        per_second=len(rows) / sent.seconds,
-        limit=sent.limit.limit,
-        seconds=sent.seconds,
-        disturbances=[
-            _disturbance(by_reference[reference], fault, booked[reference])
-            for reference, fault in faults.items()
-        ],
-        problems=[*_payment_problems(sent.checkout, collected), *payout_problems(rows, booked, booked_sum)],
-    )
+    by_reference = {payout.reference: payout for payout in payouts}
+    for reference, fault in faults.items():
+        info = by_reference[reference].response
+        assert info is not None  # every record that a call returns has one
+        tries = [attempt.reason for attempt in info.attempts]
+        answers = " → ".join(tries) + " replayed" * info.replayed
+        times = "once" if booked[reference] == 1 else f"{booked[reference]} times"
+        show.step(
+            "Fault",
+            f"{reference}  {FAULTS[fault]:<14}  {answers:<20}  created {times}",
+            good=booked[reference] == 1,
+            reference=reference,
+            fault=fault,
+            tries=tries,
+            replayed=info.replayed,
+            booked=booked[reference],
+        )
 
 
-def _disturbance(payout: Payout, fault: str, booked: int) -> Disturbance:
-    info = payout.response
-    assert info is not None  # every record that a call returns has one
-    tries = [attempt.reason for attempt in info.attempts]
-    return Disturbance(str(payout.reference), fault, tries, info.replayed, booked)
+def show_books(problems: Sequence[str], rows: Sequence[DemoPayout], show: Show) -> Exit:
+    """Show whether the books agree; `Exit.REFUSED` when they do not."""
+    for problem in problems:
+        show.step("Books", problem, good=False, problem=problem)
+    if problems:
+        show.step("Result", "THE BOOKS DO NOT AGREE", good=False)
+        return Exit.REFUSED
+    paid = amount_text(CURRENCY, total(rows))
+    show.step("Books", f"{len(rows):,} references, one payout each; {paid} to the cent", payouts=len(rows))
+    show.step("Result", "the books agree: nothing lost, nothing paid twice")
+    return Exit.DONE
 
 
-def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
+def payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
+    """The differences between the payment and what the books have collected."""
     payment = checkout.payment
     if payment is None or not payment.is_successful:
         yield "the checkout was paid, and does not read back as paid"
@@ -141,14 +100,14 @@ def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
         yield f"the books have {in_books} collected, and the checkout reads back otherwise"
 
 
-def payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
-    """The differences between rows and the books' payouts: {reference: times}, and their sum."""
+def payout_problems(rows: Sequence[DemoPayout], books: Books) -> Iterator[str]:
+    """The differences between rows and the books' payouts: each once, and their sum."""
+    booked = Counter(str(entry.reference) for entry in books.payouts())
     asked = Counter(row.reference for row in rows)
     for reference, times in sorted((booked - asked).items()):
         yield f"{reference} is in the books {times} time(s) more than asked for"
     for reference in sorted(asked - booked):
         yield f"{reference} is not in the books"
-    asked_sum = total(rows)
-    if booked_sum != asked_sum:
+    if (booked_sum := books.total(CURRENCY)) != (asked_sum := total(rows)):
         booked_text, asked_text = amount_text(CURRENCY, booked_sum), amount_text(CURRENCY, asked_sum)
         yield f"the books have {booked_text} paid out; {asked_text} was asked for"

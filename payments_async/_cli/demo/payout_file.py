@@ -11,7 +11,9 @@ from typing import Final
 import attrs
 
 from ...arguments import PayoutFields
+from ...models.common import amount_text
 from ...params import Instrument
+from .._output import Show
 
 CURRENCY: Final = "GHS"
 COLUMNS: Final = (
@@ -69,6 +71,12 @@ def read_csv(path: Path) -> list[DemoPayout]:
     """The file's rows: every column as text (leading zeros and plus signs stay), the amount as a Decimal."""
     with path.open(newline="", encoding="utf-8") as file:
         return [_row(record) for record in csv.DictReader(file)]
+
+
+def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
+    """Show what will be sent."""
+    text = f"{len(rows):,} payouts, {amount_text(CURRENCY, total(rows))}"
+    show.step("CSV", text, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
 
 
 def total(rows: Sequence[DemoPayout]) -> Decimal:

@@ -23,7 +23,7 @@ from ...bulk.errors import BulkError, LedgerUnavailable, access_problem
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from .._exit_codes import CommandEnded, Exit, exit_of
-from .._output import JsonLines, OutputConsole, Show, Terminal
+from .._output import JsonLines, OutputConsole, Show
 from .._text import write_nowhere
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, LinesView, ProgressView
@@ -42,8 +42,6 @@ class Interrupts:
     _is_cut: bool = False
     reason: str | None = None
     """The first signal; None when there was none."""
-    is_answered: bool = False
-    """True once the write of a single call was answered."""
 
     @contextmanager
     def draining(self, drain: Callable[[str], object]) -> Iterator[None]:
@@ -144,7 +142,7 @@ def perform(
         interrupts = Interrupts(task, asyncio.get_running_loop())
         left = _stopper(interrupts) if lines else None
         console = OutputConsole(left, highlight=False)
-        show: Show = JsonLines(about, left) if as_json else Terminal(console)
+        show: Show = JsonLines(about, left) if as_json else Show(console)
         interrupts.open()
         try:
             return await _ended_with_a_message(work, CommandContext(console, show, as_json, interrupts))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ...bulk._texts.quantities import Money, amount_of, counted, difference, money_text, parsed, plain_sums
+from ...bulk._texts.quantities import Money, amount_of, counted, difference, money_text, parsed
+from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
 
@@ -161,7 +162,7 @@ def doubts_text(doubts: int) -> str:
 
 def flags(totals: Money, option: str = "--confirm-total") -> str:
     """The options that confirm these totals."""
-    texts = (f"{currency} {amount}" for currency, amount in plain_sums(totals).items())
+    texts = (amount_text(*total).replace(",", "") for total in sorted(totals.items()))
     return " ".join(f"{option} {shlex.quote(text)}" for text in texts)
 
 

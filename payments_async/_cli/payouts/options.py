@@ -17,7 +17,6 @@ from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import amount_of
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._help import MORE, USED
 from .._output import Flag, JsonLinesFlag
 
 R = TypeVar("R")
@@ -128,7 +127,7 @@ class BatchOptions:
     json: JsonLinesFlag = attrs.field(default=False, kw_only=True)
 
 
-@Parameter(name="*", group=MORE)
+@Parameter(name="*")
 @attrs.frozen(kw_only=True)
 class RunOptions:
     """The options of `payments payouts run`. The texts are its help."""
@@ -137,27 +136,27 @@ class RunOptions:
     """None to join a batch that the ledger has."""
     address: Annotated[LedgerAddress, Parameter(parse=False)] = _NOWHERE
     """The ledger, with its password."""
-    ledger: Annotated[Ledger, USED] = None
+    ledger: Ledger = None
     """What remembers every row: a file, or a database (postgresql://…). PAYMENTS_LEDGER unless given, else
     FILE.ledger."""
-    batch_id: Annotated[str | None, USED, Parameter(metavar="NAME")] = None
+    batch_id: Annotated[str | None, Parameter(metavar="NAME")] = None
     """The batch's name; the hash of its input unless given. A live key needs one, unless every row has a
     reference."""
-    dry_run: Annotated[Flag, USED] = False
+    dry_run: Flag = False
     """Read and check every row, and send nothing."""
-    skip_invalid: Annotated[Flag, USED] = False
+    skip_invalid: Flag = False
     """Pay the rows without faults; else one fault refuses the whole file."""
-    confirm_total: Annotated[ConfirmTotal, USED] = None
-    wait_final: Annotated[Duration | None, USED] = None
+    confirm_total: ConfirmTotal = None
+    wait_final: Duration | None = None
     """How long to follow the created payouts until they are final: 2h."""
-    page: Annotated[Flag, USED] = False
+    page: Flag = False
     """Show the batch in a browser. On a terminal the page stays until Ctrl-C."""
-    sheet: Annotated[str | None, USED, Parameter(metavar="NAME")] = None
+    sheet: Annotated[str | None, Parameter(metavar="NAME")] = None
     """The sheet of a workbook, if more than one has values."""
-    map: Annotated[list[str] | None, USED, Parameter(negative="", metavar="COLUMN=OURS")] = None
+    map: Annotated[list[str] | None, Parameter(negative="", metavar="COLUMN=OURS")] = None
     """A column of FILE: "Phone=instrument.phone_number". "Note=" leaves one out. Repeatable."""
-    map_file: Annotated[str | None, USED, Parameter(metavar="FILE")] = None
-    """A TOML file with [columns], and [constants] that all rows share; --help-all shows one."""
+    map_file: Annotated[str | None, Parameter(metavar="FILE")] = None
+    """A TOML file with [columns], and [constants] that all rows share."""
     mapping: Annotated[ColumnMapping | None, Parameter(parse=False)] = None
     """Both."""
     rejects: Path | None = None
@@ -196,7 +195,7 @@ class RunOptions:
     """How long rows that have left may finish after SIGTERM or Ctrl-C; 30s unless given."""
     base_url: BaseUrl = None
     insecure_database: Insecure = False
-    json: Annotated[JsonLinesFlag, USED] = False
+    json: JsonLinesFlag = False
 
     def only(self, *names: str) -> dict[str, Any]:
         """These options, as arguments."""

@@ -8,7 +8,6 @@ import attrs
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from .._help import MORE, USED
 from .._output import Flag
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
@@ -18,19 +17,19 @@ Seed = Annotated[int | None, Parameter(validator=Number(gte=0))]
 Hosts = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)]
 
 
-@Parameter(name="*", group=MORE)
+@Parameter(name="*")
 @attrs.frozen(kw_only=True)
 class ServeOptions:
     """How the simulated service is started."""
 
-    port: Annotated[Port, USED] = None
+    port: Port = None
     """Where to listen. Unless given, a free port; without a command 7788 when it is free."""
     profile: ProfileName = "observed"
     """How it behaves where the interface is silent; `hostile` as unpleasantly as it may."""
-    scenario: Annotated[str | None, USED] = None
+    scenario: str | None = None
     """What happens to requests and records that nothing else decides: words such as `slow:200ms` or
     `"fail:INVALID_RECIPIENT after=10s"`."""
-    speed: Annotated[Speed, USED] = 1.0
+    speed: Speed = 1.0
     """Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still."""
     allow_webhooks_to: Hosts = ()
     """A host besides this machine and its private networks that webhooks may go to; repeat it for more."""

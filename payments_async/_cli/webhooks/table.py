@@ -15,20 +15,21 @@ from ...bulk._texts.quantities import took_text
 from .._text import text_width, wrapped
 from .payload import ShownDelivery, quoted
 
-_ORDER: Final = ("Time", "Event", "Record", "Amount", "Status", "Reference", "Delivery", "Result", "Took")
-_ALWAYS: Final = {"Time": 8, "Event": 17, "Result": 8}
+_WIDTHS: Final = {
+    "Time": 8,
+    "Event": 22,
+    "Record": 24,
+    "Amount": 16,
+    "Status": 15,
+    "Reference": 18,
+    "Delivery": 11,
+    "Result": 8,
+    "Took": 6,
+}
+"""{column: its width}, in their order."""
 _LONGEST_EVENT: Final = 31
-_SHORT_RECORD: Final = 10
-"""What a long name of an event leaves to the record beside it."""
-_MORE: Final = (
-    ("Took", 7, 7),
-    ("Record", 12, 24),
-    ("Delivery", 11, 11),
-    ("Amount", 16, 16),
-    ("Status", 10, 18),
-    ("Reference", 12, 24),
-)
-"""Columns that are shown where there is room, the most important first: name, least and greatest width."""
+_LEFT_OUT: Final = ("Reference", "Status", "Amount", "Delivery", "Record", "Took")
+"""The columns that go where there is no room, the first one first."""
 _STYLES: Final = {"completed": "green", "failed": "bold red"}
 _MARK: Final = 4
 _GAP: Final = 2
@@ -49,15 +50,16 @@ class DeliveryResult:
 
 def column_widths(width: int) -> dict[str, int]:
     """The columns that fit, in their order, with their widths."""
-    wide = dict(_ALWAYS)
-    left = width - _MARK - sum(wide.values()) - _GAP * (len(wide) - 1)
-    for name, least, most in _MORE:
-        room = min(most, left - _GAP)
-        if room >= least:
-            wide[name] = room
-            left -= room + _GAP
-    wide["Event"] = min(wide["Event"] + max(left, 0), _LONGEST_EVENT)
-    return {name: wide[name] for name in _ORDER if name in wide}
+    shown = dict(_WIDTHS)
+    for name in _LEFT_OUT:
+        if _room(shown, width) < 0:
+            del shown[name]
+    shown["Event"] += min(max(_room(shown, width), 0), _LONGEST_EVENT - shown["Event"])
+    return shown
+
+
+def _room(widths: Mapping[str, int], width: int) -> int:
+    return width - _MARK - sum(widths.values()) - _GAP * (len(widths) - 1)
 
 
 def header(widths: Mapping[str, int]) -> Text:
@@ -67,7 +69,6 @@ def header(widths: Mapping[str, int]) -> Text:
 
 def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapping[str, int]) -> Text:
     """A delivery, and the colour of its record's status; if it was not accepted in red, and below it why."""
-    answer = str(result.status) if result.is_forwarded else "received"
     cells = {
         "Time": f"{SYSTEM.now().astimezone():%H:%M:%S}",
         "Event": quoted(delivery.event),
@@ -76,25 +77,17 @@ def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapp
         "Status": quoted(delivery.status),
         "Reference": quoted(delivery.reference),
         "Delivery": name,
-        "Result": answer,
+        "Result": str(result.status) if result.is_forwarded else "received",
         "Took": took_text(result.seconds),
     }
-    line = _line(cells, _with_whole_event(cells["Event"], widths))
+    line = _line(cells, widths)
     if not result.problem:
-        shown = Text(f"  · {line}")
-        shown.highlight_words([cells["Event"]], _STYLES.get(delivery.event.rpartition(".")[2], ""))
-        return shown
-    start = _MARK + widths["Time"] + _GAP
+        text = Text(f"  · {line}")
+        text.highlight_words([cells["Event"]], _STYLES.get(delivery.event.rpartition(".")[2], ""))
+        return text
+    start = _MARK + _WIDTHS["Time"] + _GAP
     why = wrapped(f"{'':{start}}{result.problem}", text_width(), hang=start)
     return Text(f"  ✗ {line}\n{why}", "red")
-
-
-def _with_whole_event(event: str, widths: Mapping[str, int]) -> Mapping[str, int]:
-    """The widths of a line: a long name of an event takes room of the record, unless it is no name."""
-    over = min(len(event) - widths["Event"], widths.get("Record", 0) - _SHORT_RECORD)
-    if over <= 0 or event.startswith('"'):
-        return widths
-    return {**widths, "Event": widths["Event"] + over, "Record": widths["Record"] - over}
 
 
 def answer_text(place: str, status: int) -> str:
@@ -104,10 +97,7 @@ def answer_text(place: str, status: int) -> str:
 
 
 def _line(cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
-    shown = []
-    for name, width in widths.items():
-        cell = _shortened(cells[name], width)
-        shown.append(f"{cell:>{width}}" if name == "Took" else set_cell_size(cell, width))
+    shown = (set_cell_size(_shortened(cells[name], width), width) for name, width in widths.items())
     return (" " * _GAP).join(shown).rstrip()
 
 
