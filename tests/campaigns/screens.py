@@ -24,7 +24,7 @@ from tests.browser.visitor import FOUND
 from tests.campaigns.page_weights import kind_of, lived, pages
 from tests.sandbox.checkout.test_pages import Payer
 from tests.sandbox.raw_requests import Api
-from tests.support.batch_pages import GivenFeed, in_doubt, row, states, turned
+from tests.support.batch_pages import GivenFeed, states
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -58,12 +58,11 @@ async def _look(parts: list[str]) -> int:
 
 
 async def _batch(stack: AsyncExitStack) -> Mapping[str, str]:
-    """Each state of a batch's page, and rows of it."""
+    """Each state of a batch's page."""
     places = {}
     for name, state in states().items():
-        page = await stack.enter_async_context(served(GivenFeed(state, [row(41), in_doubt(17), turned(61)])))
-        places[f"batch {name}"] = root = f"{page.address}{page._access.rules.root}/"
-    places |= {f"batch row {number}": f"{root}rows/{number}" for number in (41, 17, 61)}
+        page = await stack.enter_async_context(served(GivenFeed(state)))
+        places[f"batch {name}"] = page.link
     return places
 
 
