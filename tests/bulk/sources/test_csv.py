@@ -391,7 +391,7 @@ def test_a_number_that_a_spreadsheet_rounded_is_a_fault(tmp_path: Path, column: 
     ((line, name, reason),) = reported(faults)
     assert (line, name) == (2, column)
     assert "a spreadsheet took it for a number" in reason
-    assert "format this column as text before you fill it in, and export it again" in reason
+    assert "go back to the original data, and keep it as text" in reason
     assert cell not in reason
 
 

@@ -170,16 +170,10 @@ def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
         ("[constants]\ninstrument.country = 1.5", "instrument.country needs a text"),
         ("[constants]\ninstrument.phone_number = +233241234567", "instrument.phone_number needs a text"),
         ("[constants]\ncustomer = {}", "customer needs a text"),
-        (
-            '[constants]\n"metadata.team" = "a"\nmetadata.team = "a"',
-            "metadata.team is given twice, with quotation marks and without",
-        ),
         ('[constants]\ncurrency = "ghs"', "the mapping: constant currency: must be three"),
         ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
         ("a = " + "[\n" * 100_000, "cannot be read as TOML (maximum recursion depth"),
-        ("[constants]\na = " + "1" * 4_301, "a line of more than 4,096 bytes"),
         ("[constants]\na" + ".a" * 2_000 + " = 1", "cannot be read as TOML (maximum recursion depth"),
-        ("[columns]\n" + 'a = ""\n' * 150_000, "has more than 1 MiB"),
         ("[constants]\n" + "a" * 4_000 + " = 1", f"{'a' * 60}… needs a text"),
     ],
 )
@@ -198,9 +192,9 @@ def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str
 @pytest.mark.parametrize(
     "text",
     [
-        '[columns]\n"Tel.No" = "amount"\n[constants]\n"instrument.country" = "GH"\n"metadata.a.b" = 1',
-        '[columns]\nTel.No = "amount"\n[constants]\ninstrument.country = "GH"\nmetadata.a.b = 1',
-        '[columns.Tel]\nNo = "amount"\n[constants]\ninstrument = {country = "GH"}\nmetadata."a.b" = 1',
+        '[columns]\n"Tel.No" = "amount"\n[constants]\n"instrument.country" = "GH"\n"metadata.a.b" = "1"',
+        '[columns]\nTel.No = "amount"\n[constants]\ninstrument.country = "GH"\nmetadata.a.b = "1"',
+        '[columns.Tel]\nNo = "amount"\n[constants]\ninstrument = {country = "GH"}\nmetadata."a.b" = "1"',
     ],
 )
 def test_a_dotted_name_is_the_same_with_and_without_quotation_marks(tmp_path: Path, text: str) -> None:
@@ -213,7 +207,7 @@ def test_a_dotted_name_is_the_same_with_and_without_quotation_marks(tmp_path: Pa
 
 def test_options_add_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "salaries.toml"
-    path.write_text(FILE + "amount = 50\n")
+    path.write_text(FILE + 'amount = "50"\n')
     found = ColumnMapping.from_options(["Phone=instrument.phone_number", "Remarks="], path)
     assert found.constants["amount"] == "50"
     assert found.columns["Phone"] == "instrument.phone_number"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import RejectsFile, _parquet, open_source
+from payments_async.bulk.sources import RejectsFile, open_source
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
 
 FLAT: dict[str, list[Any]] = {name: [cell] for name, cell in PHONE.items()}
@@ -123,32 +122,10 @@ def test_rejects_show_the_row(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources._parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources._arrow", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
-        ImportError, match=r'^Parquet files need pyarrow: pip install "payments-sdk\[parquet\]"$'
+        ImportError,
+        match=r"^Parquet files and DataFrames need pyarrow: pip install",
     ):
         open_source(tmp_path / "payouts.parquet")
-
-
-def test_a_file_whose_footer_says_that_it_would_fill_the_memory_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_parquet, "_MOST", 2 << 20)
-    path = parquet_file(tmp_path, FLAT | {"description": ["a" * (3 << 20)]})
-    assert path.stat().st_size < 1 << 20
-    with pytest.raises(SourceUnreadable, match=r"row group 1 takes 3 MiB in memory.*2 MiB.*smaller"):
-        next(iter(open_source(path).read()))
-
-
-def test_a_text_that_the_file_has_once_for_many_rows_is_not_copied_for_all_of_them(tmp_path: Path) -> None:
-    columns = {name: cells * 250 for name, cells in FLAT.items()}
-    columns["description"] = ["a" * (1 << 20)] * 250
-    path = parquet_file(tmp_path, columns)
-    assert path.stat().st_size < 1 << 20
-    tracemalloc.start()
-    try:
-        next(iter(open_source(path).read()))
-        assert tracemalloc.get_traced_memory()[1] < 100 << 20
-    finally:
-        tracemalloc.stop()
