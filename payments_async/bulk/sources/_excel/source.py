@@ -193,7 +193,7 @@ class _Layout:
         found = self.sheet.row_dimensions.get(row)
         if found is None or (found.height is None and not found.hidden):
             return bool(self.sheet.sheet_format.zeroHeight)
-        return found.hidden or found.height == 0
+        return bool(found.hidden or found.height == 0)
 
 
 def _row(maker: RowMaker, layout: _Layout, row: int, cells: Cells) -> Iterator[SourceItem]:
