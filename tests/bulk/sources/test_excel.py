@@ -13,8 +13,6 @@ from typing import Any
 import openpyxl
 import pytest
 import xlsxwriter
-from openpyxl.cell.rich_text import CellRichText, TextBlock
-from openpyxl.cell.text import InlineFont
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import RejectsFile, open_source, write_template
@@ -163,26 +161,6 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert reason in str(at_fault[0])
     assert (at_fault[0].line, at_fault[0].number, at_fault[0].reference) == (3, 2, "salary-2")
     assert "2299" not in repr(faults)
-
-
-def test_rich_text_is_its_text(tmp_path: Path) -> None:
-    def change(book: Any) -> None:
-        book.active["B2"] = CellRichText("X", TextBlock(InlineFont(b=True), "CD"))
-
-    (rows, faults) = read(workbook(tmp_path, lines_of(PHONE), change=change))
-    assert (faults, rows[0].request.currency) == ([], "XCD")
-
-
-def test_empty_rows_are_skipped_and_formatted_ones_are_nothing(tmp_path: Path) -> None:
-    def change(book: Any) -> None:
-        sheet = book.active
-        for row in (4, 2_000):
-            sheet.cell(row, 1).number_format = "@"
-        sheet["A1500"].value = ""
-
-    lines = lines_of(PHONE)
-    rows, faults = read(workbook(tmp_path, [[], [" "], *lines, ["", "\xa0 "], lines[1]], change=change))
-    assert (faults, [(row.number, row.line) for row in rows]) == ([], [(1, 4), (2, 6)])
 
 
 def row_height(book: Any) -> None:

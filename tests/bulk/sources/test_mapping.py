@@ -106,25 +106,6 @@ def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_
     ]
 
 
-def test_the_delimiter_of_a_mapped_file_is_suggested(tmp_path: Path) -> None:
-    path = tmp_path / "semicolons.csv"
-    path.write_text("Staff no.;Phone;Salary;Remarks\n")
-    with pytest.raises(SourceErrors, match="is the delimiter ';'"):
-        list(open_source(path, mapping=MAPPING).read())
-
-
-def test_a_row_of_another_length_and_a_left_out_formula(tmp_path: Path) -> None:
-    path = theirs(tmp_path, rows=[["s-1", "+233200000001", "120", "50", "x"], ["s-2"]])
-    source = open_source(path, mapping=MAPPING)
-    reasons = [getattr(item, "reason", "") for item in source.read()]
-    assert reasons == [
-        "has 5 cells, the header names 4 columns; a decimal comma? write 120.50",
-        "is required",
-        "is missing and the instrument's fields fit no type (phone: country, phone_number; bank_account: "
-        "account_name, account_number, bank_code, country; crypto_address: address, network)",
-    ]
-
-
 @pytest.mark.parametrize(
     ("columns", "constants", "said"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -56,39 +55,9 @@ def test_structs_maps_and_decimals_are_taken(tmp_path: Path) -> None:
     assert row.request.description is None
 
 
-@pytest.mark.parametrize(
-    ("columns", "fault"),
-    [
-        (
-            {"metadata": pyarrow.array([[("a", "1"), ("a", "2")]], MAP)},
-            "row 1, metadata: gives one name twice",
-        ),
-        (
-            {"instrument.phone_number": [22990000000]},
-            "row 1, instrument.phone_number: is a number: write it as text",
-        ),
-    ],
-)
-def test_a_row_at_fault_is_named_by_its_number(tmp_path: Path, columns: dict[str, Any], fault: str) -> None:
-    rows, faults = read(parquet_file(tmp_path, {**FLAT, **columns}))
-    assert rows == []
-    assert str(faults[0]) == fault
-    assert faults[0].original[:3] == ("50.10", "XCD", "mtn_bj")
-
-
 def test_a_map_may_be_null(tmp_path: Path) -> None:
     ((row,), _) = read(parquet_file(tmp_path, {**FLAT, "metadata": pyarrow.array([None], MAP)}))
     assert row.request.metadata is None
-
-
-@pytest.mark.parametrize("kind", [pyarrow.float32(), pyarrow.float64()])
-def test_an_amount_that_is_not_exact_is_refused_at_once(tmp_path: Path, kind: Any) -> None:
-    path = parquet_file(tmp_path, {**FLAT, "amount": pyarrow.array([50.1], kind)})
-    with pytest.raises(SourceErrors) as caught:
-        read(path)
-    assert [str(fault) for fault in caught.value.faults] == [
-        "header, amount: is a floating-point column, which is not exact: use a decimal"
-    ]
 
 
 def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
@@ -119,13 +88,3 @@ def test_rejects_show_the_row(tmp_path: Path) -> None:
     text = (tmp_path / "rejects.csv").read_text().splitlines()
     assert text[1].endswith("50.10,xof,mtn_bj,'+2290190000000,BJ")
     assert text[1].startswith("1,currency,")
-
-
-def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources._arrow", raising=False)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        ImportError,
-        match=r"^Parquet files and DataFrames need pyarrow: pip install",
-    ):
-        open_source(tmp_path / "payouts.parquet")
