@@ -1,7 +1,7 @@
 """Which user of this machine a connection is from, as Linux knows it.
 
-The kernel's socket diagnosis (sock_diag(7)) takes one question; where that is not allowed, the tables of
-/proc/net say it. Both know a socket by its two ends. Every other system, and every doubt, is "unknown".
+The kernel's socket diagnosis (sock_diag(7)) takes one question about a socket, named by its two ends. Every
+other system, a kernel that may not be asked, and every doubt is "unknown".
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -32,12 +31,8 @@ _ANY: Final = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)  # any interface,
 _ANSWER: Final = struct.Struct("=BBBB4s16s16s12s12xII")
 """Family, state, timer, retransmissions, ports, the two addresses, interface and cookie; uid and inode."""
 _LISTENING: Final = 10  # TCP_LISTEN: a listener on the port of a peer that has gone
-_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
-_OVERFLOW: Final = "/proc/sys/kernel/overflowuid"
 _USERS: Final = "/proc/self/uid_map"
 _ALL_USERS: Final = ["0", "0", "4294967295"]
-_UID, _INODE = 7, 9
-"""Columns of the tables."""
 
 
 @attrs.frozen
@@ -54,24 +49,19 @@ def uid_of(line: socket.socket) -> int | None:
 
     `line` is this end of it, of which only the descriptor is used.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not _knows_all_users():
         return None
     with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as own:
         here, peer = own.getsockname(), own.getpeername()
-        owner = diagnosed(peer, here) or listed(peer, here)
+        owner = diagnosed(peer, here)
         own.getpeername()  # OSError: it ended meanwhile, and its port may be another user's by now
-        if owner is not None and owner.inode and (owner.uid != _overflow_uid() or _knows_all_users()):
+        if owner is not None and owner.inode:
             return owner.uid
     return None
 
 
 def can_tell() -> bool:
-    """True if this machine says which user a connection is from: it is asked about one of our own.
-
-    False in a namespace that does not know all users of the machine: one from outside is unknown there.
-    """
-    if not _knows_all_users():
-        return False
+    """True if this machine says which user a connection is from: it is asked about one of our own."""
     with (
         socket.create_server((HOST, 0)) as listener,
         socket.create_connection(listener.getsockname()) as _,
@@ -113,41 +103,9 @@ def _plain(address: bytes) -> str:
     return str(mapped or IPv4Address(address[:4]))
 
 
-def listed(local: Address, remote: Address) -> SocketOwner | None:
-    """The same from the kernel's tables, which takes milliseconds."""
-    for table in _TABLES:
-        with suppress(OSError), Path(table).open(encoding="ascii") as lines:
-            if (owner := find_in(lines, local, remote)) is not None:
-                return owner
-    return None
-
-
-def find_in(lines: Iterable[str], local: Address, remote: Address) -> SocketOwner | None:
-    """The owner of the socket with these ends in a table; None when it is not there."""
-    ends = tuple(f"{_in_hex(address)}:{port:04X}" for address, port in (local, remote))
-    for line in lines:
-        columns = line.split()
-        if tuple(end[-len(ends[0]) :] for end in columns[1:3]) == ends and len(columns) > _INODE:
-            return SocketOwner(int(columns[_UID]), int(columns[_INODE]))
-    return None
-
-
-def _in_hex(address: str) -> str:
-    """An IPv4 address as the tables write it; in tcp6 it is the end of a longer one."""
-    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
-
-
 def _knows_all_users() -> bool:
-    """True if each user of the machine has a uid of its own here: `nobody` may have the overflow uid."""
+    """True if each user of the machine has a uid of its own in this namespace: else many share one."""
     try:
         return Path(_USERS).read_text(encoding="ascii").split() == _ALL_USERS
     except OSError:
         return False
-
-
-def _overflow_uid() -> int:
-    """The uid that stands for users of another namespace."""
-    try:
-        return int(Path(_OVERFLOW).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return 65_534

@@ -15,14 +15,16 @@ from .rules import Text, is_unseen
 _JOINERS: Final = "\u200c\u200d"
 _PRINTED_BLANKS: Final = "\xa0\u202f\u3000"
 """No-break spaces, which French and Swiss names and numbers have, and the blank of Japanese names."""
+SCIENTIFIC: Final = r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)E[+-][0-9]+"
+"""`2.2990E+10`, in either case of the letter. The exponent's sign is required: `12E5` may be an account."""
+IS_SCIENTIFIC: Final = "is in scientific notation: a spreadsheet took it for a number, and digits may be lost"
 _SPREADSHEET: Final = (
     (r"=.*", "begins with =: it is a spreadsheet's formula"),
     (r"'.*", "begins with an apostrophe, by which a spreadsheet marks text"),
     (r"#+|#[^ ]{1,12}[!?]|#(?:N/?[ADV]|ND|GETTING_DATA)|Err:[0-9]+",
      "is a spreadsheet's error, or a number in a column that is too narrow"),
     (r"[+-]?[0-9]+\.0+", "ends in .0: a program took it for a number"),
-    (r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)E[+-][0-9]+",
-     "is in scientific notation: a spreadsheet took it for a number, and digits may be lost"),
+    (SCIENTIFIC, IS_SCIENTIFIC),
     (r".*_x[0-9A-F]{4}_.*", "holds a sign that Excel has written as _xHHHH_"),
 )  # fmt: skip
 _WAY_OUT: Final = "go back to the original data, and keep it as text"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ._export.causes import Cause as Cause
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
-    from ._ledger.figures import Series as Series
     from ._ledger.tables import metadata as metadata
     from ._options import LoadOptions as LoadOptions
     from ._options import ReadingOptions as ReadingOptions
@@ -57,7 +56,6 @@ _HOMES = {
     "_export.causes": ("Cause",),
     "_export.export": ("ExportReport",),
     "_export.row_view": ("RowView",),
-    "_ledger.figures": ("Series",),
     "_ledger.tables": ("metadata",),
     "_options": ("LoadOptions", "ReadingOptions"),
     "_outbox": ("OutboxRow",),

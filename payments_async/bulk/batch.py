@@ -29,7 +29,6 @@ from ._export.export import ExportReport
 from ._export.row_view import RowView
 from ._ledger import figures, loading, views
 from ._ledger.database import DatabaseAddress
-from ._ledger.figures import Series
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
 from ._options import LoadOptions, ReadingOptions
@@ -566,9 +565,9 @@ class PayoutBatch:
         """The processes that have rows in hand now, as `host:process:…`. Raises LedgerError."""
         return await self._ledger.holders()
 
-    async def series(self) -> Series:
-        """Read when rows were decided, in spans of time. Reads all rows. Raises LedgerError."""
-        return await figures.series(self._ledger)
+    async def pace(self) -> float:
+        """Read how many rows were decided a second over the last minute. Raises LedgerError."""
+        return await figures.pace(self._ledger)
 
     async def row(self, name: str | int) -> RowView | None:
         """Read one row: state, payout, times, and each status of its payouts, account data masked.
@@ -609,7 +608,7 @@ class PayoutBatch:
         """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
 
         Args:
-            path: ends in .csv, .json, .jsonl, .parquet or .xlsx. Amounts are exact text; what a spreadsheet
+            path: ends in .csv, .jsonl or .xlsx. Amounts are exact text; what a spreadsheet
                 would take for a formula has an apostrophe in front. A workbook has sheets of its own for the
                 money by outcome, of all rows, and for the latest certificate; its texts are never formulas,
                 and its amounts of at most 15 digits are numbers.
@@ -619,7 +618,7 @@ class PayoutBatch:
 
         Raises:
             BulkError: another suffix, an existing file, or a path that is the ledger's or input's own.
-            ImportError: the extra of Parquet, or of Excel, is not installed.
+            ImportError: the extra of Excel is not installed.
             OSError: the file cannot be written.
         """
         from ._export.export import export

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import RetryReport as RetryReport
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowView as RowView
-    from payments_async.bulk import Series as Series
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
     from payments_async.bulk import StatusChange as StatusChange

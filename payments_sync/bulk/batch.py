@@ -18,7 +18,6 @@ from typing import Self, Unpack
 from payments_async.bulk._export.causes import Cause
 from payments_async.bulk._export.export import ExportReport
 from payments_async.bulk._export.row_view import RowView
-from payments_async.bulk._ledger.figures import Series
 from payments_async.bulk._loading.load import Input
 from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._protocol.records import Batch
@@ -351,9 +350,9 @@ class PayoutBatch:
         """The processes that have rows in hand now, as `host:process:…`. Raises LedgerError."""
         return self._bridge.call(self._async.holders)
 
-    def series(self) -> Series:
-        """Read when rows were decided, in spans of time. Reads all rows. Raises LedgerError."""
-        return self._bridge.call(self._async.series)
+    def pace(self) -> float:
+        """Read how many rows were decided a second over the last minute. Raises LedgerError."""
+        return self._bridge.call(self._async.pace)
 
     def row(self, name: str | int) -> RowView | None:
         """Read one row: state, payout, times, and each status of its payouts, account data masked.
@@ -390,7 +389,7 @@ class PayoutBatch:
         """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
 
         Args:
-            path: ends in .csv, .json, .jsonl, .parquet or .xlsx. Amounts are exact text; what a spreadsheet
+            path: ends in .csv, .jsonl or .xlsx. Amounts are exact text; what a spreadsheet
                 would take for a formula has an apostrophe in front. A workbook has sheets of its own for the
                 money by outcome, of all rows, and for the latest certificate; its texts are never formulas,
                 and its amounts of at most 15 digits are numbers.
@@ -400,7 +399,7 @@ class PayoutBatch:
 
         Raises:
             BulkError: another suffix, an existing file, or a path that is the ledger's or input's own.
-            ImportError: the extra of Parquet, or of Excel, is not installed.
+            ImportError: the extra of Excel is not installed.
             OSError: the file cannot be written.
         """
         return self._bridge.call(

@@ -21,18 +21,6 @@ ANSWER = bytes.fromhex(
     "05000800"
 )
 """Of Linux 6.18, for a socket of user 1000 with inode 13664; its first attribute begins after it."""
-TABLE = """\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:A529 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 1055 1 0 100 0
-   1: 0100007F:B1CE 0100007F:A529 01 00000000:00000000 00:00000000 00000000  1000        0 13664 1 0 20 4
-   2: 0100007F:A529 0100007F:B1CE 01 00000000:00000000 00:00000000 00000000  1001        0 1056 1 0 20 4
-   3: 0100007F:B1CF 0100007F:A529 06 00000000:00000000 03:0000176C 00000000     0        0 0 3 0
-"""
-MAPPED = """\
-  sl  local_address                         remote_address                        st tx_queue rx_queue
-   0: 0000000000000000FFFF00000100007F:B1CE 0000000000000000FFFF00000100007F:A529 01 00000000:00000000 \
-00:00000000 00000000  1000        0 13664 1 0 20 4 30 10 -1
-"""
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which user it is")
 
 
@@ -71,22 +59,6 @@ def test_the_question_names_both_ends_as_the_peer_sees_them() -> None:
     assert message[28:32] == message[44:48] == b"\x7f\0\0\1"
 
 
-@pytest.mark.skipif(sys.byteorder != "little", reason="the tables are in the machine's byte order")
-@pytest.mark.parametrize(
-    ("table", "port", "owner"),
-    [
-        (TABLE, 0xB1CE, SocketOwner(1000, 13_664)),
-        (TABLE, 0xB1CF, SocketOwner(0, 0)),
-        (TABLE, 0xB1D0, None),
-        (MAPPED, 0xB1CE, SocketOwner(1000, 13_664)),
-        ("", 0xB1CE, None),
-        ("   1: 0100007F:B1CE 0100007F:A529 01\n", 0xB1CE, None),
-    ],
-)
-def test_the_tables_name_the_owner_too(table: str, port: int, owner: SocketOwner | None) -> None:
-    assert peers.find_in(table.splitlines(), ("127.0.0.1", port), HERE) == owner
-
-
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Both ends of a connection: the caller's and the server's."""
@@ -102,28 +74,20 @@ Ends = tuple[socket.socket, socket.socket]
 
 
 @on_linux
-@pytest.mark.parametrize("missing", ["diagnosed", "listed"])
-def test_the_kernel_and_its_tables_know_this_user(
-    ends: Ends, missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(peers, missing, lambda *_: None)
+def test_the_kernel_knows_this_user(ends: Ends) -> None:
     assert peers.uid_of(ends[1]) == os.geteuid()
     assert peers.can_tell()
 
 
 @on_linux
-def test_a_caller_that_speaks_ipv6_is_known_by_both() -> None:
+def test_a_caller_that_speaks_ipv6_is_known() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.socket(socket.AF_INET6) as caller,
     ):
         caller.connect(("::ffff:127.0.0.1", server.getsockname()[1]))
         with server.accept()[0] as line:
-            here, peer = line.getsockname(), line.getpeername()
-            found = peers.diagnosed(peer, here)
-            assert found == peers.listed(peer, here)
-            assert found is not None
-            assert found.uid == os.geteuid()
+            assert peers.uid_of(line) == os.geteuid()
 
 
 @on_linux
@@ -141,35 +105,34 @@ def test_a_connection_that_was_reset_is_unknown_since_its_port_may_be_another_s(
     assert peers.uid_of(line) is None
 
 
-def test_a_user_of_another_namespace_is_unknown(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@on_linux
+@pytest.mark.parametrize(
+    ("users", "is_known"),
+    [
+        ("         0          0 4294967295\n", True),
+        ("0 1000 1\n", False),
+        ("0 1000 1\n1 100000 65536\n", False),
+    ],
+)
+def test_in_a_namespace_that_does_not_know_every_user_nobody_is_known(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, users: str, is_known: bool
 ) -> None:
-    """Where all users of the machine are known, `nobody` is one of them."""
-    users = tmp_path / "uid_map"
-    monkeypatch.setattr(peers, "_USERS", str(users))
-    users.write_text("         0          0 4294967295\n")
-    assert peers.can_tell()
-    monkeypatch.setattr(peers, "diagnosed", lambda *_: SocketOwner(65_534, 7))
-    assert peers.uid_of(ends[1]) == 65_534
-    for text in ("0 1000 1\n", "0 1000 1\n1 100000 65536\n"):
-        users.write_text(text)
-        assert peers.uid_of(ends[1]) is None
-        assert not peers.can_tell()
-    users.unlink()
+    file = tmp_path / "uid_map"
+    file.write_text(users)
+    monkeypatch.setattr(peers, "_USERS", str(file))
+    assert (peers.uid_of(ends[1]) is not None, peers.can_tell()) == (is_known, is_known)
+    file.unlink()
     assert not peers.can_tell()
-    monkeypatch.setattr(peers, "_OVERFLOW", str(Path(__file__) / "nowhere"))  # then it is the usual one
-    assert peers.uid_of(ends[1]) is None
 
 
 @on_linux
-def test_where_neither_may_be_asked_and_on_other_systems_nobody_is_known(
+def test_where_the_kernel_may_not_be_asked_and_on_other_systems_nobody_is_known(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forbidden(*_: object) -> socket.socket:
         raise PermissionError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(peers, "_TABLES", ("/proc/nowhere",))
         patch.setattr(peers, "question", forbidden)
         assert peers.uid_of(ends[1]) is None
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView, Series, StatusChange
+from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
 from payments_async.bulk._page.feed import BatchFeed, PageFigures
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding
@@ -22,7 +22,6 @@ BEGAN = 1_782_854_366
 BINDING = Binding("june-2026", "sandbox", "http://127.0.0.1:20999/v1", "c44c91f2a0d7", "ab" * 32, "")
 LEDGER = LedgerAddress("june.csv.ledger")
 EACH = Decimal("501.20")
-SERIES = Series(BEGAN, 1.0, tuple(80 + 14 * n for n in range(22)), (*(0,) * 20, 3, 5), 310.0)
 UNCLEAR = "completed with failed_at: the service contradicts itself"
 RUNNING = {"arrived": 5120, "failed": 59, "not_final": 402, "under_way": 96, "not_started": 6323}
 UNPAID: dict[str, Any] = {"payout_status": None, "payout_id": None}
@@ -62,26 +61,6 @@ def in_doubt(number: int) -> RowView:
     return row(number, outcome=Outcome.IN_DOUBT, sends=9, **UNPAID, **no_reason)
 
 
-def turned(number: int) -> RowView:
-    """A row of an earlier ledger, whose payout arrived, turned and is shown with another amount."""
-    return row(
-        number,
-        outcome=Outcome.RETURNED,
-        payout_status="reversed",
-        payout_money="GHS 1337.75",
-        failure_code="reversed",
-        failure_message=None,
-        sends=0,
-        first_sent=None,
-        last_sent=None,
-        statuses=(
-            StatusChange("pending", "po_7", BEGAN, BEGAN),
-            StatusChange("completed", "po_7", BEGAN + 9.0, BEGAN + 3.0),
-            StatusChange("reversed", "po_7", BEGAN + 86_400.0, None, contradicts=True),
-        ),
-    )
-
-
 def cause(outcome: Outcome, count: int, *rows: RowView, reason: str | None = None) -> Cause:
     """So many rows of 501.20 each that have one reason: that of the first row shown, unless given."""
     return Cause(outcome, reason or rows[0].reason, count, {"GHS": count * EACH}, rows)
@@ -111,7 +90,7 @@ def figures(
     currencies: int = 1,
     in_excess: int = 0,
     moved_in_conflict: int = 0,
-    series: Series = SERIES,
+    pace: float = 310.0,
     doing: Activity | None = None,
     processes: int = 0,
     findings: Sequence[str] | None = None,
@@ -134,7 +113,7 @@ def figures(
         ledger=LEDGER,
         batch=attrs.evolve(known, **batch),
         report=with_causes(report, causes),
-        series=series,
+        pace=pace,
         causes=causes,
         processes=processes,
         activity=doing,
@@ -185,9 +164,8 @@ def states() -> dict[str, PageFigures]:
     turn = "row 61: po_61 had ended as completed, and the list shows reversed"
     rounds = "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for"
     mixed = (*of[Outcome.CONFLICT], *of[Outcome.FAILED], *of[Outcome.REJECTED])
-    never = Series()
     return {
-        "untouched": figures({"not_started": 12000}, series=never),
+        "untouched": figures({"not_started": 12000}, pace=0.0),
         "running": figures(RUNNING, *of[Outcome.FAILED], processes=2),
         "currencies": figures(RUNNING, currencies=6, processes=1),
         "waiting": figures(
@@ -225,19 +203,16 @@ def states() -> dict[str, PageFigures]:
 
 def words_of(html: str) -> str:
     """The words of a page, without its head."""
-    body = re.sub(r"(?s)<head>.*?</head>|<title[^>]*>.*?</title>", " ", html)
+    body = re.sub(r"(?s)<(head|title|script)\b.*?</\1>", " ", html)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 class GivenFeed(BatchFeed):
     """A feed of the figures that a test sets."""
 
-    def __init__(self, now: PageFigures, rows: Sequence[RowView] = ()) -> None:
+    def __init__(self, now: PageFigures) -> None:
         super().__init__(None, now.ledger)  # type: ignore[arg-type] # nothing is read of it
-        self.now, self._rows = now, {row.number: row for row in rows}
+        self.now = now
 
     async def figures(self) -> PageFigures:
         return self.now
-
-    async def row(self, number: int) -> RowView | None:
-        return self._rows.get(number)

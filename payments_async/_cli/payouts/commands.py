@@ -174,10 +174,10 @@ def export(
     accounts: Flag = False,
     overwrite: Flag = False,
 ) -> int:
-    """Write the rows of a batch, and what became of each, to OUT (.csv, .json, .jsonl, .parquet, .xlsx).
+    """Write the rows of a batch, and what became of each, to OUT (.csv, .jsonl, .xlsx, .html).
 
     Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. A workbook
-    (.xlsx) also has the money by outcome, of all rows, and the latest certificate.
+    (.xlsx) also has the money by outcome, of all rows, and the latest certificate; .html is its page.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def export(
     """
     from .inspect import export
 
-    missing = "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet, .xlsx)"
+    missing = "export: OUT is missing, the file to write (.csv, .jsonl, .xlsx, .html)"
     batch, path = _with_two(ledger, out, batch, missing)
     return perform_on(batch, export, path, state, accounts=accounts, overwrite=overwrite)
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...bulk import Batch, BatchReport, Outcome, RowView
+from ...bulk._page import write_page
 from ...bulk._texts.advice import PAUSED, after_run
 from ...bulk._texts.figures import seconds_left, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
@@ -52,7 +53,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     async with open_batch(ledger) as batch:
         facts, report, causes = await batch.facts(), await batch.status(), await batch.causes(0)
         holders = await batch.holders()
-        pace = (await batch.series()).pace if holders else 0.0
+        pace = await batch.pace() if holders else 0.0
     report = with_causes(report, causes)
     steps, failures = _steps(report, facts, holders, ledger), failures_text(report)
     context.show.heading(ledger.shown, title_of(report.batch_id))
@@ -225,6 +226,10 @@ async def export(
     async with open_batch(ledger) as batch:
         await batch.facts()  # says so if there is none
         try:
+            if path.endswith(".html"):
+                await write_page(ledger, path, overwrite=overwrite)
+                context.show.step("Written", path, wrap=False, path=path)
+                return Exit.DONE
             with context.spinner("Writing the rows"):
                 report = await batch.export(path, states=states, accounts=accounts, overwrite=overwrite)
         except OSError as error:

@@ -50,10 +50,10 @@ async def watch_page(ledger: LedgerAddress, context: CommandContext) -> Exit:
 
 async def _open(page: BatchPage, context: CommandContext) -> None:
     """Open the page in the person's browser, if there is one, and show a link for another."""
-    link, is_open = await page.open()
+    is_open = await page.open()
     text = "it is open in your browser:" if is_open else "open this link in a browser:"
     context.show.step("Page", text, good=None, address=page.address)
-    context.show.paragraph(link)
+    context.show.paragraph(page.link)
 
 
 async def _until_stopped(page: BatchPage, context: CommandContext) -> None:

@@ -17,7 +17,7 @@ from .._ledger.figures import Figures
 from .._protocol.outcomes import by_currency, counts_of
 from ..sources._cells import EXACT_DIGITS
 from ..sources._excel import openpyxl
-from .formats import ExportFormat, Facts
+from .formats import ExportFormat, Summary
 from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
 _FIRST: Final = (
@@ -40,8 +40,6 @@ _WORDS: Final = {None: "none", True: "yes", False: "no"}
 class ExcelFormat(ExportFormat):
     """A workbook of three sheets: Money, which is open at first, Rows and Certificate."""
 
-    has_summary = True
-
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         super().__init__(file, sorted(columns, key=_rank))
         self._book = openpyxl.Workbook(write_only=True)
@@ -55,18 +53,16 @@ class ExcelFormat(ExportFormat):
             values = zip(self._columns, flat(record, self._columns), strict=True)
             self._rows.append([self._cell(name, value, record) for name, value in values])
 
-    def summary(self, head: Mapping[str, str], found: Figures, certificate: Mapping[str, Any] | None) -> None:
-        """Write the money of all rows by currency and outcome, and the certificate."""
-        above = [[self._text(name), self._fact(name, value)] for name, value in head.items()]
+    def end(self, summary: Summary) -> None:
+        """Write the money of all rows by currency and outcome, the certificate, and the whole file."""
+        above = [[self._text(name), self._fact(name, value)] for name, value in summary.head.items()]
         money = self._sheet("Money", ("Currency", "Outcome", "Payouts", "Amount"), [*above, []], index=0)
+        found = summary.figures
         for currency, outcome, count, amount in _money_lines(found):
             money.append([self._text(currency), self._text(outcome), count, self._amount(amount, currency)])
         certified = self._sheet("Certificate", ("Fact", "Value"))
-        for name, value in _certificate_lines(certificate, counts_of(found.totals, found.extra)):
+        for name, value in _certificate_lines(summary.certificate, counts_of(found.totals, found.extra)):
             certified.append([self._text(name), self._fact(name, value)])
-
-    def end(self) -> None:
-        """Write the whole workbook, with a filter on its rows."""
         last = openpyxl.utils.get_column_letter(len(self._columns))
         self._rows.auto_filter.ref = f"A1:{last}{self._last_row}"
         self._book.save(self._file)
@@ -138,7 +134,9 @@ def _money_lines(found: Figures) -> Iterator[tuple[str, str, int, Decimal]]:
                 yield currency, word.replace("_", " "), number, amount
 
 
-def _certificate_lines(certificate: Facts | None, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def _certificate_lines(
+    certificate: Mapping[str, Any] | None, counts: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
     """List the facts of a certificate; that there is none, or that the batch has changed since."""
     if certificate is None:
         yield "certificate", "none: `payments payouts reconcile` writes one"

@@ -21,14 +21,12 @@ from .._protocol.outcomes import Outcome, Sums, brief, outcomes_of
 from .._protocol.records import grouped
 from ..errors import BulkError, SourceUnreadable
 from ..sources import open_source
-from .formats import FORMATS, NESTED, ExportFormat
-from .row_records import ACCOUNT_COLUMNS, FACTS, flat, record, time_text
+from .formats import FORMATS, CsvFormat, ExportFormat, JsonLinesFormat, Summary
+from .row_records import ACCOUNT_COLUMNS, FACTS, record, time_text
 
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
 """Metadata names that get columns of their own; more of them share one column."""
-_OPTIONAL: Final = ("line", "description", *ACCOUNT_COLUMNS)
-"""Columns that the input may leave empty in all rows, and that no run fills."""
 
 
 @attrs.frozen
@@ -57,7 +55,7 @@ async def export(
     _refuse_own_files(ledger, target)
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
-    columns = () if kind in NESTED else await _columns(ledger, wanted, keeps_empty=not kind.has_summary)
+    columns = () if kind is JsonLinesFormat else await _columns(ledger, wanted, keeps_empty=kind is CsvFormat)
     sums, unreadable = Sums[str](), list[str]()
     with AtomicFile(target) as whole:
         form = kind(whole.file, columns)
@@ -67,10 +65,8 @@ async def export(
                     form.write([record(row, accounts=accounts) for row in page])
                     for row in page:
                         sums.add(row.currency, row.amount)
-            if form.has_summary:
-                found = await figures(ledger)
-                form.summary(_head(ledger, found.at, wanted), found, ledger.known.certificate)
-            form.end()
+            found = await figures(ledger)
+            form.end(Summary(_head(ledger, found.at, wanted), found, ledger.known.certificate))
         except BaseException:
             form.abandon()
             raise
@@ -86,23 +82,22 @@ def _format_of(path: Path) -> type[ExportFormat]:
 
         return ExcelFormat
     if (kind := FORMATS.get(path.suffix.lower())) is None:
-        known = ".csv, .json, .jsonl, .parquet or .xlsx"
+        known = ".csv, .jsonl or .xlsx"
         raise BulkError(f"{path}: ends in {path.suffix or 'no suffix'}; an export is {known}")
     return kind
 
 
 async def _columns(ledger: Ledger, wanted: Set[Outcome], *, keeps_empty: bool) -> list[str]:
-    """The columns of a flat file: a row's own facts, its account, its metadata."""
+    """The columns of a flat file: a row's own facts, its account, and each name of its metadata."""
     names, filled = set[str](), set[str]()
     async for row in views.all_rows(ledger, wanted):
         entry = record(row, accounts=False)
         if len(names) <= _MOST_NAMES:
             names.update(entry["metadata"])
-        values = zip(_OPTIONAL, flat(entry, _OPTIONAL), strict=True)
-        filled.update(column for column, value in values if value is not None)
+        filled.update(f"{part}.{name}" for part in ("instrument", "customer") for name in entry[part])
+    accounts = [name for name in ACCOUNT_COLUMNS if keeps_empty or name in filled]
     metadata = ["metadata"] if len(names) > _MOST_NAMES else [f"metadata.{name}" for name in sorted(names)]
-    empty = set() if keeps_empty else {*_OPTIONAL} - filled
-    return [column for column in (*FACTS, *ACCOUNT_COLUMNS, *metadata) if column not in empty]
+    return [*FACTS, *accounts, *metadata]
 
 
 def _head(ledger: Ledger, at: float, wanted: Set[Outcome]) -> dict[str, str]:

@@ -28,7 +28,7 @@ FACTS: Final = (
 )
 """The columns of every export."""
 WHOLE_NUMBERS: Final = frozenset({"number", "line", "generation"})
-"""Columns of whole numbers; all others are text."""
+"""Columns of whole numbers: numbers in a workbook; all others are text, amounts or times."""
 _MONEY: Final = re.compile(
     r"(?:(\S{1,64}) )?(-?[0-9]{1,80}(?:\.[0-9]{1,80})?(?:E[+-]?[0-9]{1,3})?)", re.ASCII
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -26,9 +25,8 @@ from .ledger import Ledger
 from .tables import batches, decided_by, has_turn, now, payouts, rows
 from .values import currency_of, halves, total_of
 
-_BUCKETS: Final = 240
 _DECIDED: Final = (RowState.CREATED.value, RowState.REJECTED.value, RowState.CONFLICT.value)
-"""States of rows that count as decided in a series: one given back or in doubt has a time as well."""
+"""States of rows that count as decided: one given back or in doubt has a time as well."""
 _RECENT: Final = 60.0
 """Seconds of which the pace is made."""
 
@@ -227,52 +225,16 @@ async def only_own(ledger: Ledger) -> bool:
     return not await ledger.database.has(other)
 
 
-@attrs.frozen
-class Series:
-    """When rows were decided: how many in each of some equal spans of time."""
+async def pace(ledger: Ledger) -> float:
+    """Rows that were decided a second over the last minute. Raises LedgerError."""
+    decided = sa.select(sa.func.count(), sa.func.min(rows.c.decided_at), now()).where(
+        rows.c.batch_id == ledger.batch_id,
+        rows.c.state.in_(_DECIDED),
+        rows.c.decided_at > now() - _RECENT,
+    )
 
-    begin: float = 0.0
-    """Seconds since 1970."""
-    width: float = 1.0
-    """Seconds of a span."""
-    created: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
-    """Rejected, in conflict."""
-    pace: float = 0.0
-    """Rows a second over the last minute."""
-
-    @property
-    def end(self) -> float:
-        """The end of the last span."""
-        return self.begin + self.width * len(self.created)
-
-
-async def series(ledger: Ledger) -> Series:
-    """Read when rows were decided. Reads all rows. Raises LedgerError."""
-
-    async def work(connection: AsyncConnection) -> Series:
-        is_decided = rows.c.state.in_(_DECIDED), rows.c.decided_at.is_not(None)
-        mine = (rows.c.batch_id == ledger.batch_id, *is_decided)
-        ends = sa.select(sa.func.min(rows.c.decided_at), sa.func.max(rows.c.decided_at), now())
-        first, last, at = (await connection.execute(ends.where(*mine))).one()
-        if first is None:
-            return Series()
-        width = max(1.0, float(int((last - first) / _BUCKETS) + 1))
-        begin = float(int(first / width)) * width
-        place = sa.cast((rows.c.decided_at - begin) / width, sa.Integer).label("place")
-        is_created = (rows.c.state == RowState.CREATED.value).label("is_created")
-        counted = sa.select(place, is_created, sa.func.count().label("count")).where(*mine)
-        found = (await connection.execute(counted.group_by(place, is_created))).mappings().all()
-        recent = sa.select(sa.func.count()).where(*mine, rows.c.decided_at > at - _RECENT)
-        number = (await connection.execute(recent)).scalar_one()
-        return _series(begin, width, found, number / min(_RECENT, max(1.0, at - first)))
+    async def work(connection: AsyncConnection) -> float:
+        number, first, at = (await connection.execute(decided)).one()
+        return 0.0 if first is None else number / min(_RECENT, max(1.0, at - first))
 
     return await ledger.database.read(work)
-
-
-def _series(begin: float, width: float, found: Any, pace: float) -> Series:
-    most = max(max(each["place"], 0) for each in found) + 1
-    counts: Mapping[bool, list[int]] = {True: [0] * most, False: [0] * most}
-    for each in found:
-        counts[bool(each["is_created"])][max(each["place"], 0)] += each["count"]
-    return Series(begin, width, tuple(counts[True]), tuple(counts[False]), pace)

@@ -1,159 +1,119 @@
 """Finds rows of an input that share a key or a reference, including rows with faults. Needs no ledger.
 
-The first reading puts the hash of each name into a temporary table, so memory does not grow with the input.
-When a hash occurs twice, a second reading compares the names themselves.
+The hash of each name is put into a temporary file, so that memory does not grow with the input.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 import attrs
 
-from ..errors import RowFault
+from ..errors import BulkError, RowFault
 from ..sources import SourceItem
 from ..sources._columns import compared
 
-_WARNINGS: Final = 20
 _GROUP: Final = 1024
 _CACHE: Final = 4096
 """SQLite's page cache for the table, in KiB."""
-_INSERT: Final = "INSERT INTO names VALUES (?, ?)"
-_SAME: Final = "SELECT same FROM names GROUP BY same HAVING count(*) > 1 ORDER BY min(rowid) LIMIT 100"
-_CASED: Final = (
-    "SELECT folded FROM names GROUP BY folded HAVING min(same) < max(same) ORDER BY min(rowid) LIMIT 100"
-)
-_Name = tuple[str, str]
-"""A column, and a row's value there, normalized for comparison."""
+# A name's hash, and that of its lower case; the column that it is of, and the row that has it
+_TABLE: Final = "CREATE TABLE names (same INTEGER, folded INTEGER, name TEXT, number INTEGER, line INTEGER)"
+# Each row that has an earlier row's name, and that row
+_SAME: Final = """
+    WITH repeated AS (SELECT same, min(rowid) AS first FROM names GROUP BY same HAVING count(*) > 1)
+    SELECT names.number, names.name, first.number, first.line FROM repeated
+    JOIN names ON names.same = repeated.same JOIN names AS first ON first.rowid = repeated.first
+    WHERE names.rowid > repeated.first ORDER BY names.rowid
+"""
+# The first rows whose name differs from an earlier row's only in case, and that row
+_CASED: Final = """
+    WITH cased AS
+        (SELECT folded, min(rowid) AS first FROM names GROUP BY folded HAVING min(same) < max(same))
+    SELECT names.name, names.number, names.line, first.number, first.line FROM cased
+    JOIN names ON names.folded = cased.folded JOIN names AS first ON first.rowid = cased.first
+    WHERE names.same <> first.same ORDER BY names.rowid LIMIT 20
+"""
 
 
 @attrs.frozen
-class RepeatedHashes:
-    """Hashes of names that occurred more than once, the first hundred of each kind."""
+class SharedNames:
+    """The rows that share names."""
 
-    same: frozenset[int]
-    cased: frozenset[int]
-    """Hashes of lower-case names that were written with different capitals."""
+    faults: Mapping[int | None, Mapping[str, str]]
+    """{number of a row: {column: the fault}}, where an earlier row has the name."""
+    warnings: tuple[str, ...]
+    """Of the first names that differ from an earlier one only in case."""
 
-    def __bool__(self) -> bool:
-        return bool(self.same or self.cased)
-
-
-class NoTemporaryFile(Exception):
-    """Temporary files cannot be written."""
-
-
-@contextmanager
-def _on_the_disk() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise NoTemporaryFile from error
+    def faults_of(self, item: SourceItem) -> list[RowFault]:
+        """The faults of an item's row."""
+        kept = (tuple(item.original), item.row_key, item.reference)
+        found = self.faults.get(item.number, {})
+        return [RowFault(item.line, item.number, column, text, *kept) for column, text in found.items()]
 
 
 class NameTable:
-    """A temporary table of the hashes of all names of an input: in memory, or on disk when there are many.
+    """A temporary table of the names of an input, which SQLite removes. Raises BulkError on a full disk."""
 
-    Its methods raise NoTemporaryFile.
-    """
-
-    def __init__(self, *, in_memory: bool = False) -> None:
-        self._db = sqlite3.connect(":memory:" if in_memory else "")  # "": a file that SQLite removes itself
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("")  # a file without a name
         self._db.executescript(
-            f"PRAGMA journal_mode=OFF; PRAGMA cache_size=-{_CACHE};"
-            f"PRAGMA temp_store={'MEMORY' if in_memory else 'FILE'};"
-            "CREATE TABLE names (same INTEGER NOT NULL, folded INTEGER NOT NULL)"
+            f"PRAGMA journal_mode=OFF; PRAGMA cache_size=-{_CACHE}; PRAGMA temp_store=FILE; {_TABLE}"
         )
-        self._waiting: list[tuple[int, int]] = []
-        self._last: int | None = None
+        self._waiting: list[tuple[int, int, str, int | None, int | None]] = []
 
     def close(self) -> None:
         """Remove the table."""
         self._db.close()
 
     def add(self, item: SourceItem) -> tuple[RowFault, ...]:
-        """Add a row's names, once. Names that the batch itself makes are unique already."""
-        if item.number != self._last:
-            self._last = item.number
-            self._waiting.extend((hash(name), hash(_folded(name))) for name in _names(item))
-            if len(self._waiting) >= _GROUP:
-                self._insert()
+        """Add a row's names. Those that the batch itself makes are unique already."""
+        for column, name in _names(item):
+            row = (column, item.number, item.line)
+            self._waiting.append((hash((column, name)), hash((column, name.casefold())), *row))
+        if len(self._waiting) >= _GROUP:
+            self._insert()
         return ()
 
-    def repeated(self) -> RepeatedHashes:
-        """The hashes that a second reading has to compare."""
+    def shared(self) -> SharedNames:
+        """The rows that share names, once every row was added."""
         self._insert()
-        return RepeatedHashes(self._found(_SAME), self._found(_CASED))
+        faults = defaultdict[int | None, dict[str, str]](dict)
+        with _room():
+            for number, column, *first in self._db.execute(_SAME):
+                faults[number][column] = f"is that of {_where(*first)} too; make each unique"
+            warnings = tuple(
+                f"{_where(number, line)}, {column} differs from that of {_where(*first)} only in case: "
+                "they are two rows, and both are paid"
+                for column, number, line, *first in self._db.execute(_CASED)
+            )
+        return SharedNames(dict(faults), warnings)
 
     def _insert(self) -> None:
-        with _on_the_disk(), self._db:
-            self._db.executemany(_INSERT, self._waiting)
+        with _room(), self._db:
+            self._db.executemany("INSERT INTO names VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
 
-    def _found(self, query: str) -> frozenset[int]:
-        with _on_the_disk():
-            return frozenset(number for (number,) in self._db.execute(query))
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise BulkError(
+            f"there is no room for temporary files ({error}): name another folder for them in TMPDIR"
+        ) from error
 
 
-@attrs.define
-class DuplicateFinder:
-    """Finds rows with an earlier row's name, and names that differ only in case, in a second reading."""
-
-    _repeated: RepeatedHashes
-    found: bool = False
-    """True if rows share a name."""
-    warnings: list[str] = attrs.field(factory=list)
-    """Warnings for the first names that differ from an earlier one only in case."""
-    _first: dict[_Name, SourceItem] = attrs.field(factory=dict)
-    _cased: dict[_Name, tuple[_Name, SourceItem]] = attrs.field(factory=dict)
-    _last: int | None = None
-
-    def faults_of(self, item: SourceItem) -> list[RowFault]:
-        """Report the names of a row that an earlier row has, each once."""
-        if item.number == self._last:
-            return []
-        self._last = item.number
-        faults = [_fault(item, name, first) for name in _names(item) if (first := self._earlier(name, item))]
-        self.found = self.found or bool(faults)
-        return faults
-
-    def _earlier(self, name: _Name, item: SourceItem) -> SourceItem | None:
-        """Find the earlier row with this name; otherwise remember this one."""
-        self._compare_case(name, item)
-        if hash(name) not in self._repeated.same:
-            return None
-        first = self._first.setdefault(name, item)
-        return None if first is item else first
-
-    def _compare_case(self, name: _Name, item: SourceItem) -> None:
-        folded = _folded(name)
-        if hash(folded) in self._repeated.cased:
-            other, first = self._cased.setdefault(folded, (name, item))
-            if other != name and len(self.warnings) < _WARNINGS:
-                self.warnings.append(
-                    f"{_where(item)}, {name[0]} differs from that of {_where(first)} only in case: "
-                    "they are two rows, and both are paid"
-                )
-
-
-def _names(item: SourceItem) -> Iterator[_Name]:
+def _names(item: SourceItem) -> Iterator[tuple[str, str]]:
+    """A row's names with their columns, in the form in which they are compared."""
     for column, text in (("row_key", item.row_key), ("reference", item.reference)):
         if text is not None and (name := compared(text)):
             yield column, name
 
 
-def _folded(name: _Name) -> _Name:
-    return name[0], name[1].casefold()
-
-
-def _where(item: SourceItem) -> str:
-    return f"row {item.number}" if item.line is None else f"line {item.line}"
-
-
-def _fault(item: SourceItem, name: _Name, first: SourceItem) -> RowFault:
-    reason = f"is that of {_where(first)} too; make each unique"
-    kept = tuple(item.original)
-    return RowFault(item.line, item.number, name[0], reason, kept, item.row_key, item.reference)
+def _where(number: int, line: int | None) -> str:
+    return f"row {number}" if line is None else f"line {line}"

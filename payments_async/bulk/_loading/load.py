@@ -101,7 +101,7 @@ def _source_of(given: Input, *, strict_amounts: bool) -> Source:
     if isinstance(given, str | os.PathLike):
         return open_source(given, strict_amounts=strict_amounts)
     if isinstance(given, Frame):
-        from ..sources._frames import FrameSource  # needs pyarrow
+        from ..sources._arrow import FrameSource  # needs pyarrow
 
         return FrameSource(given, strict_amounts=strict_amounts)
     return IterableSource(given, strict_amounts=strict_amounts)

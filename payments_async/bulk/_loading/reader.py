@@ -21,7 +21,7 @@ _NOTHING: Final = Decimal(0)
 
 
 Watcher = Callable[[SourceItem], Sequence[RowFault]]
-"""Checks every item of a reading, and returns further faults of it."""
+"""Checks each row of a reading, by the first of its items, and returns further faults of it."""
 
 
 class SourceReader:
@@ -38,6 +38,7 @@ class SourceReader:
         self.source = source
         self._identifiers = identifiers
         self._watcher, self._rejects = watcher, rejects
+        self._watched: int | None = None
         self.faults: FaultCollector = FaultCollector(source)
         """The faults of rows."""
         self.good: int = 0
@@ -81,7 +82,10 @@ class SourceReader:
 
     def _faults(self, item: SourceItem) -> list[RowFault]:
         found = [] if isinstance(item, Row) else [item]
-        return found if self._watcher is None else [*self._watcher(item), *found]
+        if self._watcher is None or item.number == self._watched:
+            return found
+        self._watched = item.number
+        return [*self._watcher(item), *found]
 
     def _refuse(self, fault: RowFault) -> None:
         self.faults.add(fault)

@@ -1,7 +1,7 @@
 """Reads an input before the import: finds all faults and rows that share a name, writes the rejects file.
 
-The input is read once. It is read a second time when names may occur twice, which needs both rows, or when
-rejects are to be written: they carry references, which may be made of the hash of the whole input.
+The input is read once. It is read a second time when rows share a name, or when rejects are to be
+written: they carry references, which may be made of the hash of the whole input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from ..errors import BatchIdRequired, SourceUnreadable
 from ..sources import RejectsFile, Source
-from .duplicates import DuplicateFinder, NameTable, NoTemporaryFile, RepeatedHashes
+from .duplicates import NameTable, SharedNames
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
 
@@ -29,7 +29,7 @@ class Survey:
     """The results of one reading of an input."""
 
     reading: SourceReader
-    repeated: RepeatedHashes
+    shared: SharedNames
 
     @property
     def fingerprint(self) -> str:
@@ -38,26 +38,17 @@ class Survey:
 
 
 async def survey(source: Source, identifiers: RowIdentifiers, *, must_name: bool = False) -> Survey:
-    """Read an input once. Raises SourceUnreadable.
+    """Read an input once. Raises SourceUnreadable, and BulkError without room for temporary files.
 
     `must_name`: raises BatchIdRequired at the first row whose reference would be made of the input's hash.
     """
-    try:
-        return await _survey(source, identifiers, NameTable(), must_name=must_name)
-    except NoTemporaryFile:  # no room for temporary files: use memory instead
-        return await _survey(source, identifiers, NameTable(in_memory=True), must_name=must_name)
-
-
-async def _survey(
-    source: Source, identifiers: RowIdentifiers, names: NameTable, *, must_name: bool
-) -> Survey:
-    with closing(names):
+    with closing(NameTable()) as names:
         reading = SourceReader(source, identifiers, watcher=names.add)
         async with aclosing(reading.rows()) as rows:
             async for row in rows:
                 if must_name and row.reference is None:
                     raise BatchIdRequired(source.name)
-        return Survey(reading, names.repeated())
+        return Survey(reading, names.shared())
 
 
 async def accepted(
@@ -69,8 +60,9 @@ async def accepted(
     never skipped: the operator has to decide between them. Raises SourceUnreadable.
     """
     reading = found.reading
-    if found.repeated or rejects is not None:
+    if found.shared.faults or rejects is not None:
         reading = await _read_again(found, identifiers, rejects)
+    reading.warnings[:0] = found.shared.warnings
     if (error := reading.error) and not (skip and error.can_skip):
         raise error
     return reading
@@ -79,15 +71,14 @@ async def accepted(
 async def _read_again(
     found: Survey, identifiers: RowIdentifiers, path: str | os.PathLike[str] | None
 ) -> SourceReader:
-    source, duplicates = found.reading.source, DuplicateFinder(found.repeated)
+    source, shared = found.reading.source, found.shared
     references = identifiers.reference_of if identifiers.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
-    reading = SourceReader(source, identifiers, watcher=duplicates.faults_of, rejects=rejects)
+    reading = SourceReader(source, identifiers, watcher=shared.faults_of, rejects=rejects)
     await reading.read()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)
-    reading.faults.can_skip &= not duplicates.found
+    reading.faults.can_skip &= not shared.faults
     if rejects is not None and rejects.rows and references is None:
-        duplicates.warnings.append(_WITHOUT)
-    reading.warnings[:0] = duplicates.warnings
+        reading.warnings[:0] = [_WITHOUT]
     return reading

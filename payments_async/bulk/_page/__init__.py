@@ -1,14 +1,14 @@
-"""The page of a batch: shows its ledger in a browser of this machine, while it is paid and at rest.
+"""The page of a batch: its ledger in a browser of this machine, while it is paid and at rest, or as a file.
 
-page     serves it: `serve_page`
-feed     what pages are made of, read at most once a second while somebody looks; news
-site     which address shows what, and to whom
-access   one-time tickets, and the secret
+page     serves it: `serve_page`; writes it: `write_page`
+feed     the figures it is made of, read at most once a second
+site     the one address, and who may ask for it
 browser  the person's browser
-view     what the templates show; `chart` draws. Pure.
+view     what the template shows. Pure.
 """
 
 from __future__ import annotations
 
 from .page import BatchPage as BatchPage
 from .page import serve_page as serve_page
+from .page import write_page as write_page

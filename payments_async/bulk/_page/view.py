@@ -1,4 +1,4 @@
-"""What the templates of a batch's page show, made of its figures. Pure."""
+"""What the template of a batch's page shows, made of its figures. Pure."""
 
 from __future__ import annotations
 
@@ -11,27 +11,21 @@ import attrs
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._export.row_view import RowView
-from .._protocol.records import HIDDEN
 from .._texts.advice import PAUSED, advice_on, going_on
 from .._texts.figures import activity_text, leading, leading_sums, seconds_left
 from .._texts.outcomes import (
-    ALWAYS,
     EXTRA,
     NAMES,
     cause_text,
     failures_text,
     inspector_page,
     more_causes,
-    status_text,
     title_of,
 )
 from .._texts.quantities import counted, duration_text, moment, money_text, rate_text
-from . import chart
 from .feed import PageFigures
 
 Context = dict[str, object]
-_SHORT: Final = (8, 6)
-"""Signs of a long reference that are shown of its beginning and its end."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "paying": ("work", "paying"),
     "waiting": ("wait", "waiting for rows in doubt"),
@@ -67,6 +61,8 @@ _BAR: Final = (
     *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
 )
 """The parts of the bar, in its order."""
+_LEAST_SHARE: Final = 0.8
+"""Percent of the bar that a part takes at least."""
 _BESIDE: Final = 4
 """Currencies of one table: so many have room on paper."""
 _MOST_CAUSES: Final = 20
@@ -87,61 +83,12 @@ def batch_context(now: PageFigures) -> Context:
         "rows": report.rows - report.counts["cancelled"],
         "pace": _pace(now),
         "doing": clean(activity_text(now.activity)),
-        "parts": chart.stacked([(_TONES[word], _word(word), report.counts[word]) for word in _BAR]),
-        "speed": chart.speed_chart(now.series),
+        "parts": _bar(report.counts),
         "look": _groups(now),
         "look_more": more_causes(now.causes[_MOST_CAUSES:]),
         "certificate": certificate and _certificate(now, certificate),
         "step": _step(now),
     }
-
-
-def row_context(now: PageFigures, row: RowView) -> Context:
-    """The page of one row."""
-    tone = _TONES[row.outcome]
-    times = [("First sent", row.first_sent), ("Last sent", row.last_sent), ("Recorded", row.decided_at)]
-    facts = [
-        ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
-        ("Method", row.method),
-        ("Payout", row.payout_id),
-        ("Payout is of", row.payout_money),
-        ("Status", row.payout_status),
-        ("Reason", row.reason),
-        ("Made new", counted(row.generation, "time") if row.generation else None),
-        ("Sent", counted(row.sends, "time") if row.sends else None if row.payout_id else "not yet"),
-        *((name, at and f"{moment(at)} UTC") for name, at in times),
-        *(
-            (f"{part} {name}".replace("_", " ").capitalize(), str(value))
-            for part, fields in row.account.items()
-            for name, value in fields.items()
-        ),
-    ]
-    return {
-        **_common(now),
-        "key": _key(row),
-        "reference": row.reference,
-        "tone": {"way": "work", "none": "idle"}.get(tone, tone),
-        "word": _word(row.outcome),
-        "amount": amount_text(row.currency, row.amount),
-        "facts_of_row": [(name, clean(text)) for name, text in facts if text],
-        "statuses": [
-            {
-                "at": "not known" if change.service_at is None else moment(change.service_at),
-                "recorded": moment(change.at),
-                "status": clean(status_text(change)),
-                "payout": change.payout_id,
-            }
-            for change in row.statuses
-        ],
-        "inspector": inspector_page(row),
-        "show": now.ledger.command("show", str(row.number)),
-    }
-
-
-def missing_context(number: int | None) -> Context:
-    """The page of a row that is not there, or of an address that shows nothing."""
-    title = "Page not found" if number is None else "Row not found"
-    return {"title": title, "number": number, "live": False}
 
 
 def _common(now: PageFigures) -> Context:
@@ -155,7 +102,7 @@ def _common(now: PageFigures) -> Context:
         "title": clean(title_of(binding.batch_id)).removeprefix("batch "),
         "state": _state(now),
         "facts": [clean(fact) for fact in facts],
-        "live": now.is_working,
+        "show": now.ledger.command("show", "ROW"),
         "watch": now.ledger.command("watch", "--page"),
         "at": moment(now.at),
     }
@@ -202,7 +149,6 @@ def _table(now: PageFigures, currencies: list[str]) -> Context:
             "tone": _TONES[word],
             "count": counts[word],
             "sums": [grouped(each[word], currency) for each, currency in sums],
-            "is_shown": counts[word] or word in ALWAYS,
         }
         for word, name in NAMES.items()
     ]
@@ -211,10 +157,10 @@ def _table(now: PageFigures, currencies: list[str]) -> Context:
 
 def _pace(now: PageFigures) -> tuple[str, str] | None:
     """The large figure at the right, and what it says: the time left. None when that is not known."""
-    left = seconds_left(now.report, now.series.pace)
+    left = seconds_left(now.report, now.pace)
     if left is None or _doing(now) != "paying":
         return None
-    return duration_text(max(1.0, round(left))), f"left at {rate_text(now.series.pace)}"
+    return duration_text(max(1.0, round(left))), f"left at {rate_text(now.pace)}"
 
 
 def _groups(now: PageFigures) -> list[Context]:
@@ -241,26 +187,30 @@ def _groups(now: PageFigures) -> list[Context]:
 
 def _line(row: RowView) -> Context:
     """A row of the table of rows to look at."""
-    begin, end = _SHORT
-    is_long = len(row.reference) > begin + end + 3
     return {
         "number": row.number,
-        "key": _key(row),
+        "key": row.row_key,
         "reference": row.reference,
-        "short": f"{row.reference[:begin]}…{row.reference[-end:]}" if is_long else row.reference,
         "amount": amount_text(row.currency, row.amount),
         "sends": f"sent {counted(row.sends, 'time')}" if row.sends else "not sent",
+        "inspector": inspector_page(row),
     }
 
 
-def _key(row: RowView) -> str:
-    """The row's key; its number where that is masked."""
-    return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
-
-
-def _word(word: str) -> str:
-    """What an outcome is called within a sentence."""
-    return NAMES[word].strip().lower()
+def _bar(counts: Mapping[str, int]) -> list[Context]:
+    """The chart: one bar of all rows, whose parts are percentages of its width, each seen."""
+    there = {word: counts[word] for word in _BAR if counts[word]}
+    total = sum(there.values())
+    wanted = {word: max(count / total * 100, _LEAST_SHARE) for word, count in there.items()}
+    parts, x = list[Context](), 0.0
+    for word, count in there.items():
+        width = wanted[word] * 100 / sum(wanted.values())
+        name = NAMES[word].strip().lower()
+        parts.append(
+            {"tone": _TONES[word], "word": name, "count": count, "x": round(x, 2), "width": round(width, 2)}
+        )
+        x += width
+    return parts
 
 
 def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:

@@ -53,11 +53,6 @@ def rate_text(per_second: float) -> str:
     return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
 
 
-def clock(at: float) -> str:
-    """The time of day, UTC."""
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
-
-
 def moment(at: float) -> str:
     """Date and time, UTC: `2026-06-30 21:19:26`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"

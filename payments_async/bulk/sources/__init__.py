@@ -86,7 +86,7 @@ def open_source(
     if suffix in {".jsonl", ".ndjson"}:
         return JsonLinesSource(path, strict_amounts=strict_amounts)
     if suffix == ".parquet":
-        from ._parquet import ParquetSource
+        from ._arrow import ParquetSource
 
         return ParquetSource(path, strict_amounts=strict_amounts)
     if suffix == ".xlsx":

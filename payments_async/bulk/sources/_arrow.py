@@ -1,100 +1,131 @@
-"""Rows of Arrow data: typed columns, under dotted names or nested in structs; metadata may be a map."""
+"""Rows of Arrow data: Parquet files, and frames in memory (pandas, polars, DuckDB, pyarrow).
+
+Columns are typed, under dotted names or nested in structs; metadata may be a map. A null or an empty text
+leaves a field out; amounts are decimals, whole numbers or text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow
-
-from ..errors import RowFault, SourceErrors
-from ._cells import flatten, parse
-from ._columns import PARTS, header_faults, place
+from ..._extras import needs
+from ..errors import RowFault, SourceErrors, SourceUnreadable
+from ._base import FileSource, Source
+from ._cells import flatten
+from ._columns import PARTS, header_faults
 from ._requests import RowMaker, SourceItem
 
-BATCH: Final = 2_048
+if TYPE_CHECKING:
+    from ._iterables import Frame
+
+try:
+    import pyarrow
+    import pyarrow.parquet
+except ImportError as _missing:
+    raise ImportError(needs("Parquet files and DataFrames need", "parquet")) from _missing
+
+_BATCH: Final = 2_048
 """Rows held in memory at a time, besides what the data's owner holds."""
-_MOST_TEXT: Final = 64 << 20
-"""Bytes of text that are made of a batch at a time."""
-_VIEWS: Final = 64
-"""Rows made at a time where they share their texts' memory, so that its size says nothing of theirs."""
+_INDEX: Final = re.compile("__index_level_[0-9]+__")
+"""A column that is the index of a pandas frame, without a name."""
+_ONCE: Final = "gives its rows once, and they are read twice: pass a table, such as reader.read_all()"
 
 
-class ArrowRows:
-    """Makes rows of record batches of one schema. Raises SourceErrors for one that is no payout file's.
+class ParquetSource(FileSource):
+    """Rows of a Parquet file."""
 
-    A null or an empty text leaves a field out; amounts are decimals, whole numbers or text. The index of a
-    pandas frame is left out, unless it has the name of a column of payout files.
+    def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
+        try:
+            with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False) as file:
+                self.columns: tuple[str, ...] = _columns_of(self.name, file.schema_arrow)
+                yield from _rows(maker, self.columns, file.iter_batches(batch_size=_BATCH))
+        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            problem = f"is not a Parquet file that can be read ({type(error).__name__})"
+            raise SourceUnreadable(self.name, problem) from error
+
+
+class FrameSource(Source):
+    """Rows of a frame, which must not change while it is read. Its owner converts it to Arrow data.
+
+    Raises SourceUnreadable for a stream that can be read only once.
     """
 
-    def __init__(self, source: str, schema: Any) -> None:
-        index = _index_names(schema)
-        self._kept = [number for number, field in enumerate(schema) if field.name not in index]
-        schema = pyarrow.schema([schema.field(number) for number in self._kept])
-        self.columns: tuple[str, ...] = tuple(schema.names)
-        _check_header(source, schema)
-        self._maps = [field.name for field in schema if pyarrow.types.is_map(field.type)]
-        self._has_views = any(_is_view(field.type) for field in schema)
+    name = "the given frame"
 
-    def of(self, maker: RowMaker, batch: Any) -> Iterator[SourceItem]:
-        """The rows of a batch, in order."""
-        for record in self._records(batch.select(self._kept)):
-            yield from _row(maker, record, self._maps)
+    def __init__(self, frame: Frame, *, strict_amounts: bool = False) -> None:
+        super().__init__(strict_amounts=strict_amounts)
+        if isinstance(frame, Iterator):
+            raise SourceUnreadable(self.name, _ONCE)
+        self._frame = frame
 
-    def _records(self, batch: Any) -> Iterator[dict[str, Any]]:
-        """The batch's rows, so many at a time that their texts fit, as each may have all that it holds."""
-        for first in range(0, batch.num_rows, BATCH):
-            part = batch.slice(first, BATCH)
-            rows = _VIEWS if self._has_views else max(1, min(BATCH, _MOST_TEXT // max(1, part.nbytes)))
-            for start in range(0, part.num_rows, rows):
-                yield from part.slice(start, rows).to_pylist()
+    async def rows(self) -> AsyncIterator[SourceItem]:
+        """Every row in order: a `Row`, or one or more `RowFault`s. Raises as `Source.rows` does."""
+        maker = self._begin()
+        stream = self._stream()
+        self.columns: tuple[str, ...] = _columns_of(self.name, next(stream))
+        for item in _rows(maker, self.columns, stream):
+            yield item
+        self._fingerprint = maker.fingerprint.hexdigest()
+
+    def stat(self) -> None:
+        """None: there is no file."""
+        return
+
+    def _stream(self) -> Iterator[Any]:
+        """The schema, then the batches. Raises SourceUnreadable without its cause, which may quote values."""
+        try:
+            reader = pyarrow.RecordBatchReader.from_stream(self._frame)
+            yield reader.schema
+            yield from reader
+            return
+        except ImportError:  # the frame's own library lacks one
+            raise
+        except Exception as error:  # each library has errors of its own
+            kind = type(error).__name__
+        problem = f"cannot be read to its end as Arrow data ({kind}): give each column a name and one type"
+        raise SourceUnreadable(self.name, problem)
 
 
-def _index_names(schema: Any) -> set[str]:
-    """The columns that are the index of a pandas frame, as its note in the schema's metadata says."""
-    try:
-        note = parse((schema.metadata or {}).get(b"pandas", b"{}").decode())
-    except ValueError:  # another writer's
-        return set()
-    names = note.get("index_columns") if isinstance(note, dict) else None
-    found = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
-    return {name for name in found if place(name.strip().lower()) is None}
-
-
-def _check_header(source: str, schema: Any) -> None:
-    faults = [RowFault(None, None, *fault) for fault in header_faults(list(_names(schema)))]
+def _columns_of(source: str, schema: Any) -> tuple[str, ...]:
+    """The columns to read. Raises SourceErrors for a schema that is no payout file's."""
+    fields = [field for field in schema if not _INDEX.fullmatch(field.name)]
+    faults = [RowFault(None, None, *fault) for fault in header_faults(list(_names(fields)))]
     faults += [
         RowFault(None, None, field.name, "is a floating-point column, which is not exact: use a decimal")
-        for field in schema
+        for field in fields
         if field.name == "amount" and pyarrow.types.is_floating(field.type)
     ]
     if faults:
         raise SourceErrors(source, faults, total=len(faults), rows=0)
+    return tuple(field.name for field in fields)
 
 
-def _names(schema: Any) -> Iterator[str]:
-    """List a schema's column names, those of structs dotted. A map's keys differ from row to row."""
-    for field in schema:
+def _names(fields: Iterable[Any]) -> Iterator[str]:
+    """List column names, those of structs dotted. A map's keys differ from row to row."""
+    for field in fields:
         if field.name in PARTS and pyarrow.types.is_struct(field.type):
             yield from (f"{field.name}.{inner.name}" for inner in field.type)
         elif field.name != "metadata" or not pyarrow.types.is_map(field.type):
             yield field.name
 
 
-def _is_view(kind: Any) -> bool:
-    """True for a type whose texts may share memory, or one that has such a part."""
-    inner = (kind.field(number).type for number in range(kind.num_fields))
-    return pyarrow.types.is_string_view(kind) or any(_is_view(part) for part in inner)
+def _rows(maker: RowMaker, columns: Sequence[str], batches: Iterable[Any]) -> Iterator[SourceItem]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, _BATCH):
+            for record in batch.select(columns).slice(start, _BATCH).to_pylist():
+                yield from _row(maker, record)
 
 
-def _row(maker: RowMaker, record: dict[str, Any], maps: Sequence[str]) -> Sequence[SourceItem]:
+def _row(maker: RowMaker, record: dict[str, Any]) -> Sequence[SourceItem]:
     original = ["" if value is None else str(value) for value in record.values()]
     twice = {}
-    for name in maps:
-        pairs = record[name] or []
-        record[name] = dict(pairs)
-        if len(record[name]) != len(pairs):
-            twice[name] = "gives one name twice"
+    pairs = record.get("metadata")
+    if isinstance(pairs, list):  # of a map
+        record["metadata"] = dict(pairs)
+        if len(record["metadata"]) != len(pairs):
+            twice["metadata"] = "gives one name twice"
     cells, faults = flatten({name: _without_nulls(value) for name, value in record.items()})
     return maker.row(cells, original, faults={**faults, **twice})
 

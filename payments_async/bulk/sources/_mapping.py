@@ -18,7 +18,6 @@ import attrs
 from ...errors import ConfigurationError
 from ._cells import build
 from ._columns import (
-    AMOUNT,
     REFERENCE,
     ROW_KEY,
     SHARED,
@@ -35,9 +34,6 @@ _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
 """Constants whose value is shown: none of them names a person or an account."""
 _ONE_ROW: Final = (ROW_KEY, REFERENCE)
-_MOST_BYTES: Final = 1 << 20
-_LONGEST_LINE: Final = 4_096
-"""Bytes of a mapping file, and of one of its lines, for which TOML may take the square of its time."""
 _LOOKED_AT: Final = 20
 """Rows below a header that is none, among which it may be."""
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
@@ -79,11 +75,7 @@ class ColumnMapping:
         """Read a TOML file with the tables `[columns]` and `[constants]`. Raises ConfigurationError."""
         name = os.fspath(path)
         try:
-            with Path(name).open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES or max(map(len, content.split(b"\n"))) > _LONGEST_LINE:
-                raise ConfigurationError("has more than 1 MiB, or a line of more than 4,096 bytes")
-            tables = tomllib.loads(content.decode("utf-8-sig"))
+            tables = tomllib.loads(Path(name).read_text(encoding="utf-8-sig"))
             texts = {table: _texts(table, lines) for table, lines in tables.items()}
             return cls(columns=texts.get("columns", {}), constants=texts.get("constants", {}))
         except OSError as error:
@@ -209,14 +201,10 @@ def _texts(table: str, content: Any) -> dict[str, str]:
         raise ConfigurationError(f"{table!r} is unknown; a mapping has [columns] and [constants]")
     if not isinstance(content, dict):
         raise ConfigurationError(f"{table!r} is a table: write [{table}] above its lines")
-    found: dict[str, str] = {}
-    for name, value in _lines(content):
-        may_be_number = name == AMOUNT or name.startswith("metadata.")  # others lose zeros and a plus
-        if not isinstance(value, str) and not (may_be_number and type(value) is int):
+    found = dict(_lines(content))
+    for name, value in found.items():
+        if not isinstance(value, str):  # a number may have lost zeros or a plus
             raise ConfigurationError(f'{shown(name)} needs a text: write it in quotation marks, "like this"')
-        if name in found:
-            raise ConfigurationError(f"{shown(name)} is given twice, with quotation marks and without")
-        found[name] = str(value)
     return found
 
 

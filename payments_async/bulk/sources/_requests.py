@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from ..._validation.tables import doubts, receiver_doubts
+from ..._validation.texts import IS_SCIENTIFIC, SCIENTIFIC
 from ...params import Instrument, PayoutRequest
 from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
@@ -102,17 +103,11 @@ _ODD: Final = ("\\u0000", "\\udc")
 """Escapes in a row's canonical line that show text which `text_faults` may refuse."""
 
 
-_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-][0-9]+", re.ASCII)
-"""`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
-_AMOUNT_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-]?[0-9]+", re.ASCII)
+_EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
+_AMOUNT_EXPONENT: Final = re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)
 """An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
-_INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
-_EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
-"""Columns in which a rounded number would change the payment."""
-_ROUNDED: Final = (
-    "is in scientific notation, such as 2.3E+10: a spreadsheet took it for a number, and digits may be lost; "
-    "go back to the original data, format this column as text before you fill it in, and export it again"
-)
+_ROUNDED: Final = {AMOUNT: _AMOUNT_EXPONENT, ROW_KEY: _EXPONENT, REFERENCE: _EXPONENT}
+"""{column: a text that a spreadsheet has rounded}; those of destinations are in `_validation/texts.py`."""
 _NOBODY: Final = ("type", "country")
 _WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
 _IS_TOTAL: Final = "; if the row is a total, leave the row out"
@@ -120,15 +115,11 @@ _IS_TOTAL: Final = "; if the row is a total, leave the row out"
 
 def _rounded_faults(cells: Cells) -> Faults:
     """Find texts that a spreadsheet has rounded: {column: what happened, and what to do}."""
-    found = {}
-    for name in _EXACT:
-        cell = cells.get(name)
-        if cell.__class__ is not str:
-            continue
-        text = cell.strip()
-        if _AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text):
-            found[name] = _ROUNDED
-    return found
+    return {
+        name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
+        for name, form in _ROUNDED.items()
+        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip())
+    }
 
 
 class RowMaker:

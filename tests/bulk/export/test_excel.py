@@ -15,7 +15,9 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk._export.excel import ExcelFormat
+from payments_async.bulk._export.formats import Summary
 from payments_async.bulk._export.row_records import FACTS
+from payments_async.bulk._ledger.figures import Figures
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, pay_stranger
 from tests.support.places import EITHER, Place
@@ -51,7 +53,7 @@ async def test_a_workbook_has_rows_money_and_certificate(
         *("instrument.type", "instrument.phone_number", "instrument.account_number"),
         *("instrument.bank_code", "instrument.country"),
         *("metadata.at", "metadata.cost", "metadata.no", "metadata.tel"),
-        *("number", "payout_id", "generation"),
+        *("number", "line", "payout_id", "generation"),
     )
     one, two, three = (dict(zip(header, line, strict=True)) for line in lines)
     assert (one["number"], one["outcome"], one["metadata.cost"]) == (1, "rejected", "=1+1")
@@ -119,7 +121,7 @@ def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -
     with path.open("wb") as file:
         form = ExcelFormat(file, (column,))
         form.write([RECORD | {column: value, "currency": currency, "payout_currency": currency}])
-        form.end()
+        form.end(Summary({}, Figures(0.0, {}, {}, is_balanced=True), None))
         form.abandon()  # finds nothing that is left of it
     return openpyxl.load_workbook(path)["Rows"]["A2"]
 
@@ -167,7 +169,7 @@ async def test_a_broken_report_leaves_nothing(
 
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(ExcelFormat, "summary", broken)
+    monkeypatch.setattr(ExcelFormat, "end", broken)
     await batch.load(items(2))
     with pytest.raises(OSError, match="no room"):
         await batch.export(tmp_path / "out.xlsx")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import LedgerMismatch, PayoutBatch, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk import LedgerMismatch, PayoutBatch, RowState, SourceErrors
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
@@ -94,19 +94,6 @@ async def test_a_preview_of_a_ledger_without_a_batch_is_of_a_new_one(
     assert (await PayoutBatch.open(tmp_path / "l").preview(items(2))).is_new
 
 
-async def test_all_faults_are_reported_and_rejects_written(service: Sandbox, tmp_path: Path) -> None:
-    rows = [item(1, reference=" "), item(2, amount=0), item(3)]
-    batch = PayoutBatch.open(tmp_path / "l")
-    with pytest.raises(SourceErrors) as caught:
-        await batch.preview(rows)
-    assert caught.value.rows == 2
-    report = await batch.preview(rows, skip_invalid=True, rejects=tmp_path / "rejects.csv")
-    assert (report.rows, report.skipped) == (1, 2)
-    assert os.listdir(tmp_path) == ["rejects.csv"]
-    with pytest.raises(SourceUnreadable, match="no row"):
-        await batch.preview([])
-
-
 @pytest.mark.parametrize("skips", [False, True])
 async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped(
     batch: Any, tmp_path: Path, skips: bool
@@ -123,12 +110,3 @@ async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped
         }
         assert (caught.value.total, caught.value.rows, caught.value.can_skip) == (5, 4, False)
         assert "row 4, row_key: is that of row 2 too" in str(caught.value)
-
-
-async def test_a_sibling_is_reported_as_a_warning(desk: Desk, client: Any, tmp_path: Path) -> None:
-    async with desk.open(tmp_path / "june.ledger", client, batch_id="june") as batch:
-        await batch.load(items(2))
-    report = await PayoutBatch.open(tmp_path / "l").preview(items(2))
-    assert "june.ledger" in report.warnings[0]
-    report = await PayoutBatch.open(tmp_path / "june.ledger", batch_id="july").preview(items(2))
-    assert "batch june" in report.warnings[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from payments_async.bulk._page import BatchPage, serve_page
@@ -29,10 +28,3 @@ async def page(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
     """Its page."""
     async with serve_page(ledger) as page:
         yield page
-
-
-@pytest.fixture
-def no_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without a screen."""
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)

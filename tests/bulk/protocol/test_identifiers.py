@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from payments_async._request.prepare import key_problem
 from payments_async.bulk._protocol.identifiers import (
-    PROOF_KEY,
     REFERENCE_LIMIT,
     Identity,
     Proof,
@@ -94,30 +93,10 @@ FROZEN_KEY = "pb1-3wvjonvowy6oobeymlqy7zak6qlxlelfnrhmk7l7f2yhhanl3loa"
 FROZEN_PROOF = "1.x2nvtnvqwzxcr5obu7xu.khndx3vkwxgfzewrp7de.ck3a5yn6we4liiuod64g.2"
 
 
-def test_an_epoch_changes_the_key_and_not_the_reference() -> None:
-    later = attrs.evolve(IDENTITY, epoch=1)
-    assert later.reference() == IDENTITY.reference()
-    assert later.idempotency_key(BODY) != IDENTITY.idempotency_key(BODY)
-
-
-def test_a_corrected_body_changes_the_key_and_not_the_reference() -> None:
-    assert IDENTITY.idempotency_key(BODY) != IDENTITY.idempotency_key(body_hash(b"[]"))
-
-
-def test_a_generation_changes_both() -> None:
-    later = attrs.evolve(IDENTITY, generation=1)
-    assert later.reference() == f"{IDENTITY.reference()}~g1"
-    assert later.idempotency_key(BODY) != IDENTITY.idempotency_key(BODY)
-
-
 def test_an_operators_reference_is_taken_as_it_is() -> None:
     given_one = attrs.evolve(IDENTITY, given="Inv/7", prefix="unused-")
     assert given_one.reference() == "Inv/7"
     assert attrs.evolve(given_one, generation=3).reference() == "Inv/7~g3"
-
-
-def test_a_prefix_stands_in_front_of_a_made_reference() -> None:
-    assert attrs.evolve(IDENTITY, prefix="po-").reference() == f"po-{IDENTITY.reference()}"
 
 
 def test_a_reference_that_has_no_room_for_its_generation_is_refused() -> None:
@@ -174,10 +153,6 @@ def test_a_proof_differs_by_row_generation_and_batch_and_its_body_is_a_hash() ->
     for change in ({"row_key": "8"}, {"generation": 1}, {"batch_id": "april"}, {"environment": "sandbox"}):
         assert not proof.is_of_same_payout(attrs.evolve(IDENTITY, **change).proof(BODY))
     assert proof == attrs.evolve(IDENTITY, epoch=5, given="inv").proof(BODY)
-
-
-def test_the_proofs_name_is_fixed() -> None:
-    assert PROOF_KEY == "payments_sdk"
 
 
 @pytest.mark.parametrize(

@@ -178,18 +178,6 @@ async def test_a_retried_row_waits_for_a_whole_reading_and_others_do_not(
     assert (await batch.reconcile()).is_clean
 
 
-async def test_a_refused_key_while_the_list_is_read_halts_the_run(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await retried(batch)
-    before = posts(service)
-    service.on("payouts.list").respond("http:401", times=None)
-    report = await batch.run()
-    assert (report.exit_code, posts(service)) == (2, before)
-    assert "refused the API key" in str(report.stopped)
-
-
 @EITHER
 async def test_many_retried_rows_share_one_reading(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, *range(1, 31))

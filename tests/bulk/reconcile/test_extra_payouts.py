@@ -14,7 +14,7 @@ from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, items, ledger_rows, open_at, pay_stranger
+from tests.support.batches import in_process, item, items, ledger_rows, open_at
 from tests.support.places import EITHER, Place
 
 MOVES = ("not_final", "arrived", "moved_in_conflict", "in_excess")
@@ -125,15 +125,6 @@ async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_se
         assert told(certificate.report) == booked(service)
         (finding,) = certificate.findings
         assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XCD 10.3, {status}"
-
-
-async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_batchs_money(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    await pay_stranger(service, amount=7, reference="theirs")
-    await batch.load([item(1, reference="theirs"), item(2)])
-    assert (await batch.run()).counts["conflict"] == 1
-    assert extra((await batch.reconcile()).report) == (0, 0)
 
 
 async def test_the_payout_of_a_row_that_was_rejected_is_the_rows_after_all(

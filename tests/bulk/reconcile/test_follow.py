@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, BulkError, PayoutBatch, RowState
+from payments_async.bulk import BatchFigures, PayoutBatch, RowState
 from payments_async.bulk._ledger.figures import awaited
 from payments_async.sandbox import Sandbox
-from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
-from tests.support.desks import Pay
 from tests.support.places import EITHER, Place
 from tests.support.sightings import lists
 from tests.support.spoiled import spoiling
@@ -47,17 +44,6 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
         )
     async with open_at(place) as batch:
         assert (await batch.status()).counts["failed"] == 1
-
-
-async def test_many_payouts_share_the_pages_of_one_list(
-    service: Sandbox, client: AsyncPayments, pay: Pay
-) -> None:
-    ends(service, "complete after=600s")
-    report = await pay(items(250), wait_final=900.0)
-    waited = sum(runtime_of(client).slept)
-    assert report.counts["arrived"] == 250
-    assert lists(service) < 60  # of three pages each, at growing intervals
-    assert 600 <= waited < 720
 
 
 async def test_the_time_is_kept_and_said_to_be_over(
@@ -175,49 +161,11 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
     assert (await batch.run(wait_final=3600.0)).exit_code == 0
 
 
-async def test_stop_wakes_a_following_that_rests(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
-) -> None:
-    ends(service, "hang")
-    await batch.load(items(1))
-    await batch.run()
-    began = runtime_of(client).monotonic()
-    runtime_of(client).call_later(100.0, lambda: batch.stop("enough"))
-    report = await batch.run(wait_final=3600.0)
-    assert report.stopped == "enough"
-    assert runtime_of(client).monotonic() - began == pytest.approx(100.0)
-
-
 async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
     await batch.load(items(3))
     report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
     assert report.stopped == "enough"
     assert report.counts["not_final"] == report.counts["created"]
-
-
-async def test_what_had_ended_and_is_shown_otherwise_is_recorded_and_told(
-    service: Sandbox, batch: PayoutBatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ends(service, "hang", 2)
-    await batch.load(items(2))
-    await batch.run(wait_final=20.0)
-    turn(service, 0, "pending", completed=False, failed=False)
-    with caplog.at_level(logging.WARNING, "payments"):
-        await batch.run(wait_final=60.0)
-    first, _ = await ledger_rows(batch)
-    assert (first.service_status, first.outcome) == ("pending", "not_final")
-    assert caplog.text.count("had ended as completed, and the list shows pending") == 1
-    assert (await batch.reconcile()).is_clean
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan"), True, "60"])
-async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
-    service: Sandbox, batch: PayoutBatch, seconds: Any
-) -> None:
-    await batch.load(items(1))
-    with pytest.raises(BulkError, match="wait_final"):
-        await batch.run(wait_final=seconds)
-    assert service.requests == []
 
 
 @pytest.mark.parametrize("answered", [True, False])

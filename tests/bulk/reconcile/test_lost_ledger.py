@@ -36,10 +36,10 @@ async def pay_anew(desk: Desk, service: Sandbox, path: Path, rows: Any = None, f
 
 async def first_row(batch: Any, folder: Path) -> dict[str, Any]:
     """What an export says of the first row."""
-    path = folder / "out.json"
+    path = folder / "out.jsonl"
     path.unlink(missing_ok=True)
     await batch.export(path)
-    said: dict[str, Any] = json.loads(path.read_text())[0]
+    said: dict[str, Any] = json.loads(path.read_text().splitlines()[0])
     return said
 
 

@@ -242,17 +242,6 @@ async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_withou
         assert "one of the 1 that could not be read" in report.left[0].reason
 
 
-async def test_a_reference_without_room_for_another_end_is_reported(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await batch.load([item(1, reference="r" * 190)])
-    await batch.run(wait_final=60.0)
-    report = await batch.retry_failed()
-    assert report.rows == ()
-    assert "193 characters" in report.left[0].reason
-
-
 async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_have_failed(
     service: Sandbox, tmp_path: Path
 ) -> None:

@@ -93,22 +93,6 @@ async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, batch:
     assert (len(certificate.audit.turns), certificate.report.counts["returned"]) == (100, 101)
 
 
-async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, batch: PayoutBatch) -> None:
-    """One page called it failed, all later ones say that it arrived."""
-    await batch.load(items(2))
-    await batch.run()
-    service.advance(60.0)
-    turn(service, 0, "failed", completed=False, failed=True)
-    await batch.reconcile()
-    assert ((await batch.status()).counts["failed"], (await batch.status()).exit_code) == (1, 1)
-    turn(service, 0, "completed", completed=True, failed=False)
-    assert (await batch.retry_failed()).left[0].reason == "its payout is completed"
-    assert (await batch.reconcile()).is_clean
-    assert ((await batch.status()).counts["arrived"], (await batch.status()).exit_code) == (2, 0)
-    row, _ = await ledger_rows(batch)
-    assert (row.service_status, row.failure_code, row.failure_message) == ("completed", None, None)
-
-
 async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
@@ -173,21 +157,6 @@ async def test_a_row_is_not_retried_while_the_list_does_not_show_an_earlier_payo
     (left,) = report.left
     why = ", which may be one of the 1 that could not be read" if unread else ""
     assert left.reason == f"the list does not show an earlier payout of it{why}"
-
-
-async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox, batch: PayoutBatch) -> None:
-    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=2)
-    await batch.load(items(1))
-    for _ in range(2):
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-    await batch.run(wait_final=60.0)
-    for place in (0, 1):
-        turn(service, place, "completed", completed=True, failed=False)
-    certificate = await batch.reconcile()
-    assert [finding.split()[2].rstrip(",") for finding in certificate.findings] == [
-        entry.id for entry in reversed(service.books.payouts()[:2])
-    ]
 
 
 @pytest.mark.parametrize("number", [pytest.param(7, id="one page"), pytest.param(150, id="two pages")])

@@ -8,7 +8,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults
+from tests.support.batches import assert_true, items, over_socket, spread_faults
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
@@ -40,17 +40,3 @@ async def test_faults_of_every_kind_on_a_real_socket_pay_each_row_once(tmp_path:
             certificate = await batch.reconcile()
             assert certificate.is_clean
             assert certificate.audit.seen == report.counts["created"]
-
-
-@pytest.mark.parametrize(("profile", "seed"), [("observed", 0), ("hostile", 1)])
-async def test_faults_of_every_kind_in_process_pay_each_row_once(
-    tmp_path: Path, profile: str, seed: int
-) -> None:
-    rows = items(150)
-    sandbox = new_sandbox(profile, seed)
-    spread_faults(sandbox, 150, (*KINDS, "hang", "slow:5s", "slow:90s"), 0.03, seed)
-    async with in_process(sandbox, seed) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        report = await batch.run(concurrency=16)
-        assert report.is_complete
-        assert_true(report, sandbox, rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +33,6 @@ async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
     unplugged.remove()
     assert (await pay(items(100))).exit_code == 0
     assert len(service.books.payouts()) == 100
-
-
-async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(service: Sandbox, pay: Pay) -> None:
-    service.on("payouts.create").respond("lost_response", times=2).respond("http:409", times=2, after=2)
-    rows = [item(1), item(2, currency="XAF")]
-    report = await pay(rows)
-    assert report.exit_code == 0
-    assert report.totals == {"XCD": Decimal("1.01"), "XAF": Decimal("2.01")}
-    assert len(service.books.payouts()) == 2
 
 
 async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from payments_async import AsyncPayments
 from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
-    Between,
     assert_true,
     in_process,
     items,
@@ -23,7 +21,6 @@ from tests.support.batches import (
     runtime_of,
 )
 from tests.support.desks import Pay
-from tests.support.scripted import altered
 from tests.support.sightings import posts
 
 
@@ -84,28 +81,6 @@ async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
     report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)
-
-
-async def test_a_redirect_halts_the_batch(service: Sandbox, client: AsyncPayments, pay: Pay) -> None:
-    rows = items(20)
-    redirecting = Redirecting(client)
-    report = await pay(rows, concurrency=4)
-    assert (report.exit_code, report.counts["created"]) == (2, 0)
-    assert "base URL" in (report.stopped or "")
-    redirecting.remove()
-    report = await pay(rows)
-    assert_true(report, service, rows)
-
-
-class Redirecting(Between):
-    """Answers every POST with a redirect."""
-
-    async def send(self, request: Any) -> Any:
-        if request.method == "POST":
-            request.sent = True
-            good = await super().send(altered(request, method="GET", body=None))
-            return altered(good, status=302, body=b"")
-        return await super().send(request)
 
 
 async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tmp_path: Path) -> None:

@@ -75,9 +75,9 @@ async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
             report = await batch.run()
     assert report.exit_code == 1
     async with PayoutBatch.open(tmp_path / "l") as batch:
-        await batch.export(tmp_path / "out.json")
+        await batch.export(tmp_path / "out.jsonl")
     (entry,) = service.books.payouts()
-    (told,) = json.loads((tmp_path / "out.json").read_text())
+    told = json.loads((tmp_path / "out.jsonl").read_text())
     assert (told["outcome"], told["failure_code"]) == ("conflict", "other content under its reference")
     assert told["failure_message"].startswith(f"the list shows {entry.id}, XCD 11")
 

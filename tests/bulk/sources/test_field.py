@@ -140,7 +140,7 @@ TABLE: Final = (
     (fault("recipient_phone: is not a column"), "templates/provider_d.csv templates/provider_d2.csv"),
     (fault("and names First Name, Surname", "Mobile Number"), "templates/provider_f.csv"),
     (fault("and names beneficiary_country", "payout_amount"), "templates/provider_g.csv"),
-    (fault("has the part _rels\\.rels, whose name has a backslash: save it again"), "backslash.xlsx"),
+    (fault("is no workbook that can be read (KeyError): save it as Excel Workbook"), "backslash.xlsx"),
     (
         fault("cell E5, instrument.phone_number: is a number"),
         "exceljs.xlsx sheetjs.xlsx sheetjs_compressed.xlsx",

@@ -103,16 +103,6 @@ async def test_mappings_are_passed_on_as_they_are() -> None:
     assert await items_of(source) == [Row(1, None, "1", None, mapped, warnings=(doubt,))]
 
 
-async def test_strict_amounts_hold_here_too() -> None:
-    long = attrs.evolve(REQUEST, amount=Decimal("12345678901234567.89"))
-    (row,) = await items_of(IterableSource([long]))
-    assert isinstance(row, Row)
-    assert len(row.warnings) == 1
-    (fault,) = await items_of(IterableSource([long], strict_amounts=True))
-    assert isinstance(fault, RowFault)
-    assert fault.column == "amount"
-
-
 async def test_the_same_rows_have_the_fingerprint_of_their_file(tmp_path: Path) -> None:
     cells = {
         **PHONE,

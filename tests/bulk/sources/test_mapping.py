@@ -107,25 +107,6 @@ def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_
     ]
 
 
-def test_the_delimiter_of_a_mapped_file_is_suggested(tmp_path: Path) -> None:
-    path = tmp_path / "semicolons.csv"
-    path.write_text("Staff no.;Phone;Salary;Remarks\n")
-    with pytest.raises(SourceErrors, match="is the delimiter ';'"):
-        list(open_source(path, mapping=MAPPING).read())
-
-
-def test_a_row_of_another_length_and_a_left_out_formula(tmp_path: Path) -> None:
-    path = theirs(tmp_path, rows=[["s-1", "+233200000001", "120", "50", "x"], ["s-2"]])
-    source = open_source(path, mapping=MAPPING)
-    reasons = [getattr(item, "reason", "") for item in source.read()]
-    assert reasons == [
-        "has 5 cells, the header names 4 columns; a decimal comma? write 120.50",
-        "is required",
-        "is missing and the instrument's fields fit no type (phone: country, phone_number; bank_account: "
-        "account_name, account_number, bank_code, country; crypto_address: address, network)",
-    ]
-
-
 @pytest.mark.parametrize(
     ("columns", "constants", "said"),
     [
@@ -171,16 +152,10 @@ def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
         ("[constants]\ninstrument.country = 1.5", "instrument.country needs a text"),
         ("[constants]\ninstrument.phone_number = +233241234567", "instrument.phone_number needs a text"),
         ("[constants]\ncustomer = {}", "customer needs a text"),
-        (
-            '[constants]\n"metadata.team" = "a"\nmetadata.team = "a"',
-            "metadata.team is given twice, with quotation marks and without",
-        ),
         ('[constants]\ncurrency = "ghs"', "the mapping: constant currency: must be three"),
         ('[columns]\nA = "B"', "A: B is not a column of a payout file"),
         ("a = " + "[\n" * 100_000, "cannot be read as TOML (maximum recursion depth"),
-        ("[constants]\na = " + "1" * 4_301, "a line of more than 4,096 bytes"),
         ("[constants]\na" + ".a" * 2_000 + " = 1", "cannot be read as TOML (maximum recursion depth"),
-        ("[columns]\n" + 'a = ""\n' * 150_000, "has more than 1 MiB"),
         ("[constants]\n" + "a" * 4_000 + " = 1", f"{'a' * 60}… needs a text"),
     ],
 )
@@ -204,9 +179,9 @@ def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str, said: str
 @pytest.mark.parametrize(
     "text",
     [
-        '[columns]\n"Tel.No" = "amount"\n[constants]\n"instrument.country" = "GH"\n"metadata.a.b" = 1',
-        '[columns]\nTel.No = "amount"\n[constants]\ninstrument.country = "GH"\nmetadata.a.b = 1',
-        '[columns.Tel]\nNo = "amount"\n[constants]\ninstrument = {country = "GH"}\nmetadata."a.b" = 1',
+        '[columns]\n"Tel.No" = "amount"\n[constants]\n"instrument.country" = "GH"\n"metadata.a.b" = "1"',
+        '[columns]\nTel.No = "amount"\n[constants]\ninstrument.country = "GH"\nmetadata.a.b = "1"',
+        '[columns.Tel]\nNo = "amount"\n[constants]\ninstrument = {country = "GH"}\nmetadata."a.b" = "1"',
     ],
 )
 def test_a_dotted_name_is_the_same_with_and_without_quotation_marks(tmp_path: Path, text: str) -> None:
@@ -219,7 +194,7 @@ def test_a_dotted_name_is_the_same_with_and_without_quotation_marks(tmp_path: Pa
 
 def test_options_add_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "salaries.toml"
-    path.write_text(FILE + "amount = 50\n")
+    path.write_text(FILE + 'amount = "50"\n')
     found = ColumnMapping.from_options(["Phone=instrument.phone_number", "Remarks="], path)
     assert found.constants["amount"] == "50"
     assert found.columns["Phone"] == "instrument.phone_number"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import RejectsFile, _parquet, open_source
+from payments_async.bulk.sources import RejectsFile, open_source
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
 
 FLAT: dict[str, list[Any]] = {name: [cell] for name, cell in PHONE.items()}
@@ -57,39 +55,9 @@ def test_structs_maps_and_decimals_are_taken(tmp_path: Path) -> None:
     assert row.request.description is None
 
 
-@pytest.mark.parametrize(
-    ("columns", "fault"),
-    [
-        (
-            {"metadata": pyarrow.array([[("a", "1"), ("a", "2")]], MAP)},
-            "row 1, metadata: gives one name twice",
-        ),
-        (
-            {"instrument.phone_number": [22990000000]},
-            "row 1, instrument.phone_number: is a number: write it as text",
-        ),
-    ],
-)
-def test_a_row_at_fault_is_named_by_its_number(tmp_path: Path, columns: dict[str, Any], fault: str) -> None:
-    rows, faults = read(parquet_file(tmp_path, {**FLAT, **columns}))
-    assert rows == []
-    assert str(faults[0]) == fault
-    assert faults[0].original[:3] == ("50.10", "XCD", "mtn_bj")
-
-
 def test_a_map_may_be_null(tmp_path: Path) -> None:
     ((row,), _) = read(parquet_file(tmp_path, {**FLAT, "metadata": pyarrow.array([None], MAP)}))
     assert row.request.metadata is None
-
-
-@pytest.mark.parametrize("kind", [pyarrow.float32(), pyarrow.float64()])
-def test_an_amount_that_is_not_exact_is_refused_at_once(tmp_path: Path, kind: Any) -> None:
-    path = parquet_file(tmp_path, {**FLAT, "amount": pyarrow.array([50.1], kind)})
-    with pytest.raises(SourceErrors) as caught:
-        read(path)
-    assert [str(fault) for fault in caught.value.faults] == [
-        "header, amount: is a floating-point column, which is not exact: use a decimal"
-    ]
 
 
 def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
@@ -120,35 +88,3 @@ def test_rejects_show_the_row(tmp_path: Path) -> None:
     text = (tmp_path / "rejects.csv").read_text().splitlines()
     assert text[1].endswith("50.10,xof,mtn_bj,'+2290190000000,BJ")
     assert text[1].startswith("1,currency,")
-
-
-def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources._parquet", raising=False)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        ImportError, match=r'^Parquet files need pyarrow: pip install "payments-sdk\[parquet\]"$'
-    ):
-        open_source(tmp_path / "payouts.parquet")
-
-
-def test_a_file_whose_footer_says_that_it_would_fill_the_memory_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_parquet, "_MOST", 2 << 20)
-    path = parquet_file(tmp_path, FLAT | {"description": ["a" * (3 << 20)]})
-    assert path.stat().st_size < 1 << 20
-    with pytest.raises(SourceUnreadable, match=r"row group 1 takes 3 MiB in memory.*2 MiB.*smaller"):
-        next(iter(open_source(path).read()))
-
-
-def test_a_text_that_the_file_has_once_for_many_rows_is_not_copied_for_all_of_them(tmp_path: Path) -> None:
-    columns = {name: cells * 250 for name, cells in FLAT.items()}
-    columns["description"] = ["a" * (1 << 20)] * 250
-    path = parquet_file(tmp_path, columns)
-    assert path.stat().st_size < 1 << 20
-    tracemalloc.start()
-    try:
-        next(iter(open_source(path).read()))
-        assert tracemalloc.get_traced_memory()[1] < 100 << 20
-    finally:
-        tracemalloc.stop()

@@ -73,12 +73,6 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
 
-async def test_a_row_with_two_faults_has_its_key_once(batch: Any, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, {**KEYED, **BAD, "currency": "xof"}, {**KEYED, "row_key": "emp-2"})
-    report = await batch.load(path, skip_invalid=True)
-    assert (report.rows, report.skipped, report.warnings) == (1, 1, ())
-
-
 async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
     with pytest.raises(SourceErrors) as caught:
@@ -194,16 +188,6 @@ async def test_an_operators_own_reference_stays_as_it_is(
     assert blank["reference"] == await reference_of("emp-3")
     assert trailing["reference"] == "inv-4 "
     assert wide["reason"].endswith("no reference could be given to it: see that no other row pays the same")
-
-
-async def test_rows_without_keys_have_the_reference_of_their_number(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    path = csv_file(tmp_path, PHONE, {**PHONE, **BAD}, PHONE)
-    path.write_text(path.read_text() + "50,10,XCD,mtn_bj,+2290190000000,BJ\n")
-    second, fourth = await rejected(desk, service, tmp_path, path)
-    assert second["reference"] == await reference_of("2")
-    assert fourth["reference"] == await reference_of("4")
 
 
 async def test_other_formats_rejects_carry_references_as_well(

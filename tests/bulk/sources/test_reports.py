@@ -11,9 +11,8 @@ import pytest
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import FaultCollector, RejectsFile, RowFault, Source, open_source
-from payments_async.bulk.sources._rejects import escaped, unescaped
 from payments_async.errors import PaymentsError
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, split
+from tests.support.payout_files import PHONE, csv_file, read, split
 
 BAD = {**PHONE, "currency": "xof", "amount": "0.5"}
 
@@ -63,10 +62,6 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
     assert pickle.loads(pickle.dumps(SourceUnreadable("a.csv", "is bad", line=3))).line == 3
 
 
-def test_a_collector_without_faults_has_no_error(tmp_path: Path) -> None:
-    assert FaultCollector(open_source(tmp_path / "a.csv")).error() is None
-
-
 def rejects_of(path: Path, to: Path) -> list[list[str]]:
     """Write the rejects of a file; give their cells."""
     source = open_source(path)
@@ -75,17 +70,6 @@ def rejects_of(path: Path, to: Path) -> list[list[str]]:
             rejects.add(fault)
     with to.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
         return list(csv.reader(file))
-
-
-def test_rejects_say_where_and_why_and_show_the_row(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, BAD, PHONE, {**PHONE, "currency": "xof"})
-    header, first, second = rejects_of(path, tmp_path / "rejects.csv")
-    assert header == ["line", "column", "reason", *PHONE]
-    assert first[:2] == ["2", "amount; currency"]
-    assert first[2].startswith("amount must be at least 1, in major units; currency must be three")
-    assert first[3:] == ["0.5", "xof", "mtn_bj", "'+2290190000000", "BJ"]
-    assert second[:2] == ["4", "currency"]
-    assert second[2].startswith("must be three")
 
 
 def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -100,17 +84,6 @@ def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> No
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert len(target.read_text().splitlines()) == 2
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_no_rejects_are_a_header(tmp_path: Path) -> None:
-    assert rejects_of(csv_file(tmp_path, PHONE), tmp_path / "rejects.csv") == [
-        ["line", "column", "reason", *PHONE]
-    ]
-
-
-def test_a_row_that_cannot_be_taken_apart_is_rejected_as_it_is(tmp_path: Path) -> None:
-    (_, row) = rejects_of(jsonl_file(tmp_path, "not JSON"), tmp_path / "rejects.csv")
-    assert row == ["1", "", "is not JSON: look at character 1; its row_key cannot be read", "not JSON"]
 
 
 def test_corrected_rejects_are_imported_as_they_are(tmp_path: Path) -> None:
@@ -128,17 +101,6 @@ def test_corrected_rejects_are_imported_as_they_are(tmp_path: Path) -> None:
     corrected = {**odd, "currency": "XCD", "amount": "50"}
     ((direct,), _) = read(csv_file(tmp_path, corrected))
     assert row.request == direct.request
-
-
-@pytest.mark.parametrize("cell", ["=1", "+1", "-1", "@a", "\tx", "\rx", "\nx", "＝1", "'x", "''+1"])
-def test_what_begins_like_a_formula_is_escaped_and_restored(cell: str) -> None:
-    assert escaped(cell) == "'" + cell
-    assert unescaped(escaped(cell)) == cell
-
-
-@pytest.mark.parametrize("cell", ["", "50.10", "a=b", "BJ"])
-def test_other_cells_are_left_alone(cell: str) -> None:
-    assert escaped(cell) == unescaped(cell) == cell
 
 
 def test_a_fault_reads_as_a_sentence_and_hides_the_row() -> None:

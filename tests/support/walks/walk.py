@@ -23,7 +23,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import Certificate, PayoutBatch
 from payments_async.bulk._ledger.database import Database
-from payments_async.bulk._page.feed import BatchFeed
+from payments_async.bulk._page.feed import read_figures
 from payments_async.bulk._page.view import batch_context
 from payments_async.bulk._protocol.identifiers import parted
 from payments_async.bulk._texts.ledger_address import LedgerAddress
@@ -426,7 +426,7 @@ class Walk:
 
     async def _compare_told(self, place: Place, batch: PayoutBatch, told: Any) -> None:
         """Status, page and export say what the certificate says, of each row what the books say."""
-        page = await BatchFeed(batch, LedgerAddress(str(place.path))).figures()
+        page = await read_figures(batch, LedgerAddress(str(place.path)))
         for each in (await batch.status(), page.report):
             if place.items and (each.counts, each.sums, each.exit_code) != (
                 told.counts,
@@ -440,9 +440,9 @@ class Walk:
                 said = [Decimal(text.replace(",", "")) for text in line["sums"]]
                 if said != [page.report.sums[code][word] for code in table["currencies"]]:
                     raise Breach(f"the page has {said} {word}")
-        path, sums = self.folder / "out.json", Counter[tuple[str, str]]()
+        path, sums = self.folder / "out.jsonl", Counter[tuple[str, str]]()
         await batch.export(path, overwrite=True)
-        for row in json.loads(path.read_text()):
+        for row in map(json.loads, path.read_text().splitlines()):
             sums[row["currency"], row["outcome"]] += Decimal(row["amount"])  # type: ignore[assignment]
             self._compare_row(row)
         for currency, words in told.sums.items():

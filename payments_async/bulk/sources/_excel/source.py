@@ -6,25 +6,26 @@ import json
 import os
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from itertools import islice
 from typing import Any, BinaryIO, Final
 
 import attrs
 import openpyxl
 from openpyxl.utils import get_column_letter
 
-from ...errors import BulkError, RowFault, SourceErrors, SourceUnreadable
+from ...errors import RowFault, SourceErrors, SourceUnreadable
 from .._base import FileSource
 from .._cells import EXACT_DIGITS, Faults
 from .._columns import AMOUNT, ROW_KEY
 from .._mapping import ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
-from .sheet_facts import SheetDisorder, SheetFacts, read_sheet_facts
+
+Cells = Mapping[int, Any]
+"""{column, from 1: its cell}, for those that have a value."""
 
 _SHOWN: Final = 10
 _AS_TEXT: Final = "format the column as text, and write it again"
@@ -77,75 +78,54 @@ class ExcelSource(FileSource):
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with self.path.open("rb") as file:
-            try:
-                check_package(file, self.name)
-                yield from self._read(file, maker)
-                return
-            except (BulkError, OSError, MemoryError):
-                raise
-            except Exception as error:  # a damaged part may raise anything in openpyxl, and quote a cell
-                kind = type(error).__name__
-        raise SourceUnreadable(self.name, f"is no workbook that can be read ({kind}): save it again")
+            check_package(file, self.name)
+            sheet = self._sheet_of(file)
+        filled = ((row, cells) for row, cells in _rows(sheet) if row >= self._header_row)
+        row, header = next(filled, (1, {}))
+        layout = self._layout(sheet, row, header, filled)
+        if ROW_KEY not in self.columns:
+            maker.expect_no_keys()
+        for row, cells in filled:
+            yield from _row(maker, layout, row, cells)
 
-    def _read(self, file: BinaryIO, maker: RowMaker) -> Iterator[SourceItem]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what openpyxl does not know nothing is read
-            book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
-        with closing(book):
-            sheet, facts = self._chosen(book)
-            sheet.reset_dimensions()  # they are what the writer said, and may leave rows out
-            rows = enumerate(sheet.iter_rows(max_col=facts.last_column or 1), start=1)
-            below = islice(rows, self._header_row - 1, facts.last_row)
-            filled = (row for row in below if any(map(_has_value, row[1])))
-            number, header = next(filled, (1, ()))
-            layout = self._layout(sheet.title, facts, number, header, filled)
-            if ROW_KEY not in self.columns:
-                maker.expect_no_keys()
-            for number, cells in filled:
-                yield from _row(maker, layout, number, cells)
+    def _sheet_of(self, file: BinaryIO) -> Any:
+        """The sheet to read. Raises SourceUnreadable, without its cause, which may quote a cell."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what openpyxl does not know nothing is read
+                sheets = openpyxl.load_workbook(file, keep_links=False).worksheets
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # a damaged part may raise anything in openpyxl
+            kind = type(error).__name__
+        else:
+            return self._chosen(sheets)
+        raise SourceUnreadable(
+            self.name, f"is no workbook that can be read ({kind}): save it as Excel Workbook (.xlsx)"
+        )
 
-    def _chosen(self, book: Any) -> tuple[Any, SheetFacts]:
-        """The sheet to read, with its facts. Raises SourceUnreadable."""
-        sheets = book.worksheets
+    def _chosen(self, sheets: Sequence[Any]) -> Any:
         if self._sheet is not None:
-            found = [(sheet, self._facts(book, sheet)) for sheet in sheets if sheet.title == self._sheet]
+            found = [sheet for sheet in sheets if sheet.title == self._sheet]
             problem = f"has no sheet of that name (--sheet); there are: {_names(sheets)}"
         else:
-            visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"]
-            found = [(sheet, self._facts(book, sheet)) for sheet in visible]
-            found = [(sheet, facts) for sheet, facts in found if facts.last_row]
+            found = [sheet for sheet in sheets if sheet.sheet_state == "visible" and any(_rows(sheet))]
             problem = "has no visible sheet with values"
             if found:
-                names = _names([sheet for sheet, _ in found])
+                names = _names(found)
                 problem = f"has {len(found)} sheets with values, {names}: name one with --sheet (sheet=)"
         if len(found) != 1:
             raise SourceUnreadable(self.name, problem)
         return found[0]
 
-    def _facts(self, book: Any, sheet: Any) -> SheetFacts:
-        try:
-            with book._archive.open(sheet._worksheet_path) as xml:  # no public name leads to a sheet's XML
-                return read_sheet_facts(xml)
-        except SheetDisorder as problem:
-            raise SourceUnreadable(self.name, f'sheet "{sheet.title}" {problem}') from None
-
-    def _layout(
-        self,
-        sheet: str,
-        facts: SheetFacts,
-        row: int,
-        header: Sequence[Any],
-        below: Iterable[tuple[int, Sequence[Any]]],
-    ) -> _Layout:
+    def _layout(self, sheet: Any, row: int, header: Cells, below: Iterable[tuple[int, Cells]]) -> _Layout:
         """Read the header. Raises SourceErrors."""
-        names = [_text(cell) for cell in header]
-        while names and not names[-1].strip():
-            names.pop()
-        mapped = self._mapping.apply(names)
+        width = max(header, default=0)
+        mapped = self._mapping.apply(_texts(header, width))
         self.columns: tuple[str, ...] = mapped.columns
-        layout = _Layout(sheet, facts, mapped, self._with_hidden)
+        layout = _Layout(sheet, mapped, self._with_hidden)
         problems = list(mapped.faults)
-        lines = ((number, [_text(cell) for cell in cells]) for number, cells in below)
+        lines = ((number, _texts(cells, max(cells))) for number, cells in below)
         if problems and (elsewhere := self._mapping.header_below(mapped, lines)):
             problems = [(None, elsewhere)]
         faults = [RowFault(row, None, *fault, cell=layout.place(row)) for fault in problems]
@@ -156,53 +136,77 @@ class ExcelSource(FileSource):
         return layout
 
 
+def _rows(sheet: Any) -> Iterator[tuple[int, Cells]]:
+    """The rows that have values, in order, each with its number."""
+    rows = defaultdict[int, dict[int, Any]](dict)
+    for (row, column), cell in sheet._cells.items():  # its public names make every cell between two of these
+        if _has_value(cell):
+            rows[row][column] = cell
+    yield from sorted(rows.items())
+
+
+def _texts(cells: Cells, width: int) -> list[str]:
+    return [_text(cells[column]) if column in cells else "" for column in range(1, width + 1)]
+
+
 @attrs.frozen
 class _Layout:
     """A sheet, and what its columns are."""
 
-    sheet: str
-    facts: SheetFacts
+    sheet: Any
     mapped: MappedHeader
     with_hidden: bool
 
     def place(self, row: int, column: int | None = None) -> str:
         """`Sheet "June", cell C7`, or row 7."""
         where = f"row {row}" if column is None else f"cell {get_column_letter(column)}{row}"
-        return f'Sheet "{self.sheet}", {where}'
+        return f'Sheet "{self.sheet.title}", {where}'
 
-    def header_faults(self, row: int, header: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    def merged_columns(self, row: int) -> list[tuple[int, int]]:
+        """The first and last columns of the merged cells that a row has a part of."""
+        areas = self.sheet.merged_cells.ranges
+        return [(area.min_col, area.max_col) for area in areas if area.min_row <= row <= area.max_row]
+
+    def header_faults(self, row: int, header: Cells) -> Iterator[tuple[int, str]]:
         """Find cells of the header, by column, that are no text, merged or hidden."""
-        for column, cell in enumerate(header, start=1):
-            if _has_value(cell) and cell.data_type != "s":
+        for column, cell in sorted(header.items()):
+            if cell.data_type != "s":
                 yield column, f"is no text: {_AS_TEXT}"
-            is_read = any(self.mapped.names[column - 1 : column]) and not self.with_hidden
-            if _has_value(cell) and is_read and self.facts.is_hidden_column(column):
+            if self.mapped.names[column - 1] and not self.with_hidden and self._is_hidden_column(column):
                 yield column, f"is in a hidden column: {_SHOW}"
-        for first, _ in self.facts.merged_columns(row):
+        for first, _ in self.merged_columns(row):
             yield first, _MERGED
 
-    def row_problem(self, row: int, cells: Sequence[Any]) -> str | None:
+    def row_problem(self, row: int, cells: Cells) -> str | None:
         """Find the fault of a row as a whole."""
-        named = len(self.mapped.names)
-        beyond = enumerate(cells[named:], start=named + 1)
-        others = ", ".join(get_column_letter(column) for column, cell in beyond if _has_value(cell))
-        if others:
+        beyond = sorted(column for column in cells if column > len(self.mapped.names))
+        if beyond:
+            others = ", ".join(map(get_column_letter, beyond))
             return f"has values without a column's name above them, in {others}: name or empty the column"
-        is_hidden = row in self.facts.hidden_rows and not self.with_hidden
-        return f"the row is hidden: {_SHOW}" if is_hidden else None
+        return f"the row is hidden: {_SHOW}" if self._is_hidden_row(row) and not self.with_hidden else None
+
+    def _is_hidden_column(self, column: int) -> bool:
+        groups = self.sheet.column_dimensions.values()
+        return any((one.hidden or one.width == 0) and one.min <= column <= one.max for one in groups)
+
+    def _is_hidden_row(self, row: int) -> bool:
+        found = self.sheet.row_dimensions.get(row)
+        if found is None or (found.height is None and not found.hidden):
+            return bool(self.sheet.sheet_format.zeroHeight)
+        return bool(found.hidden or found.height == 0)
 
 
-def _row(maker: RowMaker, layout: _Layout, row: int, cells: Sequence[Any]) -> Iterator[SourceItem]:
+def _row(maker: RowMaker, layout: _Layout, row: int, cells: Cells) -> Iterator[SourceItem]:
     names = layout.mapped.names
-    texts = layout.mapped.cells([_text(cell) for cell in cells[: len(names)]])
+    texts = layout.mapped.cells(_texts(cells, len(names)))
     given = {name: text for name, text in zip(layout.mapped.columns, texts, strict=True) if text}
-    read = [(name, cell) for name, cell in zip(names, cells, strict=False) if name]
-    faults: Faults = {name: why for name, cell in read if (why := _problem(name, cell))}
-    for first, last in layout.facts.merged_columns(row):
+    read = {name: cells[column] for column, name in enumerate(names, start=1) if name and column in cells}
+    faults: Faults = {name: why for name, cell in read.items() if (why := _problem(name, cell))}
+    for first, last in layout.merged_columns(row):
         faults |= dict.fromkeys(filter(None, names[first - 1 : last]), _MERGED)
     if problem := layout.row_problem(row, cells):
         faults[""] = problem
-    is_struck = any(_has_value(cell) and cell.has_style and cell.font.strike for _, cell in read)
+    is_struck = any(cell.has_style and cell.font.strike for cell in read.values())
     for item in maker.row(given, texts, line=row, faults=faults, warnings=_STRUCK if is_struck else ()):
         yield _located(item, layout, row) if isinstance(item, RowFault) else item
 
@@ -228,7 +232,7 @@ def _text(cell: Any) -> str:
 
 def _problem(name: str, cell: Any) -> str | None:
     """Find why a cell is no text, and no number that is an amount."""
-    if not _has_value(cell) or cell.data_type == "s":
+    if cell.data_type == "s":
         return None
     if cell.data_type != "n":
         return _KINDS[cell.data_type]

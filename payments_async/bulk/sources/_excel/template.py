@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 from openpyxl import Workbook
@@ -21,21 +20,11 @@ from .._columns import AMOUNT, REFERENCE
 
 _TEXT: Final = "@"
 """Excel's format of cells whose values are kept as they are typed."""
-_ROWS: Final = 100_000
-"""Rows in which Excel checks what is typed."""
 _COLUMNS: Final = (
     *(REFERENCE, AMOUNT, "currency", "method"),
     *(f"instrument.{field.name}" for field in attrs.fields(Instrument)),
     "description",
 )
-_CAPITALS: Final = "AND(LEN({cell})={letters},EXACT({cell},UPPER({cell})))"
-_RULES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "instrument.type": ("list", f'"{",".join(TYPES)}"', "Choose one of the list, or leave it empty."),
-    AMOUNT: ("custom", 'ISERROR(FIND(",",{cell}))', "Write a point before decimals: 1200.50"),
-    "currency": ("custom", _CAPITALS.replace("{letters}", "3"), "Write three capitals: XOF"),
-    "instrument.country": ("custom", _CAPITALS.replace("{letters}", "2"), "Write two capitals: BJ"),
-}
-"""{column: kind of its rule, the rule, what Excel says to other values}."""
 
 
 def write(path: Path) -> None:
@@ -45,25 +34,13 @@ def write(path: Path) -> None:
     refuse_existing(path)
     book = Workbook()
     sheet = book.active
-    sheet.title = "Payouts"
-    sheet.freeze_panes = "A2"
+    sheet.title, sheet.freeze_panes = "Payouts", "A2"
     for column, name in enumerate(_COLUMNS, start=1):
-        _add_column(sheet, column, name)
+        cell, width = sheet.cell(1, column, name), sheet.column_dimensions[get_column_letter(column)]
+        cell.font, cell.number_format, width.number_format = Font(bold=True), _TEXT, _TEXT
+        width.width = max(12, len(name) + 2)
+    types = DataValidation("list", f'"{",".join(TYPES)}"', allow_blank=True, showErrorMessage=True)
+    types.add("{0}2:{0}100000".format(get_column_letter(_COLUMNS.index("instrument.type") + 1)))
+    sheet.add_data_validation(types)
     with AtomicFile(path) as whole:
         book.save(whole.file)
-
-
-def _add_column(sheet: Any, column: int, name: str) -> None:
-    letters = get_column_letter(column)
-    cell = sheet.cell(1, column, name)
-    cell.font, cell.number_format = Font(bold=True), _TEXT
-    sheet.column_dimensions[letters].number_format = _TEXT
-    sheet.column_dimensions[letters].width = max(12, len(name) + 2)
-    if name in _RULES:
-        kind, rule, problem = _RULES[name]
-        check = DataValidation(
-            kind, rule.replace("{cell}", f"{letters}2"), allow_blank=True, showErrorMessage=True
-        )
-        check.errorTitle, check.error = name, problem
-        check.add(f"{letters}2:{letters}{_ROWS}")
-        sheet.add_data_validation(check)

@@ -1,0 +1,399 @@
+"""Who sees the page of a batch, over real sockets, what it reads and when, and the person's browser."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from aiohttp import ClientSession
+
+from payments_async._loopback.peers import can_tell
+from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
+from payments_async.bulk._page import BatchPage, browser, feed, serve_page, write_page
+from payments_async.bulk._texts.ledger_address import LedgerAddress
+from payments_async.sandbox import Sandbox
+from tests.support.batch_pages import words_of
+from tests.support.batches import items
+from tests.support.desks import Desk
+from tests.support.places import EITHER
+from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
+
+MONEY = "XCD 4.02"
+VISIT = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+
+
+@pytest_asyncio.fixture
+async def session(page: BatchPage) -> AsyncIterator[ClientSession]:
+    """A browser."""
+    async with ClientSession(page.address) as session:
+        yield session
+
+
+async def got(
+    session: ClientSession, path: str = "/", method: str = "GET", **headers: str
+) -> tuple[int, str]:
+    """Status and text of an answer."""
+    async with session.request(method, path, headers=headers, allow_redirects=False) as answer:
+        return answer.status, await answer.text()
+
+
+async def words(session: ClientSession) -> str:
+    """The words of the page."""
+    status, text = await got(session)
+    assert status == 200
+    return words_of(text)
+
+
+# Who sees it
+
+
+@needs_root
+async def test_another_user_is_refused_also_with_the_token(page: BatchPage, session: ClientSession) -> None:
+    for path in ("/", f"{page._access.root}/"):
+        reply = await asyncio.to_thread(ask_as_stranger, urlsplit(page.address).port or 0, path)
+        assert (reply.status, "XCD" in reply.text, f"user {STRANGER}" in reply.text) == (403, False, True)
+    assert page.link == f"{page.address}/"
+    assert (await got(session))[0] == 200, "its own user needs no token"
+
+
+async def test_where_no_user_is_known_the_token_in_the_address_opens_it(
+    page: BatchPage, session: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody_is_known(monkeypatch)
+    root = page._access.root
+    assert page.link == f"{page.address}{root}/"
+    assert (page._access.secret in repr(page), page._access.secret in page.address) == (False, False)
+    for path in ("/", "/nowhere", f"{root}x/", root, "/ü/"):
+        status, text = await got(session, path)
+        assert (status, "XCD" in text, "token in it is missing" in text) == (403, False, True)
+    async with session.get(page.link) as shown:
+        headers, policy = shown.headers, shown.headers["Content-Security-Policy"]
+        assert (shown.status, MONEY in await shown.text()) == (200, True)
+    assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/", {"Host": "evil.example"}, 403),
+        ("GET", "/", {"Origin": "https://evil.example"}, 403),
+        ("GET", "/", {"Origin": "http://127.0.0.1:1"}, 403),
+        ("GET", "/", {"Origin": "null"}, 403),
+        ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ("GET", "/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
+        *((method, "/", {}, 405) for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE")),
+        ("GET", "/rows/2", {}, 404),
+        ("GET", "/", VISIT, 200),
+        ("HEAD", "/", {}, 200),
+    ],
+)
+async def test_another_host_another_page_and_another_method_get_nothing(
+    session: ClientSession, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    answered, text = await got(session, path, method, **headers)
+    assert (answered, MONEY in text) == (status, status == 200 and method == "GET")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("what?\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", 403),
+        ("POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n\r\nnone", 400),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
+    page: BatchPage, caplog: pytest.LogCaptureFixture, request_text: str, status: int
+) -> None:
+    caplog.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(page.address).port)
+    writer.write(request_text.encode())
+    assert f" {status} ".encode() in await reader.readline()
+    writer.write_eof()
+    await reader.read()  # until the server has closed it
+    writer.close()
+    assert caplog.records == []
+
+
+# What it reads, and when
+
+
+class Clock:
+    """Time that a test moves on."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The page's clock."""
+    clock = Clock()
+    monkeypatch.setattr(feed, "SYSTEM", clock)
+    return clock
+
+
+@EITHER
+async def test_the_page_shows_a_batch_its_certificate_and_its_rows(session: ClientSession) -> None:
+    shown = await words(session)
+    for text in ("batch complete, 1 rejected", "Certified 2026-01-01", "1 × HTTP 422: ", "2 row-2 "):
+        assert text in shown
+    assert "2290190112233" not in shown
+
+
+async def test_it_is_read_once_for_all_that_look_within_a_second_and_a_large_batch_seldom(
+    ledger: LedgerAddress, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings, pace = list[float](), PayoutBatch.pace
+
+    async def counted(batch: PayoutBatch) -> Any:
+        readings.append(clock.now)
+        if len(readings) == 2:
+            clock.now += 2.0  # so long does it take
+        return await pace(batch)
+
+    monkeypatch.setattr(PayoutBatch, "pace", counted)
+    async with serve_page(ledger) as page, ClientSession(page.address) as session:
+        for seconds, number in ((0.9, 1), (0.2, 2), (39.0, 2), (2.0, 3)):
+            clock.now += seconds
+            await asyncio.gather(*(words(session) for _ in range(8)))
+            assert len(readings) == number
+
+
+async def test_an_open_page_gets_the_last_figures_before_its_server_ends(
+    desk: Desk, client: Any, ledger: LedgerAddress, clock: Clock
+) -> None:
+    closing, opened = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def serve() -> None:
+        async with serve_page(ledger) as page:
+            opened.set_result(page)
+            await closing.wait()
+
+    serving = asyncio.ensure_future(serve())
+    async with ClientSession((await opened).address) as session:
+        assert "complete, 1 rejected" in await words(session)
+        async with desk.open(ledger.text, client) as batch:
+            await batch.retry_failed(rejected=True)
+            await batch.cancel_rest()
+        closing.set()
+        assert "batch complete" in await words(session)
+        assert "1 rejected" not in await words(session), "though it was read within the second"
+        await serving
+
+
+async def test_a_run_says_what_it_does(clock: Clock, page: BatchPage, session: ClientSession) -> None:
+    for activity, told in (
+        (Activity(doing="reading", listed=200), "reading the service's list, 200 payouts so far"),
+        (None, "batch complete, 1 rejected"),
+    ):
+        page.show(None if activity is None else BatchFigures({}, {}, activity=activity))
+        clock.now += 2.0
+        assert told in await words(session)
+
+
+async def test_a_ledger_that_cannot_be_read_is_said_to_and_read_again(
+    clock: Clock, session: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(_: PayoutBatch) -> Any:
+        raise LedgerMissing("june.ledger", "was deleted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PayoutBatch, "status", gone)
+        clock.now += 2.0
+        status, text = await got(session)
+        assert (status, text.startswith("june.ledger: was deleted; ")) == (503, True)
+    assert "complete" in await words(session)
+
+
+async def test_a_visitor_who_leaves_ends_no_other_s_reading(
+    ledger: LedgerAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, going_on, holders = asyncio.Event(), asyncio.Event(), PayoutBatch.holders
+
+    async def slow(batch: PayoutBatch) -> Any:
+        begun.set()
+        await going_on.wait()
+        return await holders(batch)
+
+    async with serve_page(ledger) as page:
+        monkeypatch.setattr(PayoutBatch, "holders", slow)
+        page._feed.show(None)
+        first = asyncio.ensure_future(page._feed.figures())
+        await begun.wait()
+        second = asyncio.ensure_future(page._feed.figures())
+        first.cancel()
+        going_on.set()
+        assert (await second).report.rows == 3
+        assert first.cancelled()
+    assert not caplog.records
+
+
+async def test_a_ledger_that_is_not_there_has_no_page(tmp_path: Path) -> None:
+    missing = LedgerAddress(str(tmp_path / "none.ledger"))
+    with pytest.raises(LedgerMissing):
+        async with serve_page(missing):
+            raise AssertionError("it is served")
+    with pytest.raises(LedgerMissing):
+        await write_page(missing, tmp_path / "none.html", overwrite=False)
+
+
+async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
+    ledger: LedgerAddress, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    await write_page(ledger, path, overwrite=False)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "batch complete, 1 rejected" in words_of(path.read_text(encoding="utf-8"))
+    with pytest.raises(BulkError, match="exists already"):
+        await write_page(ledger, path, overwrite=False)
+    await write_page(ledger, path, overwrite=True)
+    if not ledger.is_database:
+        with pytest.raises(BulkError, match="ledger's own file"):
+            await write_page(ledger, ledger.text, overwrite=True)
+
+
+async def test_without_jinja_the_page_says_what_to_install(
+    ledger: LedgerAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    needed = r'pip install "payments-sdk\[sandbox\]"'
+    with pytest.raises(ImportError, match=needed):
+        async with serve_page(ledger):
+            raise AssertionError("it is served")
+    with pytest.raises(ImportError, match=needed):
+        await write_page(ledger, tmp_path / "report.html", overwrite=False)
+
+
+def test_commands_without_a_page_load_none_of_it_and_the_page_brings_no_simulated_service() -> None:
+    program = """
+import sys
+import payments_async.bulk._page
+print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
+from payments_async.bulk._page import site
+print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+async def test_a_run_and_its_page_work_on_one_ledger_at_once(
+    desk: Desk, client: Any, service: Sandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "july.ledger"
+    async with desk.open(path, client) as batch:
+        await batch.load(items(40))
+        async with (
+            serve_page(LedgerAddress(str(path), "batch")) as page,
+            ClientSession(page.address) as session,
+        ):
+            assert "nothing was sent yet" in await words(session)
+            report = await batch.run(page.show)
+            page.show(None)
+            assert "batch complete and certified" in await words(session)
+    assert (report.exit_code, len(service.books.payouts())) == (0, 40)
+
+
+# The person's browser: only one with a window, never waited for, and no token where others can read it
+
+
+class Given(webbrowser.BaseBrowser):
+    """A browser that does what a test says with an address."""
+
+    def __init__(self, opening: Callable[[str], object], name: str = "firefox") -> None:
+        super().__init__(name)
+        self._opening = opening
+
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+        return bool(self._opening(url))
+
+
+Use = Callable[..., None]
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Sets the person's browser."""
+
+    def use(opening: Callable[[str], object], name: str = "firefox") -> None:
+        monkeypatch.setenv("BROWSER", "given")
+        monkeypatch.setattr(webbrowser, "get", lambda: Given(opening, name))
+
+    return use
+
+
+def never(_: str) -> None:
+    """A browser that must not be opened."""
+    raise AssertionError("it is opened")
+
+
+async def test_a_browser_in_the_terminal_is_none(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise webbrowser.Error
+
+    with monkeypatch.context() as patch:
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+            patch.delenv(name, raising=False)
+        patch.setattr(sys, "platform", "linux")
+        patch.setattr(webbrowser, "get", lambda: Given(never))
+        assert not await browser.open_in_browser("http://x"), "a machine without a screen"
+    for name in ("w3m", "/usr/bin/lynx", "www-browser"):
+        use(never, name)
+        assert not await browser.open_in_browser("http://x")
+    monkeypatch.setattr(webbrowser, "get", missing)
+    assert not await browser.open_in_browser("http://x")
+
+
+async def test_a_browser_gets_the_link_only_where_no_token_is_in_it(
+    page: BatchPage, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
+    opened: list[str] = []
+
+    def opens(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    use(opens)
+    if can_tell():
+        assert await page.open()
+        assert opened == [f"{page.address}/"]
+    nobody_is_known(monkeypatch)
+    use(never)
+    assert not await page.open()
+
+
+async def test_a_browser_that_does_not_open_is_said_to(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    def misset(_: str) -> bool:
+        raise ValueError("BROWSER is no command")
+
+    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
+    for opening, is_open in ((lambda _: False, False), (misset, False), (lambda _: True, True)):
+        use(opening)
+        assert await browser.open_in_browser("http://x") is is_open
+
+
+def test_a_browser_that_stays_in_front_is_not_waited_for_and_may_be_closed_after_the_command(
+    use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
+    closed, threads = threading.Event(), set(threading.enumerate())
+    use(lambda _: closed.wait())
+    assert asyncio.run(browser.open_in_browser("http://x"))
+    (waiting,) = (thread for thread in threading.enumerate() if thread not in threads and thread.daemon)
+    closed.set()
+    waiting.join(300)
+    assert not waiting.is_alive()
