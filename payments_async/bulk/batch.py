@@ -296,7 +296,6 @@ class PayoutBatch:
             self._stopping = None
         is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
         report = self._report(ended.figures, ended, awaited=is_awaited)
-        report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
         if not report.is_complete or (is_outbox and code is not Exit.USAGE):
             return report
@@ -360,7 +359,6 @@ class PayoutBatch:
             next_in=None if ended is None else ended.next,
             throttled=0 if ended is None else ended.throttled,
             others=found.others,
-            unreadable=found.unreadable,
         )
 
     def stop(self, reason: str = "stopped") -> None:

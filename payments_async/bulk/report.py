@@ -113,8 +113,6 @@ class BatchReport(BatchFigures):
     """Rows of an outbox that are of the other environment: in no figure; no run of this one sends them."""
     certificate: Certificate | None = attrs.field(default=None, repr=False)
     """What the service's list says of the batch, if it was read for that."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that cannot be read."""
     doubts: int = 0
     """Rows with a value that is allowed, and probably a slip, as the import has warned."""
 
@@ -138,7 +136,6 @@ def report_of(
     next_in: float | None = None,
     throttled: int = 0,
     others: int = 0,
-    unreadable: tuple[str, ...] = (),
 ) -> BatchReport:
     """Make a batch's report. `awaited`: payouts were followed, and some may still end: it is unfinished."""
     report = BatchReport(
@@ -153,7 +150,6 @@ def report_of(
         next=next_in,
         throttled=throttled,
         others=others,
-        unreadable=unreadable,
         doubts=batch.doubts,
     )
     if not report.is_complete or awaited:

@@ -30,7 +30,7 @@ from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext
 from .reconcile import certificate_text
-from .summary import result, show_causes, show_unreadable, state_table
+from .summary import result, show_causes, state_table
 
 _EVERY: Final = 1.0
 """Seconds between two looks of `watch`, at least."""
@@ -74,7 +74,6 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
         context.show.line("Others", told)
     context.show.render(state_table(report))
     show_causes(causes, context.show)
-    show_unreadable(report.unreadable, context.show)
     for sentence in steps:
         context.show.paragraph(sentence)
     return Exit.DONE
@@ -244,11 +243,9 @@ async def export(
         rows=report.rows,
         totals=plain_sums(report.totals),
         accounts=accounts,
-        unreadable=list(report.unreadable),
     )
-    show_unreadable(report.unreadable, context.show)
     context.show.line("Written", report.path, good=True, wrap=False)
-    return Exit.REFUSED if report.unreadable else Exit.DONE
+    return Exit.DONE
 
 
 def _unwritten(path: str, error: OSError) -> CommandEnded:
@@ -279,16 +276,12 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
         size = "" if batch.is_outbox else f"; {counted(batch.rows, 'row')}, {money_text(batch.totals)}"
         facts = {"state": word, "rows": batch.rows, "totals": plain_sums(batch.totals), **batch_facts(batch)}
         text = f"{name}: {word}{size}; of {moment(batch.created_at)} UTC"
-        if (why := batch.unreadable) is not None:
-            text = f"{name} cannot be read: {why}"
-        context.show.step("Batch", text, good=None if why is None else False, batch_id=name, **facts)
-    return Exit.REFUSED if any(batch.unreadable for batch in found) else Exit.DONE
+        context.show.step("Batch", text, good=None, batch_id=name, **facts)
+    return Exit.DONE
 
 
 def _word(batch: Batch) -> str:
     """The state of a batch, as far as its own line says."""
-    if batch.unreadable is not None:
-        return "unreadable"
     if batch.forgotten_at is not None:
         return "forgotten"
     if batch.paused is not None:

@@ -85,12 +85,6 @@ def show_causes(causes: Sequence[Cause], show: Show) -> None:
         show.line("More", more)
 
 
-def show_unreadable(rows: Iterable[str], show: Show) -> None:
-    """Show people what is wrong with rows that cannot be read."""
-    for trouble in rows:
-        show.line("Unreadable", trouble, good=False)
-
-
 def result(report: BatchReport, steps: Iterable[str], causes: Iterable[Cause] = ()) -> dict[str, Any]:
     """A report for programs, with the rows to look at by cause, the exit code and what to do next."""
     return {
@@ -102,7 +96,6 @@ def result(report: BatchReport, steps: Iterable[str], causes: Iterable[Cause] = 
         "resumable": report.resumable,
         "seconds_until_more": report.next,
         "throttled": report.throttled,
-        "unreadable": list(report.unreadable),
         "doubts": report.doubts,
         "payable": plain_sums(report.payable),
         "causes": [cause.facts() for cause in causes],
@@ -122,7 +115,6 @@ def show_end(
         context.show.step("Finished", "", good=code is Exit.DONE, **result(report, steps, causes))
     else:
         show_causes(causes, context.show)
-        show_unreadable(report.unreadable, context.show)
     for sentence in steps:
         print_message(clean(sentence))
     return code

@@ -37,8 +37,6 @@ class ExportReport:
     rows: int
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of the written rows' amounts, major units}."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that cannot be read: the file lacks them."""
 
 
 async def export(
@@ -56,11 +54,11 @@ async def export(
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     columns = () if kind is JsonLinesFormat else await _columns(ledger, wanted, keeps_empty=kind is CsvFormat)
-    sums, unreadable = Sums[str](), list[str]()
+    sums = Sums[str]()
     with AtomicFile(target) as whole:
         form = kind(whole.file, columns)
         try:
-            async with aclosing(grouped(views.all_rows(ledger, wanted, unreadable), _PAGE)) as pages:
+            async with aclosing(grouped(views.all_rows(ledger, wanted), _PAGE)) as pages:
                 async for page in pages:
                     form.write([record(row, accounts=accounts) for row in page])
                     for row in page:
@@ -72,7 +70,7 @@ async def export(
             raise
     rows = sum(count for count, _ in sums.totals.values())
     totals = {currency: amount for currency, (_, amount) in sums.totals.items()}
-    return ExportReport(str(target), rows, totals, tuple(unreadable))
+    return ExportReport(str(target), rows, totals)
 
 
 def _format_of(path: Path) -> type[ExportFormat]:

@@ -43,8 +43,6 @@ class Figures:
     """True if rows and sums are those that were imported."""
     others: int = 0
     """Rows of an outbox that are for a key of the other environment: they are never sent by this one."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that are in no sum."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""
@@ -95,8 +93,7 @@ async def figures(ledger: Ledger, environment: str = "", decided_before: float |
         )
         found = sa.select(what, rows.c.currency, rows.c.scale, *sums).where(mine, *is_ours)
         grouped = await connection.execute(found.group_by(what, rows.c.currency, rows.c.scale))
-        wrong = list[str]()
-        totals = _added(grouped.mappings(), "what", Outcome, wrong)
+        totals = _added(grouped.mappings(), "what", Outcome)
         high, low = halves(payouts.c.units)
         beside = sa.select(
             *(payouts.c.beside, payouts.c.currency, payouts.c.scale),
@@ -105,14 +102,13 @@ async def figures(ledger: Ledger, environment: str = "", decided_before: float |
         others = await connection.execute(
             beside.group_by(payouts.c.beside, payouts.c.currency, payouts.c.scale)
         )
-        extra = _added(others.mappings(), "beside", ExtraPayout, wrong)
+        extra = _added(others.mappings(), "beside", ExtraPayout)
         elsewhere = 0
         if environment and decided_before is None:
             others_rows = sa.select(sa.func.count()).where(mine, rows.c.environment != environment)
             elsewhere = (await connection.execute(others_rows)).scalar_one()
         at = (await connection.execute(sa.select(now()))).scalar_one()
-        is_balanced = not wrong and _balances(ledger, totals)
-        return Figures(at, totals, extra, is_balanced, elsewhere, tuple(wrong))
+        return Figures(at, totals, extra, _balances(ledger, totals), elsewhere)
 
     return await ledger.database.read(work)
 
@@ -125,19 +121,12 @@ def _balances(ledger: Ledger, totals: RowTotals) -> bool:
     return count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
 
 
-def _added(found: Any, word: str, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Decimal]]:
-    """Add up the groups of a sum, whose amounts have several scales: {(word, currency): (count, sum)}.
-
-    `wrong`: gets what is wrong with groups that cannot be added.
-    """
+def _added(found: Any, word: str, kind: Any) -> dict[Any, tuple[int, Decimal]]:
+    """Add up the groups of a sum, whose amounts have several scales: {(word, currency): (count, sum)}."""
     totals = dict[Any, tuple[int, Decimal]]()
     for each in found:
-        try:
-            place = kind(each[word]), currency_of(each["currency"])
-            amount = total_of(each["high"] or 0, each["low"] or 0, each["scale"])
-        except ValueError as error:
-            wrong.append(f"{each['count']:,} of the batch cannot be read: {error}")
-            continue
+        place = kind(each[word]), currency_of(each["currency"])
+        amount = total_of(each["high"] or 0, each["low"] or 0, each["scale"])
         count, total = totals.get(place, (0, Decimal(0)))
         totals[place] = count + each["count"], EXACT.add(total, amount)
     return totals

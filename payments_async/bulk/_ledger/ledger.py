@@ -48,8 +48,6 @@ class Taken:
     """When, by the database's clock."""
     cleared_for: Mapping[int, float]
     """{row id: seconds from `at` in which a later payout of it may be sent}."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that cannot be read. They stay taken, and the others go on."""
 
 
 class Ledger:
@@ -104,9 +102,6 @@ class Ledger:
         if self.batch is None:
             what = f"it has no batch {clean(self.batch_id)}" if self.batch_id else "it has no batch yet"
             raise LedgerMissing(self.database.label, what)
-        if self.batch.unreadable is not None:
-            problem = f"its batch {clean(self.batch_id)} cannot be read: {self.batch.unreadable}"
-            raise LedgerError(self.database.label, problem, remedy=SEE)
         return self.batch
 
     async def _find_only(self) -> None:
@@ -118,14 +113,27 @@ class Ledger:
         """Read the batch's facts. None before anything was loaded. Raises LedgerError."""
         mine = sa.select(batches, now().label("now")).where(batches.c.batch_id == self.batch_id)
         found = await self.database.find(mine)
-        self.batch = batch_of(found[0]) if found else None
+        self.batch = self._batch_of(found[0]) if found else None
         self._passed = 0
         return self.batch
 
     async def all_batches(self) -> list[Batch]:
         """Read the facts of all batches of the database, the newest first. Raises LedgerError."""
         every = sa.select(batches, now().label("now")).order_by(batches.c.created_at.desc())
-        return [batch_of(found) for found in await self.database.find(every)]
+        return [self._batch_of(found) for found in await self.database.find(every)]
+
+    def _batch_of(self, found: Mapping[Any, Any]) -> Batch:
+        try:
+            return batch_of(found)
+        except UnreadableRow as error:
+            raise LedgerError(self.database.label, clean(str(error)), remedy=SEE) from None
+
+    def rows_of(self, found: Iterable[Mapping[Any, Any]]) -> list[LedgerRow]:
+        """Read rows. Raises LedgerError where one holds what this package never writes."""
+        try:
+            return [row_of(each) for each in found]
+        except UnreadableRow as error:
+            raise LedgerError(self.label, str(error), remedy=SEE) from None
 
     async def change(self, *, input_hash: str | None = None, **facts: Any) -> bool:
         """Write facts of the batch; of this input only, if one is named. False if it has another by now.
@@ -203,8 +211,8 @@ class Ledger:
             self._passed = max((each["id"] for each in found if each["takes"] == 1), default=0)
         at = found[0]["now"] if found else 0.0
         cleared = {each["id"]: each["cleared_at"] + YOUNG - at for each in found if each["generation"]}
-        taken, unreadable = readable(sorted(found, key=lambda each: int(each["id"])))
-        return Taken(tuple(taken), at, cleared, tuple(unreadable))
+        taken = self.rows_of(sorted(found, key=lambda each: int(each["id"])))
+        return Taken(tuple(taken), at, cleared)
 
     def _taking(self, due: sa.Select[Any], account: Account) -> sa.sql.dml.ReturningUpdate[Any]:
         """The statement by which rows become this process's, for a minute."""
@@ -417,14 +425,3 @@ def _other(word: Word, me: str) -> dict[str, Any]:
         "_code": posted.code if posted is not None and is_told else None,
         "_message": posted.message if posted is not None and is_told else None,
     }
-
-
-def readable(found: Iterable[Mapping[Any, Any]]) -> tuple[list[LedgerRow], list[str]]:
-    """Read rows, and say what is wrong with those that cannot be read."""
-    read, unreadable = list[LedgerRow](), list[str]()
-    for each in found:
-        try:
-            read.append(row_of(each))
-        except UnreadableRow as error:
-            unreadable.append(str(error))
-    return read, unreadable

@@ -22,7 +22,7 @@ from .._protocol.listed_payouts import RowPayout
 from .._protocol.records import LedgerRow
 from .._protocol.row_state import RowState, Turn
 from .._protocol.shown_payouts import own_payout, read_shown
-from .ledger import ROW_COLUMNS, YOUNG, Ledger, readable
+from .ledger import ROW_COLUMNS, YOUNG, Ledger
 from .pages import Kept, PageChanges, absent
 from .tables import TAKEN_FOR, batches, decided_by, has_turn, now, payouts, rows
 
@@ -142,7 +142,7 @@ class ReadingStore:
         stems = {parted(each.reference)[0] for each in page if each.reference is not None}
         mine = sa.select(*ROW_COLUMNS).where(rows.c.batch_id == self._ledger.batch_id, rows.c.stem.in_(stems))
         found = (await connection.execute(mine.order_by(rows.c.id).with_for_update())).mappings()
-        return {row.stem: row for row in readable(found)[0]}
+        return {row.stem: row for row in self._ledger.rows_of(found)}
 
     async def _kept(self, connection: AsyncConnection, ids: Sequence[int]) -> dict[int, list[Kept]]:
         """{row id: its payouts that this reading has shown before}, as far as they are kept."""
@@ -250,7 +250,7 @@ class ReadingStore:
             changes = PageChanges(self._ledger.known, self.reading.number, self.reading.began)
             kept = await self._kept(connection, ids)
             mine = sa.select(*ROW_COLUMNS).where(rows.c.id.in_(ids)).order_by(rows.c.id).with_for_update()
-            for row in readable((await connection.execute(mine)).mappings())[0]:
+            for row in self._ledger.rows_of((await connection.execute(mine)).mappings()):
                 changes.judge_several(row, kept.get(row.id, []), auditor, whole=whole)
             await changes.write(connection)
             await self._hold(connection, reading_audit=auditor.to_json())
@@ -279,7 +279,7 @@ class ReadingStore:
             kept, decided = await self._kept(connection, ids), list[tuple[LedgerRow, int | str]]()
             mine = sa.select(*ROW_COLUMNS).where(rows.c.id.in_(ids)).order_by(rows.c.id).with_for_update()
             changes = list[dict[str, Any]]()
-            for row in readable((await connection.execute(mine)).mappings())[0]:
+            for row in self._ledger.rows_of((await connection.execute(mine)).mappings()):
                 shown = [each.payout for each in kept.get(row.id, [])]
                 if not shown and row.seen == self.reading.number:  # it has not failed
                     shown = [own_payout(row)]

@@ -1,21 +1,20 @@
-"""Rows of the tables as values, and values as rows. What a ledger holds is bounded where it is read. Pure."""
+"""Rows of the tables as values, and values as rows. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 import attrs
-import sqlalchemy as sa
 
 from ...models.statuses import PayoutEnd
 from .._protocol.outcomes import EXACT
 from .._protocol.records import Batch, Binding, LedgerRow, NewRow, StatusChange
 from .._protocol.row_state import RowState, Turn
-from .tables import batches, rows, words
+from .tables import batches, rows
 
 
 class UnreadableRow(ValueError):
@@ -24,33 +23,10 @@ class UnreadableRow(ValueError):
 
 MOST_DIGITS: Final = 18
 """Digits of an amount: as many as a database's whole number holds."""
-_MOST_BYTES: Final = 65_536
-"""Of a body: one that this package made is far below that."""
 _HALF: Final = 1_000_000_000
 """Sums are made of two halves, each of which no sum of a database leaves 64 bits."""
 _SCALES: Final = range(31)
-_MOST_TEXT: Final = 2_000_000
-_LATEST: Final = 253_402_300_799.0
-"""The end of the year 9999."""
-_AMOUNT: Final = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,31})?")
 _CODE: Final = re.compile(r"[A-Z]{3}")
-_AS_TEXT: Final = Decimal(0)
-_ANY: Final = ""
-_CERTIFICATE: Final[dict[str, Any]] = {
-    **dict.fromkeys(("batch_id", "environment", "base_url", "key_fingerprint", "input_hash"), ""),
-    **dict.fromkeys(("at", "looked_at"), 0.0),
-    **dict.fromkeys(("agrees", "clean", "settled"), True),
-    "findings": [""],
-    "rows": {_ANY: 0},
-    "sums": {_ANY: {_ANY: _AS_TEXT}},
-    "list": {
-        **dict.fromkeys(("seen", "missing", "differing"), 0),
-        "rounded": {_ANY: _AS_TEXT},
-        "turns": [""],
-        "fields": {_ANY: {_ANY: 0}},
-    },
-}
-"""What each certificate has at least: an example of its form. A name of its own stands for any."""
 
 
 def units_of(amount: Decimal) -> tuple[int, int]:
@@ -103,60 +79,6 @@ def imported(row: NewRow, batch_id: str, environment: str) -> dict[str, Any]:
 
 # Reading
 
-_Bound = tuple[str, type, float]
-
-
-def _bounds(columns: Iterable[sa.Column[Any]]) -> tuple[_Bound, ...]:
-    """Of each column: its name, the type of its values, and how long or large they may be."""
-
-    def bound(kind: Any) -> tuple[type, float]:
-        if isinstance(kind, sa.String):
-            return str, _MOST_TEXT if kind.length is None else 10 * kind.length
-        return (int, 1 << 63) if isinstance(kind, sa.Integer | sa.Boolean) else (float, _LATEST)
-
-    return tuple((column.name, *bound(column.type)) for column in columns)
-
-
-def _bounded(found: Mapping[Any, Any], bounds: Iterable[_Bound]) -> dict[str, Any]:
-    """These columns' values. Raises UnreadableRow for one that this package never writes."""
-    values = {name: found[name] for name, _, _ in bounds}
-    for name, kind, most in bounds:
-        value = values[name]
-        if value is None:
-            continue
-        is_kind = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-        if not is_kind or not 0 <= (len(value) if kind is str else value) <= most:
-            raise UnreadableRow(f"its {name} is nothing that this package writes")
-    return values
-
-
-def _is_like(value: Any, example: Any) -> bool:
-    """Whether a value of JSON has the form of an example."""
-    if isinstance(example, dict):
-        if not isinstance(value, dict):
-            return False
-        if _ANY in example:
-            return all(_is_like(each, example[_ANY]) for each in value.values())
-        return all(name in value and _is_like(value[name], each) for name, each in example.items())
-    if isinstance(example, list):
-        return isinstance(value, list) and all(_is_like(each, example[0]) for each in value)
-    if isinstance(example, Decimal):
-        return isinstance(value, str) and _AMOUNT.fullmatch(value) is not None
-    if isinstance(example, float):
-        return isinstance(value, int | float) and 0 <= value <= _LATEST
-    return type(value) is type(example)
-
-
-def _json_like(text: str, example: Any) -> Any:
-    """Read JSON text. Raises UnreadableRow for another form than the example's."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not _is_like(value, example):
-        raise UnreadableRow("it holds what this package never writes")
-    return value
-
 
 def currency_of(value: object) -> str:
     """Read a currency. Raises UnreadableRow."""
@@ -165,15 +87,12 @@ def currency_of(value: object) -> str:
     return value
 
 
-_READ: Final = ("number", "units", "scale", "body", "state", "turn", "payout_end")
+_READ: Final = ("number", "units", "scale", "currency", "body", "state", "turn", "payout_end")
 _PLAIN: Final = tuple(
     field.name for field in attrs.fields(LedgerRow) if field.name in rows.c and field.name not in _READ
 )
 COLUMNS: Final = (*_PLAIN, *_READ)
 """The columns of `rows` that make a `LedgerRow`."""
-_OF_ROW: Final = _bounds(rows.c[name] for name in COLUMNS if name != "body")
-_OF_BATCH: Final = _bounds(batches.c)
-_OF_WORD: Final = _bounds(words.c)
 _SAME: Final = tuple(
     field.name
     for field in attrs.fields(Batch)
@@ -185,18 +104,15 @@ _SAME: Final = tuple(
 def row_of(found: Mapping[Any, Any]) -> LedgerRow:
     """Read a row. Raises UnreadableRow for values that this package never writes."""
     try:
-        values, body = _bounded(found, _OF_ROW), bytes(found["body"])
-        if len(body) > _MOST_BYTES:
-            raise UnreadableRow("it has a body that is longer than any of this package")
-        currency_of(values["currency"])
         return LedgerRow(
-            number=values["number"] or values["id"],
-            amount=amount_of(values["units"], values["scale"]),
-            body=body,
-            state=RowState(values["state"]),
-            turn=Turn(values["turn"]),
-            payout_end=PayoutEnd(values["payout_end"]),
-            **{name: values[name] for name in _PLAIN},
+            number=found["number"] or found["id"],
+            amount=amount_of(found["units"], found["scale"]),
+            currency=currency_of(found["currency"]),
+            body=bytes(found["body"]),
+            state=RowState(found["state"]),
+            turn=Turn(found["turn"]),
+            payout_end=PayoutEnd(found["payout_end"]),
+            **{name: found[name] for name in _PLAIN},
         )
     except (ValueError, TypeError, ArithmeticError) as error:
         number = found["number"] or found["id"]
@@ -204,41 +120,33 @@ def row_of(found: Mapping[Any, Any]) -> LedgerRow:
 
 
 def word_of_service(found: Mapping[Any, Any]) -> StatusChange:
-    """Read a word of the service. Raises UnreadableRow."""
-    values = _bounded(found, _OF_WORD)
-    return StatusChange(
-        *(values[name] for name in ("status", "payout_id", "at", "service_at", "contradicts"))
-    )
+    """Read a word of the service."""
+    return StatusChange(*(found[name] for name in ("status", "payout_id", "at", "service_at", "contradicts")))
 
 
 def batch_of(found: Mapping[Any, Any]) -> Batch:
-    """Read a batch's line; only its name, and why, where it holds values that this package never writes."""
+    """Read a batch's line. Raises UnreadableRow for values that this package never writes."""
     try:
-        values = _bounded(found, _OF_BATCH)
-        sums = _json_like(values["imported_sums"], {_ANY: _AS_TEXT})
-    except UnreadableRow as error:
-        return Batch(
-            Binding(str(found["batch_id"])[:191], "", "", "", "", ""), 0.0, 0, {}, unreadable=str(error)
-        )
-    try:
-        certificate = _json_like(values["certificate"] or "", _CERTIFICATE)
-    except UnreadableRow:
-        certificate = None  # which a run makes anew
+        sums, certificate = json.loads(found["imported_sums"]), json.loads(found["certificate"] or "null")
+        totals = {code: Decimal(amount) for code, amount in sums.items()}
+    except (ValueError, TypeError, ArithmeticError, AttributeError) as error:
+        name = str(found["batch_id"])[:191]
+        raise UnreadableRow(f"its batch {name} cannot be read: {type(error).__name__}") from None
     binding = Binding(
-        values["batch_id"],
-        values["environment"],
-        values["base_url"],
-        values["account"] or "",
-        values["input_hash"],
-        values["input_stat"],
+        found["batch_id"],
+        found["environment"],
+        found["base_url"],
+        found["account"] or "",
+        found["input_hash"],
+        found["input_stat"],
     )
     return Batch(
         binding,
-        values["created_at"],
-        values["imported_rows"],
-        {code: Decimal(amount) for code, amount in sums.items()},
+        found["created_at"],
+        found["imported_rows"],
+        totals,
         certificate=certificate,
-        is_confirmed=values["confirmed"] is not None,
+        is_confirmed=found["confirmed"] is not None,
         now=found["now"],
-        **{name: values[name] for name in _SAME},
+        **{name: found[name] for name in _SAME},
     )

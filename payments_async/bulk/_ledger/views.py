@@ -15,7 +15,7 @@ from .._protocol.row_state import RowState
 from ..errors import LedgerError
 from .database import SEE
 from .figures import OUTCOME
-from .ledger import ROW_COLUMNS, Ledger, readable
+from .ledger import ROW_COLUMNS, Ledger
 from .tables import rows, words
 from .values import word_of_service
 
@@ -29,20 +29,14 @@ def _mine(ledger: Ledger, *where: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 
 async def all_rows(
-    ledger: Ledger, wanted: Collection[Outcome] | None = None, unreadable: list[str] | None = None
+    ledger: Ledger, wanted: Collection[Outcome] | None = None
 ) -> AsyncGenerator[LedgerRow, None]:
-    """The rows of these outcomes, all unless given, in their order. Raises LedgerError.
-
-    `unreadable`: gets what is wrong with rows that cannot be read.
-    """
+    """The rows of these outcomes, all unless given, in their order. Raises LedgerError."""
     after = 0
     where = [] if wanted is None else [OUTCOME.in_([each.value for each in wanted])]
     while True:
         page = await ledger.database.find(_mine(ledger, rows.c.id > after, *where).limit(_PAGE))
-        found, wrong = readable(page)
-        if unreadable is not None:
-            unreadable += wrong
-        for row in found:
+        for row in ledger.rows_of(page):
             yield row
         if len(page) < _PAGE:
             return
@@ -53,7 +47,7 @@ async def contradicting(ledger: Ledger) -> AsyncGenerator[LedgerRow, None]:
     """The first created rows whose payouts contradict themselves. Raises LedgerError."""
     is_unclear = rows.c.payout_end == PayoutEnd.UNCLEAR.value
     unclear = _mine(ledger, rows.c.state == RowState.CREATED.value, is_unclear).limit(_PAGE)
-    for row in readable(await ledger.database.find(unclear))[0]:
+    for row in ledger.rows_of(await ledger.database.find(unclear)):
         yield row
 
 
@@ -65,7 +59,7 @@ async def numbered(ledger: Ledger, numbers: Iterable[int]) -> dict[int, LedgerRo
         group = wanted[start : start + _GROUP]
         is_named = sa.or_(rows.c.number.in_(group), sa.and_(rows.c.number.is_(None), rows.c.id.in_(group)))
         there = await ledger.database.find(_mine(ledger, is_named))
-        found.update((row.number, row) for row in readable(there)[0])
+        found.update((row.number, row) for row in ledger.rows_of(there))
     return found
 
 
@@ -74,10 +68,7 @@ async def find(ledger: Ledger, name: str | int) -> LedgerRow | None:
     if isinstance(name, int):
         return (await numbered(ledger, [name])).get(name)
     for is_named in (rows.c.row_key == name, rows.c.stem == parted(name)[0]):
-        found, wrong = readable(await ledger.database.find(_mine(ledger, is_named).limit(1)))
-        if wrong:
-            raise LedgerError(ledger.label, wrong[0], remedy=SEE)
-        if found:
+        if found := ledger.rows_of(await ledger.database.find(_mine(ledger, is_named).limit(1))):
             return found[0]
     if name.isascii() and name.isdecimal() and len(name) < 12:
         return (await numbered(ledger, [int(name)])).get(int(name))
@@ -96,17 +87,17 @@ async def statuses(ledger: Ledger, row: LedgerRow) -> tuple[StatusChange, ...]:
 
 
 async def first_row(ledger: Ledger) -> LedgerRow:
-    """The batch's first row. Raises LedgerError, also where it cannot be read."""
-    found, wrong = readable(await ledger.database.find(_mine(ledger).limit(1)))
+    """The batch's first row. Raises LedgerError."""
+    found = ledger.rows_of(await ledger.database.find(_mine(ledger).limit(1)))
     if not found:
-        raise LedgerError(ledger.label, next(iter(wrong), "it has no row"), remedy=SEE)
+        raise LedgerError(ledger.label, "it has no row", remedy=SEE)
     return found[0]
 
 
 async def sent_payouts(ledger: Ledger, references: Collection[str]) -> list[LedgerRow]:
     """The rows with these references that were ever sent. Raises LedgerError."""
     is_named = rows.c.stem.in_({parted(each)[0] for each in references})
-    return readable(await ledger.database.find(_mine(ledger, is_named, rows.c.first_sent.is_not(None))))[0]
+    return ledger.rows_of(await ledger.database.find(_mine(ledger, is_named, rows.c.first_sent.is_not(None))))
 
 
 async def has_payouts(ledger: Ledger) -> bool:

@@ -159,8 +159,6 @@ class Batch:
     """Of an outbox: rows that were final and decided before are deleted."""
     now: float = 0.0
     """The database's clock when this was read."""
-    unreadable: str | None = None
-    """Why its line in the ledger cannot be read: then only the name is known. None for any other."""
 
 
 @attrs.frozen

@@ -95,10 +95,7 @@ class Run:
             needs_confirmation=self._needs_confirmation,
             on_words=self.progress.spoken,
             on_taken=self.progress.taken,
-            on_trouble=self._note_trouble,
         )
-        self.trouble: list[str] = []
-        """What is wrong with rows that cannot be read."""
         self._until = math.inf if settings.for_seconds is None else service.clock() + settings.for_seconds
         self._schedule = PollSchedule()
         self._facts_at = self._ahead = -math.inf
@@ -153,10 +150,6 @@ class Run:
         if left.looks or not seconds:
             seconds.append(self._schedule.due - self._service.runtime.monotonic())
         return max(min(seconds), 1.0)
-
-    def _note_trouble(self, trouble: str) -> None:
-        if trouble not in self.trouble:  # such a row is taken again each minute
-            self.trouble.append(trouble)
 
     @property
     def _is_over(self) -> bool:

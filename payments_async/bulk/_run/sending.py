@@ -65,11 +65,10 @@ class Sending:
         needs_confirmation: bool,
         on_words: Callable[[Sequence[Word]], object],
         on_taken: Callable[[Sequence[LedgerRow]], object],
-        on_trouble: Callable[[str], object],
     ) -> None:
         self._ledger, self._service, self._account = ledger, service, account
         self._stopping, self._width, self._needs = stopping, width, needs_confirmation
-        self._on_words, self._on_taken, self._on_trouble = on_words, on_taken, on_trouble
+        self._on_words, self._on_taken = on_words, on_taken
         self._queue: deque[InHand] = deque()
         self._wanted = asyncio.Event()
         self._news = asyncio.Event()
@@ -128,8 +127,6 @@ class Sending:
         if self.paused is not None or asked < self.no_room_until or self._stopping.draining:
             return False
         taken = await self._ledger.take(max(room, 1), self._account, needs_confirmation=self._needs)
-        for trouble in taken.unreadable:
-            self._on_trouble(trouble)
         for row in taken.rows:
             within = min(SENT_WITHIN, taken.cleared_for.get(row.id, SENT_WITHIN))
             self._queue.append(InHand(row, asked + within, taken.at))

@@ -14,7 +14,14 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BulkError, LedgerMismatch, LedgerMissing, LedgerUnavailable, PayoutBatch
+from payments_async.bulk import (
+    BulkError,
+    LedgerError,
+    LedgerMismatch,
+    LedgerMissing,
+    LedgerUnavailable,
+    PayoutBatch,
+)
 from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Between, item, items, ledger_now, open_at
@@ -98,14 +105,14 @@ async def test_a_batch_that_is_no_longer_this_process_s_sends_nothing_more(
     assert posts(service) == 1
 
 
-async def test_a_row_that_cannot_be_read_is_told_once_and_the_others_are_paid(
+async def test_a_ledger_with_a_row_that_cannot_be_read_sends_nothing(
     service: Sandbox, batch: PayoutBatch, place: Path
 ) -> None:
     await batch.load(items(3))
     change(place, "UPDATE payments_rows SET currency = 'xof' WHERE id = 2")
-    report = await batch.run(patience=300.0)
-    assert len([told for told in report.unreadable if told.startswith("row 2 cannot be read")]) == 1
-    assert posts(service) == 2
+    with pytest.raises(LedgerError, match="currency"):
+        await batch.run(patience=300.0)
+    assert posts(service) == 0
 
 
 async def test_a_paused_batch_still_looks_for_what_is_in_doubt(service: Sandbox, batch: PayoutBatch) -> None:
