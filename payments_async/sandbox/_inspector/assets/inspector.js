@@ -97,7 +97,8 @@ async function refresh() {
 const rendered = new WeakMap();
 for (const region of document.querySelectorAll("[data-live]")) rendered.set(region, region.innerHTML);
 
-const named = (one) => one.dataset.call || one.getAttribute("href") || one.parentElement.dataset.k;
+// what a button does, or where a link leads, is what it is known by in a fresh copy
+const named = (one) => one.dataset.call ? `${one.dataset.call} ${one.dataset.body}` : one.getAttribute("href") || one.parentElement.dataset.k;
 function swap(region, next) {
   rendered.set(region, next.innerHTML);
   const held = region.contains(document.activeElement) && named(document.activeElement);
