@@ -144,7 +144,6 @@ def test_only_a_missing_library_of_the_extra_is_named(
         ("webhooks listen", "cli"),
         ("mcp --write", "cli mcp"),
         ("guard show", "cli"),
-        ("guard check june.parquet", "cli parquet"),
         ("payouts run june.csv", "cli bulk"),
         ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk postgresql parquet"),
         ("payouts run june.csv --page", "cli bulk sandbox"),
