@@ -11,9 +11,9 @@ from .._emitter import logger
 from .._extras import needs
 from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitStoreUnavailable
-from .shared_state import SharedState
-from .sqlite import FileState
-from .sums import GuardSums, Outcome, Shortage, StateUnavailable, SumsState, WriteAmount
+from .sqlite import FileState, MemoryState
+from .state import StateUnavailable, SumsState
+from .sums import GuardSums, Outcome, Shortage, WriteAmount
 
 PATIENCE: Final = 5.0
 """Seconds after which a state that is away refuses."""
@@ -27,7 +27,7 @@ class GuardAccount:
     def __init__(self, state: SumsState, owner: str, runtime: Runtime) -> None:
         self.sums: GuardSums = GuardSums(state, owner)
         self._runtime = runtime
-        self._shared = state if isinstance(state, SharedState) else None
+        self._shared = None if isinstance(state, MemoryState) else state
 
     async def reserve(self, amount: WriteAmount, seconds: float) -> Shortage | None:
         """Reserve an amount, within so many seconds. Returns why it does not fit.

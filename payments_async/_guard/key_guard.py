@@ -29,7 +29,8 @@ from .account import PATIENCE, GuardAccount, database_state, file_state
 from .asking import answer
 from .rules import GuardRefusal, Write
 from .sqlite import MemoryState
-from .sums import LEASE, GuardSums, Limits, Outcome, SumsState, WriteAmount
+from .state import SumsState
+from .sums import LEASE, GuardSums, Limits, Outcome, WriteAmount
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""

@@ -17,8 +17,8 @@ from .._postgresql import MAKING_TABLES, OLDEST, WEAK_AUTH, Address, asks_weakly
 from .._runtime import Runtime
 from ..errors import ConfigurationError
 from .clocks import Clocks, clocks_of
-from .shared_state import SharedState
-from .sums import TABLES, Place, Run, StateUnavailable
+from .state import Run, StateUnavailable, SumsState
+from .sums import TABLES
 
 CLOCK: LiteralString = "extract(epoch FROM clock_timestamp())"
 """The database's clock, seconds."""
@@ -37,7 +37,7 @@ _RIGHTS: Final = (
 )
 
 
-class DatabaseState(SharedState[psycopg.Connection[tuple[Any, ...]]]):
+class DatabaseState(SumsState):
     """Sums in tables that are made when they are first used."""
 
     def __init__(self, url: str, runtime: Runtime, *, insecure_database: bool = False) -> None:
@@ -71,18 +71,10 @@ class DatabaseState(SharedState[psycopg.Connection[tuple[Any, ...]]]):
         """The clocks of the database and of this machine."""
         return clocks_of(self._runtime, float(self._one(f"SELECT {CLOCK}")))
 
-    def reached(self, account: str) -> Place | None:
-        """Nothing is noted: only a process knows what it saw itself."""
-
-    def note(self, account: str, place: Place) -> None:
-        """Note nothing."""
-
     def _run(self, statement: str, values: Mapping[str, Any]) -> Any:
-        assert self._connection is not None
         return self._connection.execute(_with_percents(statement), values)
 
     def _one(self, question: LiteralString) -> Any:
-        assert self._connection is not None
         (answer,) = self._connection.execute(question).fetchone() or (None,)
         return answer
 
@@ -90,7 +82,7 @@ class DatabaseState(SharedState[psycopg.Connection[tuple[Any, ...]]]):
         if problem is not None and not self._insecure_database:
             raise ConfigurationError(f"{self.place}: {problem}")
 
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _connected(self) -> Any:
         if self._connection is None:
             # without prepared statements, which a pooler would lose between two transactions
             self._connection = psycopg.connect(autocommit=True, prepare_threshold=None, **self._parameters)
@@ -101,7 +93,7 @@ class DatabaseState(SharedState[psycopg.Connection[tuple[Any, ...]]]):
                 self._make_tables(self._connection)
         return self._connection
 
-    def _make_tables(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    def _make_tables(self, connection: Any) -> None:
         with connection.transaction():
             connection.execute(MAKING_TABLES)
             if not self._one(_HAS_SCHEMA):

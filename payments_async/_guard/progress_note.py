@@ -10,7 +10,7 @@ import os
 import sys
 
 from ..errors import ConfigurationError
-from .sums import Place
+from .state import Place
 
 
 class ProgressNote:

@@ -22,8 +22,8 @@ from .._runtime import Runtime, held_during_fork
 from ..errors import ConfigurationError
 from .clocks import Clocks, clocks_of, ticks
 from .progress_note import ProgressNote
-from .shared_state import SharedState
-from .sums import TABLES, Place, Run, StateUnavailable
+from .state import Place, Run, StateUnavailable, SumsState
+from .sums import TABLES
 
 APPLICATION: Final = 0x70617962
 """Marks an SQLite file as a guard's: `payb`."""
@@ -42,12 +42,13 @@ _DAMAGED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_
 _ELSEWHERE: Final = "choose another path"
 
 
-class MemoryState:
+class MemoryState(SumsState):
     """Sums in the memory of this process."""
 
     place: str = "this process"
 
     def __init__(self, runtime: Runtime) -> None:
+        super().__init__()
         self._runtime = runtime
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         for statement in TABLES:
@@ -63,17 +64,14 @@ class MemoryState:
         """The clock of this process, which alone reads it."""
         return Clocks(boot=self.place, ticks=ticks(self._runtime), clock=0.0, wall=0.0)
 
-    def reached(self, account: str) -> Place | None:
-        """Nothing: it cannot be put back."""
-
-    def note(self, account: str, place: Place) -> None:
-        """Note nothing."""
-
     def close(self) -> None:
         """Leave it open: it would be lost."""
 
+    def forked(self) -> None:
+        """Keep what was counted until the fork."""
 
-class FileState(SharedState[sqlite3.Connection]):
+
+class FileState(SumsState):
     """Sums in a file, which is made when it is first used and belongs to its owner alone."""
 
     def __init__(self, path: str, runtime: Runtime) -> None:
@@ -108,6 +106,11 @@ class FileState(SharedState[sqlite3.Connection]):
         """Note how far they have come."""
         ProgressNote(self.place, account).note(place)
 
+    def close(self) -> None:
+        """Close the connection, once nothing is done with it: SQLite crashes where one is closed in use."""
+        with _turn:
+            super().close()
+
     def _error(self, error: sqlite3.Error) -> Exception:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its details
         if code in _DAMAGED:
@@ -132,7 +135,8 @@ class FileState(SharedState[sqlite3.Connection]):
             )
             self._prepare(self._connection)
             self._file = file
-        return self._connection
+        found: sqlite3.Connection = self._connection
+        return found
 
     def _checked(self) -> tuple[int, int]:
         """Check the file, or make it. Returns what identifies it.

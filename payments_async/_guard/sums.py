@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import attrs
 
 from .. import _assumptions
 from .clocks import Clocks
+from .state import Place, Run, SumsState
 
 LEASE: Final = 60.0
 """Seconds after a reservation in which attempts may begin."""
@@ -37,11 +38,6 @@ Limits = Mapping[str, Sequence[tuple[int, Decimal]]]
 """{currency: (seconds of a window, most in it), …}, the shortest first."""
 Outcome = Literal["paid", "unpaid", "never"]
 """It was paid; this call paid nothing; no call ever did."""
-Place = tuple[float, int]
-"""How far a state has come: when it began, and the number of its changes."""
-Run = Callable[[str, Mapping[str, Any]], Any]
-"""Runs a statement with values by name (`:name`); returns a cursor."""
-
 TABLES: Final = (
     """CREATE TABLE guards (
     account text PRIMARY KEY, born double precision, serial bigint, now double precision,
@@ -110,10 +106,6 @@ _NEVER: Final = "DELETE FROM guard_amounts WHERE account = :account AND write = 
 _SETTLE: Final = {"paid": _PAID, "never": _NEVER, "unpaid": f"{_NEVER} AND claim = :claim"}
 
 
-class StateUnavailable(Exception):
-    """A state cannot be reached, or does not answer in time. The message names no password."""
-
-
 class WriteAmount(NamedTuple):
     """One amount to be reserved."""
 
@@ -150,32 +142,6 @@ class SumFigures(NamedTuple):
     """Reserved, without an outcome."""
     wait: float
     """Seconds until the window is trusted; 0.0 if it is."""
-
-
-class SumsState(Protocol):
-    """Where sums are kept.
-
-    Raises StateUnavailable where it cannot be used now, ConfigurationError where somebody must put it right.
-    """
-
-    @property
-    def place(self) -> str:
-        """Its name for messages."""
-
-    def transaction(self, *, keeps: bool) -> AbstractContextManager[Run]:
-        """Context of one transaction, which is rolled back unless it `keeps` what it changes."""
-
-    def clocks(self) -> Clocks:
-        """The clocks now; within a transaction."""
-
-    def reached(self, account: str) -> Place | None:
-        """How far a guard's sums had come, as noted outside of the state; None for no note."""
-
-    def note(self, account: str, place: Place) -> None:
-        """Note how far they have come."""
-
-    def close(self) -> None:
-        """Close what is open."""
 
 
 class _Seen(NamedTuple):

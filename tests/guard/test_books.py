@@ -12,7 +12,7 @@ from tests.campaigns.guard import STORES, overfull, run
 @pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_processes_that_are_killed_keep_to_their_sums_by_the_books(store: str) -> None:
-    found = run(store, 120, processes=2, tasks=6, sums=0.1, every=0.4)
+    found = run(store, 120, processes=2, tasks=6, sums=0.02, every=0.4)
     assert found.problems == []
     assert found.kills
     assert found.results["sums"]

@@ -19,7 +19,6 @@ import pytest
 from payments_async import (
     AsyncPayments,
     AuthenticationError,
-    DuplicateReference,
     Guard,
     GuardRefused,
     GuardRequest,
@@ -34,7 +33,7 @@ from tests.conftest import BASE_URL, KEY
 from tests.support.canary import shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
-from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer, lost, unsent
+from tests.support.scripted import ScriptedTransport, answer, lost, unsent
 from tests.support.surfaces import Connect
 
 HOUR = 3_600.0
@@ -158,13 +157,6 @@ async def test_a_write_is_judged_once_for_its_key_and_body(connect: Connect) -> 
     played.runtime.advance(HOUR * 1.01)  # counted no longer: it is judged as new
     await played.client.send(prepared)
     assert (await refused(played.client.send(other))).rule == "sums"
-
-
-async def test_a_second_create_under_its_key_takes_no_more(connect: Connect) -> None:
-    played = play(connect, answer_of(100), guard=attrs.evolve(GUARD, sums=[("XOF", 100, "hour")]))
-    for _ in range(3):
-        await played.client.payouts.create(**{**PAYOUT, "amount": 100}, idempotency_key="of-row-17")
-    assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
 
 
 @pytest.mark.parametrize("currency", ["XOF", "GHS"])
@@ -421,9 +413,3 @@ async def test_the_message_of_a_job_that_sends_cents_says_what_to_write(connect:
         "units (cents), write 250.00, and check earlier payouts: what was not above 500 may have been paid "
         "100 times too much"
     )
-
-
-async def test_duplicate_references_are_still_what_they_are(connect: Connect) -> None:
-    played = play(connect, refusal(409), EMPTY_PAGE, guard=GUARD)
-    with pytest.raises(DuplicateReference):
-        await played.client.payouts.create(**PAYOUT | {"amount": 10})

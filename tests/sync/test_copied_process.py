@@ -92,9 +92,9 @@ def test_a_copy_that_calls_nothing_leaves_its_parents_connections_alone(sandbox:
 
 STORE = """
 from payments_async import Guard, GuardRefused
-from payments_async._guard import shared_state
+from payments_async._guard import state
 
-shared_state.FAREWELL = 1e6  # who waits for a thread of the parent's is seen to
+state.FAREWELL = 1e6  # who waits for a thread of the parent's is seen to
 logging.disable()  # a refusal is a warning
 guard = Guard(most={{"XOF": 100}}, state={state!r}, sums=[("XOF", 150, "hour")])
 client = AsyncPayments(key, base_url=base_url, guard=guard)

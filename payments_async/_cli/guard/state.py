@@ -11,7 +11,8 @@ from typing import Any, Final
 import attrs
 
 from ..._guard.key_guard import GuardOwner, KeyGuard
-from ..._guard.sums import GuardSums, StateUnavailable, SumFigures
+from ..._guard.state import StateUnavailable
+from ..._guard.sums import GuardSums, SumFigures
 from ..._http.addresses import normal
 from ..._request.auth import check_base_url, read_key
 from ..._request.settings import variables

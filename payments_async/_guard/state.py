@@ -1,29 +1,29 @@
-"""What a state that processes share has in each of them: a connection, and one thread that uses it."""
+"""Where a guard's sums are kept: what a state in memory, in a file and in a database have in common."""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from .._runtime import check_process, renewed_in_child
+from .clocks import Clocks
 
 FAREWELL: Final = 2.0
 """The most seconds for which the end of the process waits for a thread."""
 T = TypeVar("T")
+Place = tuple[float, int]
+"""How far a state has come: when it began, and the number of its changes."""
+Run = Callable[[str, Mapping[str, Any]], Any]
+"""Runs a statement with values by name (`:name`); returns a cursor."""
 
 
-class Closable(Protocol):
-    """A connection to a database."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-C = TypeVar("C", bound=Closable)
+class StateUnavailable(Exception):
+    """A state cannot be reached, or does not answer in time. The message names no password."""
 
 
 class StateThread:
@@ -59,13 +59,33 @@ class StateThread:
                 future.set_exception(error)
 
 
-class SharedState(Generic[C]):
-    """The part that does not depend on the database."""
+class SumsState:
+    """A state. One that processes share has a connection, and one thread in each that uses it.
+
+    Raises StateUnavailable where it cannot be used now, ConfigurationError where somebody must put it right.
+    """
+
+    place: str
+    """Its name for messages."""
 
     def __init__(self) -> None:
-        self._connection: C | None = None
+        self._connection: Any = None
         self._thread: StateThread | None = None
         _states.append(self)
+
+    def transaction(self, *, keeps: bool) -> AbstractContextManager[Run]:
+        """Context of one transaction, which is rolled back unless it `keeps` what it changes."""
+        raise NotImplementedError
+
+    def clocks(self) -> Clocks:
+        """The clocks now; within a transaction."""
+        raise NotImplementedError
+
+    def reached(self, account: str) -> Place | None:
+        """How far a guard's sums had come, as noted outside of the state; None for no note."""
+
+    def note(self, account: str, place: Place) -> None:
+        """Note how far they have come, where that is possible."""
 
     @property
     def thread(self) -> StateThread:
@@ -104,7 +124,7 @@ def _at_exit() -> None:
         state.end()
 
 
-_states: Final[list[SharedState[Any]]] = []
+_states: Final[list[SumsState]] = []
 _INHERITED: Final[list[object]] = []
 
 atexit.register(_at_exit)
