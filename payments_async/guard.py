@@ -9,6 +9,7 @@ It belongs to the service address and secret key in this process: every client o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from decimal import Decimal
 from itertools import pairwise
@@ -28,7 +29,8 @@ WINDOWS: Final = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _LONGEST: Final = 366 * 86_400
 _LEAST: Final = Decimal(1)
 """The service takes no smaller amount (POST /payouts)."""
-_PROCESS: Final = "process"
+_MOST: Final = Decimal(10) ** 14
+"""More than can be counted."""
 
 
 class GuardRequest(NamedTuple):
@@ -93,11 +95,13 @@ def _amount(value: Any, what: str) -> Decimal:
         )
     if figure < _LEAST:
         raise ConfigurationError(f"guard: {what} is below 1, the least amount of a payout: none could pass")
+    if figure >= _MOST:
+        raise ConfigurationError(f"guard: {what} is more than can be counted")
     return figure
 
 
 def _currency(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not (len(value) == 3 and value.isascii() and value.isupper()):
+    if not isinstance(value, str) or not re.fullmatch("[A-Z]{3}", value):
         raise ConfigurationError(f"guard: {what} has a currency that is no three capital letters")
     return value
 
@@ -108,9 +112,8 @@ def _methods(value: Iterable[str] | None) -> frozenset[str] | None:
 
 def _countries(value: Iterable[str] | None) -> frozenset[str] | None:
     found = _words(value, "countries")
-    for country in found or ():
-        if not (len(country) == 2 and country.isascii() and country.isupper()):
-            raise ConfigurationError("guard: countries are of two capital letters, such as GH")
+    if not all(re.fullmatch("[A-Z]{2}", country) for country in found or ()):
+        raise ConfigurationError("guard: countries are of two capital letters, such as GH")
     return found
 
 
@@ -215,26 +218,25 @@ class Guard(ValueMixin):
 
 
 def _check_words(guard: Guard) -> None:
-    for word in ("other_currencies", "other_writes"):
-        if getattr(guard, word) not in ("allow", "refuse"):
-            raise ConfigurationError(f"guard: {word} must be 'allow' or 'refuse'")
-    for word in ("decimals", "collecting"):
-        if type(getattr(guard, word)) is not bool:
-            raise ConfigurationError(f"guard: {word} must be True or False")
-    if guard.budgets not in (None, _PROCESS):
-        raise ConfigurationError("guard: budgets must be 'process', or left out")
-    if guard.budgets and guard.state:
-        raise ConfigurationError("guard: give a state or budgets='process', not both")
-    if guard.ask is not None and not callable(guard.ask):
-        raise ConfigurationError("guard: ask must be a function")
-    if guard.name is not None and not (
-        isinstance(guard.name, str) and guard.name.isprintable() and guard.name
-    ):
-        raise ConfigurationError("guard: name must be printable text")
-    if not guard.most and guard.other_currencies == "refuse":
-        raise ConfigurationError(
-            "guard: no payout could pass: name its currencies in most, or other_currencies='allow'"
-        )
+    name, words = guard.name, ("allow", "refuse")
+    is_named = name is None or (isinstance(name, str) and name.isprintable() and name != "")
+    checks = [
+        (guard.other_currencies in words, "other_currencies must be 'allow' or 'refuse'"),
+        (guard.other_writes in words, "other_writes must be 'allow' or 'refuse'"),
+        (type(guard.decimals) is bool, "decimals must be True or False"),
+        (type(guard.collecting) is bool, "collecting must be True or False"),
+        (guard.budgets in (None, "process"), "budgets must be 'process', or left out"),
+        (not (guard.budgets and guard.state), "give a state or budgets='process', not both"),
+        (guard.ask is None or callable(guard.ask), "ask must be a function"),
+        (is_named, "name must be printable text"),
+        (
+            guard.most or guard.other_currencies == "allow",
+            "no payout could pass: name its currencies in most, or other_currencies='allow'",
+        ),
+    ]
+    for holds, problem in checks:
+        if not holds:
+            raise ConfigurationError(f"guard: {problem}")
 
 
 def _check_sums(guard: Guard) -> None:

@@ -142,7 +142,7 @@ def test_only_a_missing_library_of_the_extra_is_named(
         ("sandbox exec -- python first.py --help", "cli sandbox"),
         ("webhooks listen", "cli"),
         ("mcp --write", "cli mcp"),
-        ("guard check june.parquet", "cli"),
+        ("guard show", "cli"),
         ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk"),
     ],
 )

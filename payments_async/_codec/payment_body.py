@@ -29,7 +29,7 @@ class _Instrument(Parsed, gc=False):
     country: Any = None
 
 
-class PaymentBody(Parsed, gc=False):
+class _PaymentBody(Parsed, gc=False):
     """The fields of a write that a guard judges; a number that is no integer stays text."""
 
     amount: Any = None
@@ -39,7 +39,7 @@ class PaymentBody(Parsed, gc=False):
     reference: Any = None
 
 
-parse_payment: Final = msgspec.json.Decoder(PaymentBody, float_hook=str).decode
+_parse: Final = msgspec.json.Decoder(_PaymentBody, float_hook=str).decode
 
 
 def read_payment(body: bytes, *, is_ours: bool) -> Payment | str:
@@ -50,7 +50,7 @@ def read_payment(body: bytes, *, is_ours: bool) -> Payment | str:
     if not is_ours and (problem := _doubt(body)):
         return problem
     try:
-        found = parse_payment(body)
+        found = _parse(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return "is no JSON object that can be read"
     instrument, amount = found.instrument, found.amount

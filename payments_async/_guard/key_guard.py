@@ -1,8 +1,7 @@
-"""The guards of one secret key in this process: judges each write once, and keeps account of its sums.
+"""The guards of one secret key in this process: each write is judged once, and its amount is reserved.
 
 All guards that clients of the key were given hold. Of sums over one window the lower figure holds, and there
-is one state for all. A write is known by its idempotency key and body; known ones are not judged again while
-the state counts them.
+is one state for all. A write is known by its idempotency key and body.
 """
 
 from __future__ import annotations
@@ -11,117 +10,131 @@ import hashlib
 import threading
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
-from decimal import Decimal
 from math import inf
-from typing import Any, Final, Literal, Protocol
-from weakref import WeakSet
+from typing import Final, Protocol
+
+import attrs
 
 from .. import _assumptions
 from .._codec.payment_body import Payment, read_payment
 from .._emitter import warn_caller
-from .._http.types import Secret
-from .._rate_limit.store import LimitRow
-from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
 from ..models._minor_units import MINOR_UNITS, PUBLISHED
 from . import rules
+from .account import PATIENCE, GuardAccount, database_state, file_state
 from .asking import answer
-from .budget_client import PATIENCE, BudgetClient, Granted
-from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount
-from .rules import PAYOUTS, GuardRefusal, QuickRules, Write
+from .rules import GuardRefusal, Write
+from .sqlite import MemoryState
+from .state import SumsState
+from .sums import LEASE, GuardSums, Limits, Outcome, WriteAmount
 
 ASKING: Final = 900.0
 """Seconds in which `ask` may answer where the call has no deadline."""
 _KNOWN: Final = 10_000
-"""Writes that are remembered at most; one that is forgotten is judged and reserved as new."""
-OpenStore = Callable[[Secret], StoreClient]
-"""Gives the process's client of the store at an address."""
+"""Writes that are remembered at most; one that is forgotten is judged as new."""
 
 
-class ProcessSums:
-    """Sums that this process keeps. Those of a guard with a name outlive a rotated key."""
+@attrs.frozen
+class GuardOwner:
+    """Whose guard it is, and what its clients say of the state of its sums."""
 
-    def __init__(self, now: float) -> None:
-        self.budgets: Budgets = Budgets(now)
-        self.settled: deque[tuple[str, Outcome, float, str, int]] = deque()
-        """Outcomes that the next reservation takes in: whoever reports one takes no lock."""
-        self.lock = threading.Lock()
+    address: str
+    """The service's, normalised."""
+    fingerprint: str
+    """That of the secret key."""
+    database: str | None = attrs.field(default=None, repr=False)
+    """The limit store's address, which keeps the sums where the guard names no file."""
+    insecure_database: bool = False
+
+
+class _JudgedWrite:
+    """A write that the rules allow."""
+
+    __slots__ = ("doubted", "first", "payment")
+
+    def __init__(self, payment: Payment, now: float) -> None:
+        self.payment: Payment = payment
+        self.first: float = now
+        """When it was judged; monotonic seconds."""
+        self.doubted: bool = False
+        """True if a call ended without a definite answer: a later refusal proves nothing then."""
 
 
 class Admission:
-    """A write that may be sent."""
+    """A call's permission to begin attempts of a write."""
 
-    __slots__ = ("_calls", "_guard", "amount", "counted_until", "doubted", "first", "is_reserved", "until")
+    __slots__ = ("_guard", "_is_reserved", "_judged", "amount", "until")
 
-    def __init__(self, guard: KeyGuard, amount: WriteAmount, now: float) -> None:
-        self._guard = guard
-        self._calls = 0
+    def __init__(self, guard: KeyGuard, judged: _JudgedWrite, amount: WriteAmount) -> None:
+        self._guard, self._judged = guard, judged
+        self._is_reserved = False
         self.amount: WriteAmount = amount
-        self.first: float = now
-        """When it was judged; monotonic seconds, as the others."""
         self.until: float = inf
         """An attempt may begin until then; a later one renews the reservation first, if there is one."""
-        self.counted_until: float = now + _assumptions.KEY_TRUSTED_FOR
-        self.is_reserved: bool = False
-        """True once its amount was reserved: attempts may have been made since then."""
-        self.doubted: bool = False
-        """True if an attempt ended without a definite answer: a later refusal proves nothing then."""
-
-    def counts(self, now: float) -> bool:
-        """Whether another call may send the write without being judged."""
-        return now < self.counted_until and now - self.first < _assumptions.KEY_TRUSTED_FOR
-
-    def entered(self) -> Admission:
-        """The admission of one more call: several may send the same write."""
-        self._calls += 1
-        return self
 
     @property
-    def is_unused(self) -> bool:
-        """True if no call has it, and none has left it in doubt."""
-        return not self._calls and not self.doubted
+    def doubted(self) -> bool:
+        """True if an earlier call of the write ended without a definite answer."""
+        return self._judged.doubted
 
     async def renew(self, left: float | None) -> None:
-        """Renew its reservation, for attempts that begin from now on; `left`: seconds at most.
+        """Reserve the amount for attempts that begin from now on; `left`: seconds at most.
 
-        Raises GuardRefused, LimitStoreUnavailable.
+        Raises GuardRefused, LimitStoreUnavailable, and TimeoutError for a deadline that has passed.
         """
-        await self._guard.renew(self, left)
+        asked = self._guard.monotonic()
+        try:
+            await self._guard.reserve(self.amount, left)
+        except (CancelledError, TimeoutError, LimitStoreUnavailable):
+            if not self._is_reserved:  # it may be by now, and nothing was sent
+                self._guard.settle(self.amount, "unpaid")
+            raise
+        self._is_reserved = True
+        self.until = asked + LEASE
 
     def settle(self, outcome: Outcome | None) -> None:
-        """Note how a call ended; None for one in doubt. The last one to end may give the amount back."""
-        self._calls -= 1
-        if outcome == "paid" or (outcome == "never" and not self._calls) or (outcome and self.is_unused):
-            self._guard.settle(self, outcome)
-        elif outcome is None:
-            self.doubted = True
+        """Note how the call ended; None for one in doubt."""
+        if outcome is None:
+            self._judged.doubted = True
+            return
+        if outcome == "never" or (outcome == "unpaid" and not self.doubted):
+            self._guard.forget(self.amount)
+        if self._is_reserved:
+            self._guard.settle(self.amount, outcome)
 
 
 class KeyGuard:
     """The guards of one key, and their sums."""
 
-    def __init__(self, place: tuple[str, str], runtime: Runtime) -> None:
-        """`place`: the service's address and the key's fingerprint."""
-        self._place, self._runtime = place, runtime
+    def __init__(self, owner: GuardOwner, runtime: Runtime) -> None:
+        self._owner, self._runtime = owner, runtime
+        self.monotonic: Callable[[], float] = runtime.monotonic
         self.guards: tuple[Guard, ...] = ()
-        self.limits: dict[str, list[tuple[int, Decimal]]] = {}
-        """{currency: windows and the most in each}, the lower figures of all guards."""
-        self.client: BudgetClient | None = None
-        """Keeps the sums in a store; None for sums of this process, and without sums."""
-        self.refused: deque[dict[str, Any]] = deque(maxlen=MOST_REFUSALS)
-        self._sums: ProcessSums | None = None
-        self._known: dict[str, Admission] = {}
-        self._order: deque[str] = deque()
+        self._account: GuardAccount | None = None
         self._kept_at: object = None
-        self._remembers = False
-        self._quick = QuickRules((), {})
-        _guards.add(self)
+        self._judged: dict[str, _JudgedWrite] = {}
+        self._order: deque[str] = deque()
 
-    def join(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
+    @property
+    def sums(self) -> GuardSums | None:
+        """The sums of its guards; None without any."""
+        return None if self._account is None else self._account.sums
+
+    @property
+    def limits(self) -> Limits:
+        """The lower figures of all guards."""
+        return {} if self.sums is None else self.sums.limits
+
+    @property
+    def digest(self) -> str:
+        """Identifies the rules of all its guards."""
+        return "+".join(sorted({guard.digest for guard in self.guards}))
+
+    def join(self, guard: Guard) -> None:
         """Add a guard. Raises ConfigurationError when its sums are kept elsewhere than another's."""
         if guard in self.guards:
             return
@@ -131,142 +144,84 @@ class KeyGuard:
                 "those of its amounts are not judged"
             )
         if guard.sums:
-            self._keep(guard, limit_store, open_store)
-        guards, limits = (*self.guards, guard), dict(self.limits)
-        for currency, most, seconds in guard.sums:
-            figures = dict(limits.get(currency, ()))
-            figures[seconds] = min(most, figures.get(seconds, most))
-            limits[currency] = sorted(figures.items())
-        self._quick, self.limits = QuickRules(guards, limits), limits
-        if self.client is not None:
-            self.client.limits = limits
-        self._remembers = any(each.sums or each.ask is not None for each in guards)
-        self.guards = guards  # last: another thread may judge by it at once
+            sums = self._sums_for(guard)
+            limits = {currency: [*windows] for currency, windows in sums.limits.items()}
+            for currency, most, seconds in guard.sums:
+                figures = dict(limits.get(currency, ()))
+                figures[seconds] = min(most, figures.get(seconds, most))
+                limits[currency] = sorted(figures.items())
+            sums.limits = limits
+            if guard.budgets:
+                sums.begin()
+        self.guards = (*self.guards, guard)  # last: another thread may judge by it at once
 
-    @property
-    def digest(self) -> str:
-        """Identifies the rules of all its guards."""
-        return "+".join(sorted({guard.digest for guard in self.guards}))
-
-    def _keep(self, guard: Guard, limit_store: Secret | None, open_store: OpenStore) -> None:
-        address = Secret(f"sqlite:{guard.state}") if guard.state else limit_store
-        where: object = guard.budgets or (address, guard.name)
-        if where == (None, guard.name):
-            raise ConfigurationError(
-                "guard: sums need a state: a file (state='guard.sqlite'), the client's limit_store, or "
-                "budgets='process' for this process alone"
-            )
-        if self._kept_at not in (None, where):
+    def _sums_for(self, guard: Guard) -> GuardSums:
+        """The sums that a guard shares with those before it."""
+        database = None if guard.state or guard.budgets else _postgresql_of(self._owner.database)
+        kept_at = (guard.budgets, guard.state, database, guard.name)
+        if self._kept_at not in (None, kept_at):
             raise ConfigurationError("guards of one key in one process keep their sums in different places")
-        if self._kept_at is None and guard.budgets:
-            sums = ProcessSums(self._runtime.monotonic())
-            self._sums = _named.setdefault((self._place[0], guard.name), sums) if guard.name else sums
-        elif self._kept_at is None:
-            assert address is not None
-            service, fingerprint = self._place
-            row = LimitRow(service, f"name {guard.name}" if guard.name else fingerprint, "guard")
-            self.client = BudgetClient(open_store(address), row, self._runtime)
-        if self._sums is not None:
-            limits = {each.currency: [(each.seconds, each.most)] for each in guard.sums}
-            self._sums.budgets.begin(limits, self._runtime.monotonic())
-        self._kept_at = where
+        if self._account is None:
+            owner = f"{self._owner.address} {f'name {guard.name}' if guard.name else self._owner.fingerprint}"
+            self._account = GuardAccount(self._state_of(guard, database, owner), owner, self._runtime)
+            self._kept_at = kept_at
+        return self._account.sums
+
+    def _state_of(self, guard: Guard, database: str | None, owner: str) -> SumsState:
+        runtime = self._runtime
+        if guard.state is not None:
+            return file_state(guard.state, runtime)
+        if database is not None:
+            return database_state(database, runtime, insecure_database=self._owner.insecure_database)
+        return _named.setdefault(owner, MemoryState(runtime)) if guard.name else MemoryState(runtime)
 
     # One write
-
-    def admit_at_once(
-        self, path: str, body: bytes, idempotency_key: str
-    ) -> Admission | Literal[False] | None:
-        """Admit a payout that this package wrote and that clearly breaks no rule; else False.
-
-        None for a payout that needs no account. Where a store keeps the sums, it has to be asked: False.
-        """
-        if path != PAYOUTS or self.client is not None:
-            return False
-        found = self._quick.amount_of(body)
-        if found is None:
-            return False
-        return (
-            self._account(self._amount(self._name(idempotency_key, PAYOUTS, body), *found))
-            if self._remembers
-            else None
-        )
-
-    def _account(self, amount: WriteAmount) -> Admission | Literal[False]:
-        """Admit a payout that the rules allow, if this process keeps the sums and has room."""
-        now = self._runtime.monotonic()
-        known = self._known.get(amount.name)
-        if known is not None:
-            return known.entered() if known.counts(now) else False
-        admission = Admission(self, amount, now)
-        if amount.currency in self.limits:
-            if self._reserve_here((amount,), now)[1] is not None:
-                return False
-            admission.until = now + LEASE
-            admission.counted_until = admission.until + SETTLING
-            admission.is_reserved = True
-        self._remember(admission)
-        return admission.entered()
 
     async def admit(
         self, write: Write, idempotency_key: str, left: float | None, *, may_ask: bool
     ) -> Admission | None:
         """Judge a write, and reserve its amount. `left`: seconds of the call's deadline.
 
-        None for a write that needs no account. Raises LimitStoreUnavailable, and GuardRefused, whose effect
+        None for a write that no rule is about. Raises LimitStoreUnavailable, and GuardRefused, whose effect
         is unknown where an earlier call of this process may have carried the write out.
         """
-        elsewhere = filter(None, (rules.judge_path(each, write) for each in self.guards))
-        self._refuse(write.operation.name, next(elsewhere, None))
+        for guard in self.guards:
+            self._refuse(write, rules.judge_path(guard, write))
         if not any(rules.is_judged(guard, write) for guard in self.guards):
             return None
-        if not self._remembers:
-            await self._judge(write, self._read(write), left, may_ask=may_ask)
-            return None
-        name = self._name(idempotency_key, write.place, write.body)
-        known = self._known.get(name)
-        if known is not None and known.counts(self._runtime.monotonic()):
-            return known.entered()
+        name = hashlib.sha256(f"{idempotency_key}\0{write.place}\0".encode() + write.body).hexdigest()[:24]
+        known = self._judged.get(name)
         try:
-            admission = await self._admitted(write, name, left, may_ask=may_ask)
+            if known is None or self.monotonic() - known.first > _assumptions.KEY_TRUSTED_FOR:
+                payment = await self._allowed(write, left, may_ask=may_ask)
+                known = self._remember(name, _JudgedWrite(payment, self.monotonic()))
+            currency, amount = known.payment.currency, known.payment.amount
+            claim = self._runtime.token(8).hex()  # drawn: a copied process may reserve the same write
+            admission = Admission(self, known, WriteAmount(name, currency, amount, claim))
+            if write.pays_out and currency in self.limits:
+                await admission.renew(left)
         except GuardRefused as refusal:
             if known is not None and known.doubted:
                 refusal.effect = "unknown"
             raise
-        self._remember(admission)
-        return admission.entered()
-
-    async def _admitted(self, write: Write, name: str, left: float | None, *, may_ask: bool) -> Admission:
-        payment = self._read(write)
-        await self._judge(write, payment, left, may_ask=may_ask)
-        amount = self._amount(name, payment.currency, payment.amount)
-        admission = Admission(self, amount, self._runtime.monotonic())
-        if write.pays_out and payment.currency in self.limits:
-            await self.renew(admission, left)
         return admission
 
-    async def renew(self, admission: Admission, left: float | None) -> None:
-        """Reserve an amount, or renew its reservation. Raises GuardRefused, LimitStoreUnavailable."""
-        _, shortage = await self._reserve([admission], left)
+    async def reserve(self, amount: WriteAmount, left: float | None) -> None:
+        """Reserve an amount, or renew its reservation. Raises as `Admission.renew` does."""
+        assert self._account is not None
+        shortage = await self._account.reserve(amount, PATIENCE if left is None else left)
         if shortage is not None:
-            self._refuse("payouts.create", rules.no_room(shortage, admission.amount.amount), shortage)
+            room_at = self._runtime.now() + timedelta(seconds=shortage.wait)
+            raise rules.refused("payouts.create", rules.no_room(shortage, amount.amount), room_at=room_at)
 
-    def settle(self, admission: Admission, outcome: Outcome) -> None:
-        """Note the outcome of a write."""
-        amount, now = admission.amount, self._runtime.monotonic()
-        if outcome == "paid":
-            windows = self.limits.get(amount.currency)
-            admission.until = admission.counted_until = now + (
-                windows[0][0] if windows else _assumptions.KEY_TRUSTED_FOR
-            )
-        else:
-            self._known.pop(amount.name, None)
-        if amount.currency not in self.limits:
-            return
-        if self.client is not None:
-            self.client.settle(amount, outcome)
-        else:
-            assert self._sums is not None
-            self._sums.settled.append((amount.name, outcome, now, "", amount.claim))
+    def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
+        """Report the outcome of a call."""
+        assert self._account is not None
+        self._account.settle(amount, outcome)
+
+    def forget(self, amount: WriteAmount) -> None:
+        """Judge a write as new when it comes again."""
+        self._judged.pop(amount.write, None)
 
     def judged(self, body: bytes) -> Payment | GuardRefusal:
         """What a payout that this package wrote would pay, or why the rules refuse it.
@@ -275,7 +230,7 @@ class KeyGuard:
         """
         payment = read_payment(body, is_ours=True)
         if isinstance(payment, str):
-            return GuardRefusal("body", f"the guard cannot read it: it {payment}")
+            return rules.unreadable(payment)
         for guard in self.guards:
             if found := rules.judge(guard, payment, pays_out=True) or rules.judge_most(guard, payment):
                 return found
@@ -284,106 +239,61 @@ class KeyGuard:
     def refuse_doubtful(self, operation: str, doubt: str) -> None:
         """Raise GuardRefused for an amount that may be meant otherwise, where decimals are judged."""
         if any(guard.decimals for guard in self.guards):
-            self._refuse(operation, GuardRefusal("decimals", doubt))
+            raise rules.refused(operation, GuardRefusal("decimals", doubt))
 
-    def forked(self) -> None:
-        """Begin anew in a forked child."""
-        if self._sums is not None:
-            self._sums.lock = threading.Lock()
-        if self.client is not None:
-            self.client.forked()
-
-    def _read(self, write: Write) -> Payment:
-        found = rules.read(write)
-        if isinstance(found, GuardRefusal):
-            self._refuse(write.operation.name, found)
-        assert isinstance(found, Payment)
-        return found
-
-    async def _judge(self, write: Write, payment: Payment, left: float | None, *, may_ask: bool) -> None:
-        pays_out = write.pays_out
+    async def _allowed(self, write: Write, left: float | None, *, may_ask: bool) -> Payment:
+        """What a write would pay, if the rules allow it. Raises GuardRefused."""
+        payment = rules.read(write)
+        if isinstance(payment, GuardRefusal):
+            raise rules.refused(write.operation.name, payment)
         for guard in self.guards:
-            if rules.is_judged(guard, write):
-                self._refuse(write.operation.name, rules.judge(guard, payment, pays_out=pays_out))
-                above = rules.judge_most(guard, payment)
-                if above is not None and (not may_ask or guard.ask is None):
-                    self._refuse(write.operation.name, above)
-                elif above is not None and not await self._allows(guard, write, payment, above, left):
-                    text = f"{above.text}. The guard asked, and the answer was no"
-                    self._refuse(write.operation.name, above._replace(text=text))
-        if pays_out:
-            self._refuse(
-                write.operation.name, rules.judge_sums(self.limits.get(payment.currency, ()), payment)
-            )
+            if not rules.is_judged(guard, write):
+                continue
+            self._refuse(write, rules.judge(guard, payment, pays_out=write.pays_out))
+            above = rules.judge_most(guard, payment)
+            if above is not None and may_ask and guard.ask is not None:
+                if await self._asked(guard, write, payment, left):
+                    continue
+                above = above._replace(text=f"{above.text}. The guard asked, and the answer was no")
+            self._refuse(write, above)
+        if write.pays_out:
+            self._refuse(write, rules.judge_sums(self.limits.get(payment.currency, ()), payment))
+        return payment
 
-    async def _allows(
-        self, guard: Guard, write: Write, payment: Payment, above: GuardRefusal, left: float | None
-    ) -> bool:
+    async def _asked(self, guard: Guard, write: Write, payment: Payment, left: float | None) -> bool:
         assert guard.ask is not None
-        assert above.allowed is not None
         request = GuardRequest(
-            write.operation.name,
-            *(payment.amount, payment.currency, payment.method, payment.country, payment.reference),
-            above.allowed,
+            operation=write.operation.name,
+            amount=payment.amount,
+            currency=payment.currency,
+            method=payment.method,
+            country=payment.country,
+            reference=payment.reference,
+            most=guard.most[payment.currency],
         )
         seconds = ASKING if left is None else min(left, ASKING)
         return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
 
-    async def _reserve(self, admissions: Sequence[Admission], left: float | None) -> Granted:
-        amounts, asked = [each.amount for each in admissions], self._runtime.monotonic()
-        if self.client is None:
-            granted = self._reserve_here(amounts, asked)
-        else:
-            try:
-                granted = await self.client.reserve(amounts, PATIENCE if left is None else left)
-            except (CancelledError, TimeoutError, LimitStoreUnavailable):  # they may be reserved by now
-                for admission in admissions:
-                    if not admission.is_reserved:
-                        self.client.settle(admission.amount, "unpaid")
-                raise
-        for admission in admissions[: granted[0]]:
-            admission.until = asked + LEASE
-            admission.counted_until = admission.until + SETTLING
-            admission.is_reserved = True
-        return granted
-
-    def _reserve_here(self, amounts: Sequence[WriteAmount], now: float) -> Granted:
-        sums = self._sums
-        assert sums is not None
-        with sums.lock:
-            while sums.settled:
-                sums.budgets.settle(*sums.settled.popleft())
-            return sums.budgets.reserve(amounts, self.limits, now)
-
-    def _amount(self, name: str, currency: str, amount: Decimal) -> WriteAmount:
-        claim = int.from_bytes(self._runtime.token(7))  # drawn: a copied process may reserve the same write
-        return WriteAmount(name, currency, amount, claim)
-
-    def _name(self, idempotency_key: str, place: str, body: bytes) -> str:
-        """Identifies a write: to all processes where a store keeps the sums. It shows nothing of the body."""
-        if self.client is None:
-            return f"{idempotency_key} {place} {hash(body)}"
-        return hashlib.sha256(f"{idempotency_key}\0{place}\0".encode() + body).hexdigest()[:24]
-
-    def _remember(self, admission: Admission) -> None:
-        name = admission.amount.name
-        self._known[name] = admission
+    def _remember(self, name: str, judged: _JudgedWrite) -> _JudgedWrite:
+        self._judged[name] = judged
         self._order.append(name)
         if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
-            self._known.pop(self._order.popleft(), None)
+            self._judged.pop(self._order.popleft(), None)
+        return judged
 
-    def _refuse(self, operation: str, refusal: GuardRefusal | None, shortage: Shortage | None = None) -> None:
-        """Raise GuardRefused, if there is a refusal, and keep it for `payments guard show`."""
-        if refusal is None:
-            return
-        now = self._runtime.now()
-        room_at = None if shortage is None else now + timedelta(seconds=shortage.wait)
-        error = rules.refused(operation, refusal, room_at=room_at)
-        fact = {"at": now.timestamp(), "operation": operation, "rule": refusal.rule, "text": refusal.text}
-        self.refused.append(fact)
-        if self.client is not None:
-            self.client.note_refusal(fact)
-        raise error
+    def _refuse(self, write: Write, refusal: GuardRefusal | None) -> None:
+        if refusal is not None:
+            raise rules.refused(write.operation.name, refusal)
+
+
+def _postgresql_of(limit_store: str | None) -> str:
+    """The database that keeps sums where a guard names no file. Raises ConfigurationError."""
+    if limit_store is not None and limit_store.partition(":")[0].lower() in ("postgresql", "postgres"):
+        return limit_store
+    raise ConfigurationError(
+        "guard: sums need a state: a file (state='guard.sqlite'), the client's limit_store in PostgreSQL, or "
+        "budgets='process' for this process alone"
+    )
 
 
 class GuardPlace(Protocol):
@@ -392,24 +302,16 @@ class GuardPlace(Protocol):
     guard: KeyGuard | None
 
 
-def join(
-    shared: GuardPlace,
-    place: tuple[str, str],
-    runtime: Runtime,
-    guard: Guard,
-    limit_store: Secret | None,
-    open_store: OpenStore,
-) -> None:
+def join(shared: GuardPlace, owner: GuardOwner, runtime: Runtime, guard: Guard) -> None:
     """Put a key under one more guard, whichever threads do so at once. Raises ConfigurationError."""
     with _joining:
-        known = shared.guard or KeyGuard(place, runtime)
-        known.join(guard, limit_store, open_store)
+        known = shared.guard or KeyGuard(owner, runtime)
+        known.join(guard)
         shared.guard = known
 
 
-_guards: Final[WeakSet[KeyGuard]] = WeakSet()
-_named: Final[dict[tuple[str, str], ProcessSums]] = {}
-"""{(address, guard's name): sums}."""
+_named: Final[dict[str, MemoryState]] = {}
+"""{owner: sums}: those of a guard with a name outlive a rotated key."""
 _joining = threading.Lock()
 
 
@@ -417,5 +319,3 @@ _joining = threading.Lock()
 def _after_fork() -> None:
     global _joining
     _joining = threading.Lock()
-    for guard in list(_guards):
-        guard.forked()

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
-from .._codec.payment_body import Payment, parse_payment, read_payment
+from .._codec.payment_body import Payment, read_payment
 from .._http.addresses import decoded
 from .._validation import rules
 from ..errors import GuardRefused
 from ..guard import Guard, window_name
 from ..models._masking import clean
-from ..models._minor_units import MINOR_UNITS, decimals_of
+from ..models._minor_units import decimals_of
 from ..params.operations import Operation, record_of
-from .budgets import EXACT, Shortage
+from .sums import EXACT, Shortage
 
 _ROUNDING: Final = Context(prec=200)
 PAYOUTS: Final = "/payouts"
-_ANY: Final = 40
-"""More decimals than any amount has."""
 _COLLECTING: Final = frozenset({"/payment/checkouts", "/payment/intents"})
 
 
@@ -68,11 +66,12 @@ def folded(path: str) -> str:
 def read(write: Write) -> Payment | GuardRefusal:
     """What a write would pay, by its bytes."""
     problem = rules.headers(write.headers) if write.headers else None
-    if problem is None:
-        found = read_payment(write.body, is_ours=write.is_ours)
-        if not isinstance(found, str):
-            return found
-        problem = found
+    found = problem or read_payment(write.body, is_ours=write.is_ours)
+    return unreadable(found) if isinstance(found, str) else found
+
+
+def unreadable(problem: str) -> GuardRefusal:
+    """The refusal of a write that cannot be read without doubt."""
     return GuardRefusal("body", f"the guard cannot read it: it {problem}")
 
 
@@ -173,7 +172,10 @@ def no_room(short: Shortage, amount: Decimal) -> GuardRefusal:
     """What the sums say against an amount for which they have no room now."""
     window = window_name(short.window)
     if not short.is_known:
-        text = f"its state does not know what was paid within {window}: run `payments guard begin`, or wait"
+        text = (
+            f"its state does not know all that was paid within {window}, as it is new, was lost or put back "
+            "from a copy: wait, or run `payments guard begin` where there is room for all of it"
+        )
         return GuardRefusal("begin", text)
     room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
     text = (
@@ -203,44 +205,3 @@ def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused
 def money(amount: Decimal, currency: str) -> str:
     """An amount as text, such as GHS 50.00."""
     return f"{clean(currency)} {amount:f}"
-
-
-class QuickRules:
-    """The rules of all guards of a key compiled into one pass over a usual payout's bytes.
-
-    It passes a payout that clearly breaks no rule. It may leave too many to the functions above, and must
-    never pass one that they refuse; tests/guard/test_quick.py compares the two.
-    """
-
-    def __init__(self, guards: Sequence[Guard], limits: Mapping[str, Sequence[tuple[int, Decimal]]]) -> None:
-        self._figures: dict[str, tuple[Decimal, int]] = {}
-        for currency in {currency for guard in guards for currency in guard.most}:
-            if all(currency in guard.most or guard.other_currencies == "allow" for guard in guards):
-                figures = [guard.most[currency] for guard in guards if currency in guard.most]
-                figures += [most for _, most in limits.get(currency, ())]
-                judged = any(guard.decimals for guard in guards)
-                self._figures[currency] = min(figures), MINOR_UNITS.get(currency, _ANY) if judged else _ANY
-        self._methods = _in_all(guard.methods for guard in guards)
-        self._countries = _in_all(guard.countries for guard in guards)
-
-    def amount_of(self, body: bytes) -> tuple[str, Decimal] | None:
-        """The currency and amount of a payout that this package wrote, if it clearly breaks no rule."""
-        payment = parse_payment(body)
-        figures = self._figures.get(payment.currency)
-        if figures is None:
-            return None
-        text = payment.amount if payment.amount.__class__ is str else str(payment.amount)
-        if len(text.partition(".")[2]) > figures[1] or "E" in text or (amount := Decimal(text)) > figures[0]:
-            return None
-        if self._methods is not None and payment.method not in self._methods:
-            return None
-        instrument = payment.instrument
-        if self._countries is not None and (instrument is None or instrument.country not in self._countries):
-            return None
-        return payment.currency, amount
-
-
-def _in_all(rules: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
-    """What all rules allow that are set; None if none is."""
-    found = [rule for rule in rules if rule is not None]
-    return frozenset.intersection(*found) if found else None

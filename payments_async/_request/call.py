@@ -54,8 +54,10 @@ class GuardAdmission(Protocol):
 
     until: float
     """An attempt may begin until then; monotonic seconds."""
-    doubted: bool
-    """True if an attempt of an earlier call ended without a definite answer."""
+
+    @property
+    def doubted(self) -> bool:
+        """True if an earlier call ended without a definite answer."""
 
     async def renew(self, left: float | None) -> None:
         """Let attempts begin from now on, for so many seconds at most."""

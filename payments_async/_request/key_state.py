@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -25,8 +24,8 @@ from .call import Call
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .._guard.budgets import Outcome
     from .._guard.key_guard import KeyGuard
+    from .._guard.sums import Outcome
 
 
 class RetryBudget:
@@ -132,8 +131,6 @@ class Keys:
         for state in self._states.values():
             if state.limiter.fleet is not None:
                 state.limiter.fleet.store.end()
-            if (guard := state.guards.guard) is not None and guard.client is not None:
-                guard.client.end()
 
     def _join(self, fingerprint: str) -> KeyState:
         settings = self._settings
@@ -148,47 +145,33 @@ class Keys:
 
     def _guard(self, state: KeyState, guard: Guard, fingerprint: str) -> None:
         """Put a key under a guard, until the process ends. Raises ConfigurationError."""
-        from .._guard.key_guard import join  # most programs have none
+        from .._guard.key_guard import GuardOwner, join  # most programs have none
 
-        settings, runtime = self._settings, self._runtime
-        open_store = partial(
-            self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
+        settings = self._settings
+        owner = GuardOwner(
+            address=normal(settings.base_url),
+            fingerprint=fingerprint,
+            database=settings.limit_store,
+            insecure_database=settings.insecure_database,
         )
-        place = normal(settings.base_url), fingerprint
-        join(state.guards, place, runtime, guard, settings.limit_store, open_store)
+        join(state.guards, owner, self._runtime, guard)
         _GUARDED.add(state.limiter)
 
 
 # The guard, for one call
 
 
-def admit_at_once(guard: KeyGuard, call: Call) -> bool:
-    """Have a usual payout judged, without waiting; False if that takes more.
-
-    Reads are not judged, nor are later attempts.
-    """
-    body, key = call.body, call.idempotency_key
-    if body is None or key is None or call.tries:
-        return True
-    if call.request is None or call.headers:
-        return False
-    admission = guard.admit_at_once(call.path, body, key)
-    if admission is False:
-        return False
-    call.admission = admission
-    return True
-
-
 async def admit(guard: KeyGuard, call: Call, settings: Settings, runtime: Runtime) -> None:
     """Have a write judged before its first attempt. Raises GuardRefused, LimitStoreUnavailable."""
+    if call.body is None or call.idempotency_key is None or call.tries:
+        return
     from .._guard.rules import Write  # loaded with the guard
 
-    assert call.body is not None
     write = Write(call.operation, call.path, call.headers, call.body, is_ours=call.request is not None)
     with _reported(call, settings):
         left = call.left(runtime.monotonic)
         may_ask = call.priority != "bulk"
-        call.admission = await guard.admit(write, call.idempotency_key or "", left, may_ask=may_ask)
+        call.admission = await guard.admit(write, call.idempotency_key, left, may_ask=may_ask)
 
 
 async def renew_admission(call: Call, settings: Settings, runtime: Runtime) -> None:
@@ -223,7 +206,7 @@ def settle_admission(call: Call, error: BaseException | None, *, replayed: bool)
 
     To a first attempt that says that an earlier sender has paid, whom the sums have or hold already.
     """
-    if call.admission is not None:
+    if call.admission is not None and not isinstance(error, GeneratorExit):  # the collector may not wait
         is_anothers = replayed and len(call.tries) == 1 and not call.admission.doubted
         call.admission.settle("unpaid" if is_anothers else outcome_of(call, error))
 

@@ -33,7 +33,7 @@ from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
 from .idempotency import asks_again, needs_time, refuse_outdated
 from .key_age import Timestamps
-from .key_state import Keys, KeyState, admit, admit_at_once, renew_admission, settle_admission
+from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
 from .pending import PendingRequests, identity_of, pending_of
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
@@ -72,7 +72,7 @@ class Pipeline:
                 if key is None or call.tries:
                     key = call.key = self._key(call, key)
                 state = self.keys.of(key)
-                if (guard := state.guards.guard) is not None and not admit_at_once(guard, call):
+                if (guard := state.guards.guard) is not None:
                     await self._admit(guard, call)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)

@@ -1,12 +1,13 @@
 """Processes under one guard whose sums are in a real store; the service's books judge every window.
 
     python -m tests.campaigns.guard sqlite 65000
-    python -m tests.campaigns.guard valkey 65000 --quiet            no kills, outages or restarts
+    python -m tests.campaigns.guard sqlite 65000 --quiet            no kills, outages or restarts
     python -m tests.campaigns.guard postgresql 2000 --without held  a rule left out: must be a breach
 
 Windows are of seconds, so what is made for hours (lease, settling, reports) is scaled down in the processes.
 The service loses answers and refuses; requests are late, abandoned, sent by two processes, repeated after a
-kill. Every three seconds a process is killed or stands still, or the store is away, restarted, or emptied.
+kill. Every three seconds a process is killed or stands still, the store is away, restarted
+or emptied, or clocks are set.
 """
 
 from __future__ import annotations
@@ -21,24 +22,29 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import attrs
 
-from tests.campaigns.guard_judge import MEASURES, holds_of, needless, overfull
+from payments_async._files import write_text
 from tests.support.disturbed import DisturbedSandbox
-from tests.support.guarded_process import ABLATIONS, Guarded, GuardedProcess, lines_of
-from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
+from tests.support.guarded_process import ABLATIONS, CLOCK_TABLE, WALL, Guarded, GuardedProcess, lines_of
+from tests.support.servers import PostgresServer, postgres_server
 
-STORES: Final = ("sqlite", "postgresql", "valkey")
+STORES: Final = ("sqlite", "postgresql")
 MOST: Final = {"GHS": "600", "XOF": "2000"}
 SUMS: Final = (("GHS", "60000", 2), ("GHS", "200000", 10), ("XOF", "200000", 2), ("XOF", "650000", 10))
 WORDS: Final = (
     *("lost_response", "lost_response", "lost_request", "reset", "cut_body", "bad_json", "slow:300ms"),
     *("http:500", "http:503", "http:422", "http:409", "http:400"),
 )
+ROUNDING: Final = 2e-6
+"""Of the sandbox's times, seconds."""
+Payout = tuple[float, str, Decimal]
+"""When it was made by the service's clock, currency and amount."""
 EVERY: Final = 3.0
 """Seconds from one disturbance to the next."""
 
@@ -53,6 +59,9 @@ class StorePlace(Protocol):
 
     def empty(self) -> None:
         """Lose everything."""
+
+    def set_clock(self, seconds: float) -> None:
+        """Set its own clock, so many seconds ahead of the time."""
 
 
 class InFile:
@@ -72,11 +81,15 @@ class InFile:
         for path in (self._path, Path(f"{self._path}-journal")):
             path.unlink(missing_ok=True)
 
+    def set_clock(self, seconds: float) -> None:
+        """It has none of its own."""
+
 
 class InPostgres:
     def __init__(self, server: PostgresServer) -> None:
         self._server, self._database = server, server.make_database()
         self.address = server.url(self._database)
+        server.query(self._database, f"CREATE TABLE {CLOCK_TABLE} AS SELECT 0::float8 AS seconds")
 
     def be_away(self, seconds: float) -> None:
         self._server.stop("immediate")
@@ -84,22 +97,11 @@ class InPostgres:
         self._server.start()
 
     def empty(self) -> None:
-        self._server.query(self._database, "TRUNCATE payments.budgets")
+        tables = "payments.guards, payments.guard_windows, payments.guard_amounts"
+        self._server.query(self._database, f"TRUNCATE {tables}")
 
-
-class InValkey:
-    def __init__(self, server: ValkeyServer) -> None:
-        self._server = server
-        self.address = server.url()
-
-    def be_away(self, seconds: float) -> None:
-        self._server.freeze()
-        time.sleep(seconds)
-        self._server.thaw()
-
-    def empty(self) -> None:
-        self._server.stop()
-        self._server.start()
+    def set_clock(self, seconds: float) -> None:
+        self._server.query(self._database, f"UPDATE {CLOCK_TABLE} SET seconds = {seconds}")
 
 
 @contextlib.contextmanager
@@ -107,12 +109,9 @@ def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
     """A store of one kind."""
     if kind == "sqlite":
         yield InFile(folder)
-    elif kind == "postgresql":
+    else:
         with postgres_server() as server:
             yield InPostgres(server)
-    else:
-        with valkey_server() as valkey:
-            yield InValkey(valkey)
 
 
 @attrs.define
@@ -126,17 +125,12 @@ class Report:
     payouts: int = 0
     kills: int = 0
     events: Counter[str] = attrs.field(factory=Counter)
-    needless: dict[str, float] = attrs.field(factory=dict)
-    """Share of the refusals that had room: by creation, by answer, beyond the windows' parts."""
-    fullest: dict[str, str] = attrs.field(factory=dict)
     problems: list[str] = attrs.field(factory=list)
 
     def __str__(self) -> str:
-        shares = ", ".join(f"{name} {share:.2%}" for name, share in self.needless.items())
         return (
             f"{self.store}: {self.calls} calls, {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
-            f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}; "
-            f"refused with room: {shares}"
+            f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}"
         )
 
 
@@ -153,6 +147,7 @@ class Campaign:
 
     def start(self) -> None:
         """Start all; the first has the empty store trusted."""
+        self._set_wall(0.0)
         numbers = range(self._options.processes)
         self._running = [self._process(number, begins=not number) for number in numbers]
 
@@ -173,8 +168,8 @@ class Campaign:
 
     def disturb(self) -> None:
         """The next of what may happen."""
-        often = (self._kill, self._stop, self._be_away)
-        kinds = (*often[:2], self._lose, *often, *often, self._replace, *often)
+        often = (self._kill, self._set_clocks, self._stop, self._be_away)
+        kinds = (*often[:3], self._lose, *often, *often, self._replace, *often)
         kind = kinds[self.report.events.total() % len(kinds)]
         self.report.events[kind.__name__.strip("_")] += 1
         kind()
@@ -195,6 +190,14 @@ class Campaign:
     def _stop(self) -> None:
         with self._chance.choice(self._running).stopped():
             time.sleep(self._options.lease - 0.5)
+
+    def _set_clocks(self) -> None:
+        """Set the clocks of the machine and of the database a day and an hour ahead, back, or right."""
+        for set_clock in (self._set_wall, self._place.set_clock):
+            set_clock(self._chance.choice((-25 * 3_600.0, 0.0, 25 * 3_600.0)))
+
+    def _set_wall(self, seconds: float) -> None:
+        write_text(Path(self._options.folder) / WALL, str(seconds), durable=False)
 
     def _be_away(self) -> None:
         self._place.be_away(self._chance.uniform(0.5, 2.5))
@@ -281,15 +284,25 @@ def _judge(report: Report, options: Guarded, sandbox: DisturbedSandbox, begun_at
     edges = [float("-inf"), *(edge for at in begun_at for edge in (at, at + grace)), float("inf")]
     for since, until in zip(edges[::2], edges[1::2], strict=True):
         report.problems += overfull((each for each in payouts if since <= each[0] < until), options.sums)
-    folder = Path(options.folder)
-    lines = [line for path in folder.glob("*.log") for line in lines_of(path)]
-    outboxes = [line for path in folder.glob("*.outbox") for line in lines_of(path)]
-    report.calls, report.results = len(lines), Counter(line[6] for line in lines)
-    made_at = {str(each.idempotency_key): each.created_at - ahead for each in entries}
-    holds = holds_of(lines, outboxes, made_at, options.lease + options.settling)
-    refused = [line for line in lines if line[6] == "sums"]
-    for name, ends in MEASURES.items():
-        report.needless[name] = needless(holds, refused, options.sums, **ends) / max(len(refused), 1)
+    lines = [line for path in Path(options.folder).glob("*.log") for line in lines_of(path)]
+    report.calls, report.results = len(lines), Counter(result for _, result in lines)
+
+
+def overfull(payouts: Iterable[Payout], sums: Sequence[tuple[str, str, int]]) -> list[str]:
+    """Where the service made more than a sum allows in a window, wherever it begins: the worst of each."""
+    made, found = sorted(payouts), []
+    for currency, most, seconds in sums:
+        mine = [(at, amount) for at, name, amount in made if name == currency]
+        used, worst, oldest = Decimal(0), (Decimal(0), 0.0), 0
+        for at, amount in mine:
+            used += amount
+            while mine[oldest][0] <= at - seconds + ROUNDING:
+                used -= mine[oldest][1]
+                oldest += 1
+            worst = max(worst, (used, at))
+        if worst[0] > Decimal(most):
+            found.append(f"{currency} {worst[0]} within {seconds} s until {worst[1]:.3f}, {most} allowed")
+    return found
 
 
 def main() -> None:

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, ConfigurationError, Guard
+from payments_async import AsyncPayments, ConfigurationError
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.doctor import checks, probes
 from payments_async._cli.doctor.checks import MAX_CLOCK_SKEW
-from payments_async._cli.guard.state import NOBODY, joined
 from payments_async._rate_limit import store_client
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits
@@ -331,7 +330,7 @@ def test_a_guard_whose_sums_refuse_is_wrong_until_they_are_begun(
     assert (found.code, found.wrong) == (Exit.REFUSED, ["guard"])
     assert (found["guard"]["state"], state.exists()) == (str(state), False)
     assert "does not exist yet; `payments guard begin` makes it" in found["guard"]["problem"]
-    asyncio.run(joined(Guard.from_file(tmp_path / "guard.toml"), NOBODY, None)[1].read())
+    state.touch(0o600)
     assert "it refuses for another 24 h 16 min" in Examined(capsys)["guard"]["problem"]
     assert main(["guard", "begin"]) == Exit.DONE
     capsys.readouterr()
@@ -348,10 +347,10 @@ def test_a_guard_that_cannot_be_used_or_whose_sums_are_away_is_a_finding(
     guarded(monkeypatch, tmp_path, 'sums = [["GHS", "9000", "day"]]\n')
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
     found = Examined(capsys)
     assert (found.code, found.wrong) == (Exit.REFUSED, ["guard", "store"])
-    assert f"127.0.0.1:{port} cannot be reached" in found["guard"]["problem"]
+    assert f"127.0.0.1:{port}/shop cannot be reached" in found["guard"]["problem"]
     assert NEEDLE not in found.out
 
 

@@ -1,4 +1,4 @@
-"""`payments guard`: begin a state, show it, and check a file, at a sandbox over TCP."""
+"""`payments guard`: begin a state and show it, at a sandbox over TCP."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ import pytest
 from payments_async import GuardRefused, Instrument
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async._guard import budget_client
 from payments_async.sandbox import Sandbox, SandboxLimits
 from payments_sync import Payments
 from tests.support.canary import NEEDLE
-from tests.support.payout_command import HEADER, PHONE, Said
-from tests.support.servers import ValkeyServer
+from tests.support.payout_command import Said
 from tests.support.snapshots import Snapshots
 
 RULES = 'most = {GHS = "5000", XOF = "400000"}\nmethods = ["mobile_money", "mtn_bj"]\n'
@@ -60,15 +58,6 @@ def write_guard(text: str) -> None:
     path.chmod(0o600)
 
 
-def rows(*lines: str, name: str = "june.csv", header: str = HEADER) -> str:
-    Path(name).write_text("\n".join([header, *lines, ""]))
-    return name
-
-
-def row(key: str, amount: str, currency: str = "GHS", method: str = "mobile_money") -> str:
-    return f"{key},{amount},{currency},{method},{PHONE},BJ"
-
-
 def shown(guard: Command) -> dict[str, Any]:
     (line,) = guard("show", "--json").lines
     return line
@@ -80,15 +69,11 @@ def pay(client: Payments, amount: int, reference: str) -> None:
     )
 
 
-def spend(guard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pay 1,200, have 6,000 refused, and wait until both are reported."""
-    monkeypatch.setattr(budget_client, "REPORT_AFTER", 0.0)
+def spend() -> None:
+    """Pay 1,200, and end the program that did."""
     with Payments() as client:
         pay(client, 1200, "r-1")
-        with pytest.raises(GuardRefused):
-            pay(client, 6000, "r-2")
-    while (said := shown(guard))["sums"][0]["paid"] != "1200" or not said["refusals"]:
-        pass
+        client._async._internal.guard.sums.state.end()
 
 
 def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, sandbox: Sandbox) -> None:
@@ -108,11 +93,9 @@ def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, sandbox: 
     assert not sandbox.requests
 
 
-def test_a_state_that_is_trusted_is_left_as_it_is_unless_again_is_said(
-    guard: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_that_is_trusted_is_left_as_it_is_unless_again_is_said(guard: Command) -> None:
     guard("begin")
-    spend(guard, monkeypatch)
+    spend()
     trusted = guard("begin")
     assert trusted.code == Exit.DONE
     assert "trusted already: nothing was" in " ".join(trusted.out.split())
@@ -135,21 +118,18 @@ def test_a_state_that_was_not_begun_refuses_and_says_for_how_long(guard: Command
     assert shown(guard)["ok"] is True
 
 
-def test_what_was_paid_is_held_and_is_left_is_shown_with_the_rules_and_the_last_refusals(
-    guard: Command, monkeypatch: pytest.MonkeyPatch, assert_snapshot: Snapshots
+def test_what_was_paid_is_held_and_is_left_is_shown_with_the_rules(
+    guard: Command, assert_snapshot: Snapshots
 ) -> None:
     assert_snapshot(plain(guard("show").out), "before")
     assert_snapshot(plain(guard("begin").out), "begin")
-    spend(guard, monkeypatch)
+    spend()
     assert_snapshot(plain(guard("show").out), "after")
     said = shown(guard)
     assert [(each["paid"], each["held"], each["left"]) for each in said["sums"]] == [
         ("1200", "0", "4800"),
         ("1200", "0", "7800"),
     ]
-    assert [(each["operation"], each["rule"]) for each in said["refusals"]] == [("payouts.create", "most")]
-    (none,) = guard("show", "--json", "--refusals", "0").lines
-    assert none["refusals"] == []
 
 
 def plain(text: str) -> str:
@@ -195,16 +175,15 @@ def test_every_rule_that_is_set_is_shown(guard: Command) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("command", [("show",), ("begin",), ("check", "june.csv")])
+@pytest.mark.parametrize("command", ["show", "begin"])
 def test_a_command_without_a_guard_that_it_can_use_exits_2(
-    guard: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    guard: Command, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    rows(row("a", "10"))
-    guard(*command, "--guard", "none.toml").assert_one_message(Exit.USAGE, "none.toml cannot be read")
+    guard(command, "--guard", "none.toml").assert_one_message(Exit.USAGE, "none.toml cannot be read")
     Path("guard.toml").chmod(0o622)
-    guard(*command).assert_one_message(Exit.USAGE, "others than its owner may change guard.toml")
+    guard(command).assert_one_message(Exit.USAGE, "others than its owner may change guard.toml")
     monkeypatch.delenv("PAYMENTS_GUARD")
-    guard(*command).assert_one_message(Exit.USAGE, "no guard: give its file with --guard", "PAYMENTS_GUARD")
+    guard(command).assert_one_message(Exit.USAGE, "no guard: give its file with --guard", "PAYMENTS_GUARD")
 
 
 @pytest.mark.parametrize("variable", ["PAYMENTS_API_KEY", "PAYMENTS_BASE_URL"])
@@ -217,14 +196,16 @@ def test_a_state_is_that_of_a_key_and_an_address(
     assert not Path("guard.sqlite").exists()
 
 
-def test_sums_are_kept_in_the_limit_store_where_there_is_no_file(
-    guard: Command, monkeypatch: pytest.MonkeyPatch, valkey: ValkeyServer
+def test_sums_are_kept_in_the_database_of_the_limit_store_where_there_is_no_file(
+    guard: Command, monkeypatch: pytest.MonkeyPatch, database: str
 ) -> None:
     write_guard(RULES + SUMS)
-    guard("show").assert_one_message(Exit.USAGE, "sums need a state")
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", valkey.url(database=1))
+    for store in ("", "redis://127.0.0.1:9/0"):
+        monkeypatch.setenv("PAYMENTS_LIMIT_STORE", store)
+        guard("show").assert_one_message(Exit.USAGE, "sums need a state: a file", "limit_store in PostgreSQL")
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", database)
     assert shown(guard)["ok"] is False
-    assert guard("begin", "--json").step("begun")["state"] == "the limit store"
+    assert guard("begin", "--json").step("begun")["state"].startswith("postgresql://127.0.0.1:")
     assert shown(guard)["ok"] is True
 
 
@@ -234,10 +215,10 @@ def test_a_state_that_is_away_is_one_message_without_its_password(
     write_guard(RULES + SUMS)
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
     for command in ("begin", "show"):
         said = guard(command)
-        said.assert_one_message(Exit.REFUSED, f"127.0.0.1:{port} cannot be reached")
+        said.assert_one_message(Exit.REFUSED, f"127.0.0.1:{port}/shop cannot be reached")
         assert NEEDLE not in said.err + said.out
 
 
@@ -248,63 +229,3 @@ def test_a_state_that_is_no_database_of_ours_exits_2_and_is_left_alone(guard: Co
     for command in ("begin", "show"):
         guard(command).assert_one_message(Exit.USAGE, "is damaged, or no database")
     assert path.read_text().startswith("no database")
-
-
-def test_each_row_that_would_be_refused_is_named_with_its_line_and_reason(
-    guard: Command, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PAYMENTS_API_KEY")
-    write_guard(RULES + SUMS)  # with a limit store, which is not asked
-    lines = (row("a", "4000"), row("b", "500000"), row("d", "10", "NGN"))
-    file = rows(*lines, row("e", "7", method="bank_transfer"))
-    said = guard("check", file, "--json")
-    assert said.code == Exit.REFUSED
-    refused = [(line["line"], line["row"], line["rule"]) for line in said.lines if line["step"] == "refused"]
-    assert refused == [(3, 2, "most"), (4, 3, "currency"), (5, 4, "methods")]
-    checked = said.step("checked")
-    assert (checked["ok"], checked["passed"], checked["refused"]) == (False, 1, 3)
-    assert checked["totals"] == {"GHS": "4000"}
-    text = " ".join(guard("check", file).out.split())
-    assert "line 3 (most): GHS 500000 is above the most of one payout, 5000" in text
-    assert "3 rows would be refused, and with them the file" in text
-    assert PHONE not in text + said.out
-    assert not sandbox.requests
-    assert sorted(os.listdir()) == ["guard.toml", "june.csv"]
-
-
-def test_a_total_above_a_sum_is_a_note_and_no_refusal(guard: Command) -> None:
-    file = rows(row("a", "4000"), row("b", "4000.50"), row("c", "10", "XOF"))
-    said = guard("check", file)
-    assert said.code == Exit.DONE
-    text = " ".join(said.out.split())
-    assert "GHS 8,000.50 is above the sum of one hour, 6,000.00: a run waits for room" in text
-    assert "3 payouts, GHS 8,000.50, XOF 10, would pass" in text
-    assert "one day" not in text
-
-
-def test_a_file_of_another_form_is_read_as_a_run_reads_it(guard: Command) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    columns = [HEADER.split(","), row("a", "6000").split(",")]
-    pyarrow.parquet.write_table(
-        pyarrow.table({name: [value] for name, value in zip(*columns, strict=True)}), "june.parquet"
-    )
-    assert "row 1 (most)" in guard("check", "june.parquet").out
-    file = rows(row("a", "6000").replace(",", ";"), header=HEADER.replace(",", ";"))
-    assert "line 2 (most)" in guard("check", file, "--delimiter", ";").out
-    text = rows(HEADER, row("a", "6000"), header="# June", name="june.txt")
-    assert "line 3 (most)" in guard("check", text, "--delimiter", ",", "--header-row", "2").out
-    guard("check", text).assert_one_message(Exit.USAGE, "june.txt: is no .csv: say what separates its cells")
-
-
-def test_rows_at_fault_are_named_after_those_that_would_be_refused(guard: Command) -> None:
-    said = guard("check", rows(row("a", "6000"), row("b", "nothing")), "--json")
-    said.assert_one_message(Exit.USAGE, "line 3, amount")
-    assert said.step("refused")["line"] == 2
-
-
-def test_a_currency_without_known_decimals_is_a_warning(guard: Command) -> None:
-    write_guard('most = {HRK = "5000"}\n')
-    said = guard("check", rows(row("a", "6.005", "HRK")))
-    said.assert_one_message(Exit.DONE, "gives HRK no decimals")

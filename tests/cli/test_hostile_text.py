@@ -121,7 +121,7 @@ CALLS = {
     ],
     "api": [["api", "GET", "/payouts"], ["api", "GET", HOSTILE], ["api", HOSTILE, "/payouts"]],
 }
-GUARD = {"begin": [[]], "show": [[]], "check": [["hostile.csv"], [HOSTILE]]}
+GUARD = ("begin", "show")
 ELSEWHERE = {
     "payouts template": "prints the path that it was given on the command line",
     "doctor": "test_a_report_shows_foreign_text_as_escapes",
@@ -215,17 +215,14 @@ def test_what_a_guard_and_a_file_hold_is_printed_as_escapes(
     )
     (here.folder / "guard.toml").write_text(words)
     (here.folder / "guard.toml").chmod(0o600)
-    head = "amount,currency,method,instrument.phone_number,instrument.country"
-    (here.folder / "hostile.csv").write_text(f'{head}\n1,XCD,"x{HOSTILE}",{PHONE},BJ\n', newline="")
     shown = ""
-    for name, lines in GUARD.items():
-        for argv in lines:
-            for options in ([], ["--json"], ["--guard", HOSTILE]):
-                monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
-                main(["guard", name, *argv, *options])
-                said = "".join(capsys.readouterr())
-                assert_harmless(said)
-                shown += said
+    for name in GUARD:
+        for options in ([], ["--json"], ["--guard", HOSTILE]):
+            monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+            main(["guard", name, *options])
+            said = "".join(capsys.readouterr())
+            assert_harmless(said)
+            shown += said
     assert shown.count("owned") > 5
 
 

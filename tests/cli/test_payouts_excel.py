@@ -6,9 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import openpyxl
-import pytest
 
-from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from tests.bulk.sources import test_mapping as mapping
 from tests.support.payout_command import Here
@@ -49,14 +47,6 @@ def test_a_template_is_filled_in_paid_and_reported(here: Here) -> None:
     report = values_of(here.folder / "june-report.xlsx")
     assert ("clean", "yes") in report["Certificate"]
     assert ("XCD", "asked, in all", 1, 1.07) in report["Money"]
-
-
-def test_a_guard_judges_the_rows_of_a_sheet(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
-    here("template", "june.xlsx")
-    fill_in(here.folder / "june.xlsx", "June")
-    (here.folder / "guard.toml").write_text('most = {XCD = "1"}\n')
-    assert main(["guard", "check", "june.xlsx", "--sheet", "June", "--guard", "guard.toml"]) == Exit.REFUSED
-    assert "line 2 (most): XCD 1.07 is above" in capsys.readouterr().out
 
 
 def test_what_is_mapped_is_shown_and_the_rejects_need_no_mapping(here: Here) -> None:

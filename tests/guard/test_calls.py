@@ -19,7 +19,6 @@ import pytest
 from payments_async import (
     AsyncPayments,
     AuthenticationError,
-    DuplicateReference,
     Guard,
     GuardRefused,
     GuardRequest,
@@ -27,16 +26,14 @@ from payments_async import (
     PaymentsError,
     UnprocessableError,
 )
-from payments_async._guard.rules import Write
 from payments_async.events import CallEnded, PayoutRefused
-from payments_async.params.operations import PAYOUTS_CREATE
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
-from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer, lost, unsent
+from tests.support.scripted import ScriptedTransport, answer, lost, unsent
 from tests.support.surfaces import Connect
 
 HOUR = 3_600.0
@@ -114,14 +111,19 @@ async def test_a_replay_counts_what_an_earlier_call_had_left_in_doubt(connect: C
 
 
 @pytest.mark.parametrize("name", ["payroll", None])
-async def test_sums_of_a_process_outlive_a_rotated_key_if_the_guard_has_a_name(
-    connect: Connect, tmp_path: Path, name: str | None
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_a_rotated_key_has_the_sums_of_a_guard_with_a_name(
+    connect: Connect, tmp_path: Path, name: str | None, is_shared: bool
 ) -> None:
     address = {"base_url": f"https://api.example/{tmp_path.name}/v1"}
     guard = attrs.evolve(GUARD, name=name)
+    if is_shared:
+        guard = attrs.evolve(guard, budgets=None, state=tmp_path / "guard.sqlite")
     for key, amount in (("sk_sandbox_" + "a" * 40, 100), ("sk_sandbox_" + "b" * 40, 60)):
         script = answer_of(amount, reference=f"r-{amount}")
         played = play(connect, script, guard=guard, api_key=key, **address)
+        if is_shared and (amount == 100 or name is None):
+            key_guard(under(played.client)).sums.begin()
         paid = played.client.payouts.create(**{**PAYOUT, "amount": amount, "reference": f"r-{amount}"})
         if name and amount == 60:
             assert (await refused(paid)).allowed == Decimal(50)
@@ -157,26 +159,6 @@ async def test_a_write_is_judged_once_for_its_key_and_body(connect: Connect) -> 
     assert (await refused(played.client.send(other))).rule == "sums"
 
 
-async def test_a_second_create_under_its_key_takes_no_more(connect: Connect) -> None:
-    played = play(connect, answer_of(100), guard=attrs.evolve(GUARD, sums=[("XOF", 100, "hour")]))
-    for _ in range(3):
-        await played.client.payouts.create(**{**PAYOUT, "amount": 100}, idempotency_key="of-row-17")
-    assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
-
-
-async def test_a_write_that_is_remembered_no_more_is_judged_as_new(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from payments_async._guard import key_guard
-
-    monkeypatch.setattr(key_guard, "_KNOWN", 1)
-    played = play(connect, answer_of(60), guard=GUARD)
-    first = played.client.payouts.prepare(**{**PAYOUT, "amount": 60})
-    for each in (first, played.client.payouts.prepare(**{**PAYOUT, "amount": 60})):
-        await played.client.send(each)
-    assert (await refused(played.client.send(first))).rule == "sums"
-
-
 @pytest.mark.parametrize("currency", ["XOF", "GHS"])
 async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connect, currency: str) -> None:
     wait = {"Retry-After": "100"}
@@ -189,11 +171,6 @@ async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connec
         assert (await refused(played.client.payouts.create(**OTHER))).rule == "sums"
     else:  # no sum counts it
         await played.client.payouts.create(**{**PAYOUT, "amount": 100})
-
-
-async def test_a_row_whose_body_cannot_be_read_is_refused() -> None:
-    played = play(ASYNC, answer_of(100), guard=GUARD)
-    assert key_guard(played.client).judged(b"[]").rule == "body"
 
 
 async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -> None:
@@ -212,56 +189,45 @@ async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -
     assert played.transport.requests == []
 
 
-def test_a_forked_child_judges_whatever_locks_were_held(sandbox: Sandbox) -> None:
-    from payments_async._guard import key_guard as module
-
-    with Payments(sandbox.api_key, base_url=sandbox.base_url, guard=GUARD) as client:
-        sums = key_guard(client)._sums
-        assert sums is not None
-        held = sums.lock
-        with held, module._joining:
-            module._after_fork()
-            assert not sums.lock.locked()
-            assert not module._joining.locked()
-
-
-async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from payments_async._guard import budgets
-
-    monkeypatch.setattr(budgets, "SETTLING", -50.0)  # what has no outcome counts as paid after ten seconds
-    played = play(connect, refusal(429, {"Retry-After": "100"}), payout_answer(), guard=GUARD, max_retries=3)
-    error = await refused(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
-    assert (len(error.attempts), error.effect) == (1, "none")
-    assert len(played.transport.requests) == 1
+async def test_a_write_in_doubt_is_sent_again_without_room_as_long_as_it_counts(connect: Connect) -> None:
+    rest = answer_of(50, reference="r-3")
+    played = play(connect, *[lost()] * 3, rest, lost(), answer_of(100), guard=GUARD)
+    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
+    with pytest.raises(OutcomeUnknown):
+        await played.client.send(prepared)
+    await played.client.payouts.create(**{**PAYOUT, "amount": 50, "reference": "r-3"})
+    played.runtime.advance(1_200)
+    with pytest.raises(OutcomeUnknown):
+        await played.client.send(prepared, max_retries=0)
+    await played.client.send(prepared)
+    assert (await refused(played.client.payouts.create(**OTHER))).allowed == 0
 
 
-async def test_a_call_that_is_refused_gives_nothing_back_while_another_sends_the_same_write(
+async def test_a_write_in_doubt_that_counts_no_longer_stays_in_doubt_where_there_is_no_room(
     connect: Connect,
 ) -> None:
-    played = play(connect, answer_of(100), guard=attrs.evolve(GUARD, sums=[("XOF", 150, "hour")]))
-    guard = key_guard(under(played.client))
-    prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
-    write = Write(PAYOUTS_CREATE, "/payouts", {}, prepared.body, is_ours=True)
-    for ends in (("unpaid", "paid"), ("unpaid", None)):
-        one, other = [await guard.admit(write, prepared.idempotency_key, None, may_ask=True) for _ in "12"]
-        assert one is other
-        for outcome in ends:
-            one.settle(outcome)
-        assert (await refused(played.client.payouts.create(**OTHER))).allowed == 50
-
-
-async def test_a_write_in_doubt_for_which_there_is_no_room_any_more_stays_in_doubt(connect: Connect) -> None:
     played = play(connect, *[lost()] * 3, answer_of(60, reference="r-2"), guard=GUARD)
     prepared = played.client.payouts.prepare(**{**PAYOUT, "amount": 100})
     with pytest.raises(OutcomeUnknown):
         await played.client.send(prepared)
-    played.runtime.advance(1_200)  # its own amount still counts, and the write would be reserved once more
+    played.runtime.advance(HOUR + 1_200)
+    await played.client.payouts.create(**OTHER)
     with pytest.raises(OutcomeUnknown, match=r"not sent again: .*the guard refused it") as caught:
         await played.client.send(prepared)
     assert isinstance(caught.value.__cause__, GuardRefused)
-    assert len(played.transport.requests) == 3
+    assert len(played.transport.requests) == 4
+
+
+async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(connect: Connect) -> None:
+    guard = Guard(most={"XOF": 50}, sums=[("XOF", 150, "minute")], budgets="process", ask=lambda _: True)
+
+    def refusing(_: object) -> Any:
+        key_guard(under(played.client)).join(attrs.evolve(guard, sums=[("XOF", 50, "minute")]))
+        return refusal(429, {"Retry-After": "1100"})  # longer than the amount counts
+
+    played = play(connect, refusing, guard=guard, max_retries=3, max_retry_after=2_000.0)
+    error = await refused(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
+    assert (len(error.attempts), error.effect, len(played.transport.requests)) == (1, "none", 1)
 
 
 async def test_nobody_is_asked_about_a_row_of_a_batch() -> None:
@@ -360,7 +326,7 @@ async def test_of_two_guards_the_lower_sum_holds() -> None:
         *(KEY,), base_url=BASE_URL, runtime=runtime, guard=GUARD, transport=ScriptedTransport(answer_of(100))
     )
     state = key_guard(client)
-    state.join(attrs.evolve(GUARD, sums=[("XOF", 1_000, "hour"), ("XOF", 2_000, "day")]), None, None)
+    state.join(attrs.evolve(GUARD, sums=[("XOF", 1_000, "hour"), ("XOF", 2_000, "day")]))
     assert state.limits["XOF"] == [(3_600, Decimal(150)), (86_400, Decimal(2_000))]
     await client.payouts.create(**{**PAYOUT, "amount": 100})
     assert (await refused(client.payouts.create(**OTHER))).rule == "sums"
@@ -447,9 +413,3 @@ async def test_the_message_of_a_job_that_sends_cents_says_what_to_write(connect:
         "units (cents), write 250.00, and check earlier payouts: what was not above 500 may have been paid "
         "100 times too much"
     )
-
-
-async def test_duplicate_references_are_still_what_they_are(connect: Connect) -> None:
-    played = play(connect, refusal(409), EMPTY_PAGE, guard=GUARD)
-    with pytest.raises(DuplicateReference):
-        await played.client.payouts.create(**PAYOUT | {"amount": 10})

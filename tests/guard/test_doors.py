@@ -272,7 +272,7 @@ async def test_what_is_collected_is_judged_only_if_the_guard_says_so(
         assert isinstance(error, GuardRefused) is refused
         assert (asked_for(played) == []) is refused
         under_both = play(connect, payout_answer(), guard=guard)
-        key_guard(under(under_both.client)).join(attrs.evolve(guard, collecting=not collecting), None, None)
+        key_guard(under(under_both.client)).join(attrs.evolve(guard, collecting=not collecting))
         await _collect(under_both, create)
 
 

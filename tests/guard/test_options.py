@@ -25,6 +25,7 @@ MOST = {"GHS": "5000"}
         ({"most": {"ghs": 5}}, "no three capital letters"),
         ({"most": {"GHS": 50.0}}, "most of GHS must be decimal text, a whole number or a Decimal, not float"),
         ({"most": {"GHS": "NaN"}}, "must be decimal text"),
+        ({"most": {"GHS": 10**14}}, "most of GHS is more than can be counted"),
         ({"most": {"GHS": "0.99"}}, "below 1, the least amount of a payout"),
         ({"most": MOST, "sums": "GHS"}, "sums must be a list"),
         ({"most": MOST, "sums": ["GHS"]}, "a sum is"),

@@ -19,9 +19,8 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,10 +37,14 @@ from payments_async import (
     PreparedRequest,
     RateLimits,
 )
-from payments_async._guard import budget_client, budgets, key_guard
+from payments_async._guard import clocks, key_guard, sqlite, sums
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport, TransportError
-from payments_async._rate_limit.store_client import open_store
+from payments_async._runtime import SYSTEM
 
+WALL: Final = "wall"
+"""A file with the seconds by which the machine's clock is ahead."""
+CLOCK_TABLE: Final = "public.clock_moved"
+"""A table with those of the database's."""
 METHODS: Final[Mapping[str, Mapping[str, Any]]] = {
     "GHS": {"method": "mtn_gh", "instrument": Instrument.phone("+233241234567", "GH")},
     "XOF": {"method": "mtn_bj", "instrument": Instrument.phone("+22990112233", "BJ")},
@@ -69,7 +72,6 @@ class Guarded:
     """Share of calls of each strange kind."""
     lease: float = 3.0
     settling: float = 5.0
-    report_after: float = 0.05
     known: int = 200
     """Writes that a process remembers."""
     without: str = ""
@@ -78,41 +80,34 @@ class Guarded:
     """Have the store's windows trusted first; without tasks, nothing else."""
 
 
-def _no_held() -> None:
-    read = budgets.BudgetRule.read
-
-    def reading(self: budgets.BudgetRule, values: Any) -> budgets.Budgets | None:
-        state = read(self, values)
-        if state is not None:
-            state.sums = dict.fromkeys(state.sums, Decimal(0))
-        return state
-
-    _set(budgets.BudgetRule, read=reading)
+def _held_alone() -> None:
+    _set(sums, _USED=sums._USED.replace("sum(units * (1 - paid))", "sum(0)"))
 
 
-def _no_paid() -> None:
-    settle = budgets.Budgets.settle
-
-    def settling(self: budgets.Budgets, name: str, outcome: Any, *values: Any) -> None:
-        settle(self, name, "never" if outcome == "paid" else outcome, *values)
-
-    _set(budgets.Budgets, settle=settling)
+def _paid_never() -> None:
+    _set(sums, _SETTLE={**sums._SETTLE, "paid": sums._NEVER})
 
 
-def _short_windows() -> None:
-    add = budgets.Window.add
-    _set(budgets.Window, add=lambda self, amount, at: add(self, amount, at - 0.1 * self.seconds))
+def _apart() -> None:
+    _set(sums, _HOLD=sums._HOLD.removesuffix(" FOR UPDATE"))
+    _set(sqlite, BEGIN="BEGIN")
 
 
 def _trusted_when_new() -> None:
-    _set(budgets, _new_window=lambda _, seconds, now: budgets.Window(seconds, now))
+    _set(sums, _NEW_WINDOW=sums._NEW_WINDOW.replace(":known_from", "0"))
+
+
+def _clock_believed() -> None:
+    _set(clocks.Clocks, since=lambda self, earlier: self.clock - earlier.clock)
+    _set(sums, _Seen=lambda place, now, ticks: sums._Seen(place, now, ticks - 1e9))
 
 
 ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
-    "held": _no_held,
-    "paid": _no_paid,
-    "tenth": _short_windows,
+    "held": _held_alone,
+    "paid": _paid_never,
+    "together": _apart,
     "distrust": _trusted_when_new,
+    "clock": _clock_believed,
 }
 """Rules that are left out, to show that the judge sees it."""
 
@@ -124,12 +119,24 @@ def _set(place: Any, **values: Any) -> None:
 
 def _scale(options: Guarded) -> None:
     """Bring what is made for windows of hours to windows of seconds; leave a rule out."""
-    times = {"LEASE": options.lease, "SETTLING": options.settling}
-    _set(budgets, **times)
-    _set(key_guard, **times, _KNOWN=options.known)
-    _set(budget_client, REPORT_AFTER=options.report_after)
+    _set(sums, LEASE=options.lease, SETTLING=options.settling)
+    _set(key_guard, LEASE=options.lease, _KNOWN=options.known)
     if options.without:
         ABLATIONS[options.without]()
+
+
+def _have_clocks(options: Guarded) -> None:
+    """Go by a wall clock that the campaign sets; every second process is on another host with a database."""
+    is_elsewhere = options.number % 2 == 1 and not options.store.startswith("sqlite:")
+    if is_elsewhere:
+        _set(clocks, _boot_id=lambda: "another")
+    else:
+        now, moved = SYSTEM.now, Path(options.folder) / WALL
+        _set(SYSTEM, now=lambda: now() + timedelta(seconds=float(moved.read_text())))
+    if not options.store.startswith("sqlite:"):
+        from payments_async._guard import postgresql
+
+        _set(postgresql, CLOCK=f"(SELECT {postgresql.CLOCK} + seconds FROM {CLOCK_TABLE})")
 
 
 class Road:
@@ -188,11 +195,10 @@ class Sender:
 
     def _left_over(self) -> list[PreparedRequest]:
         """What an earlier process of this number has left without an end."""
-        ended = {
-            line[2] for line in lines_of(self._folder / f"{self._options.number}.log") if _is_final(line)
-        }
+        results = lines_of(self._folder / f"{self._options.number}.log")
+        ended = {key for key, result in results if result != "doubt"}
         stored = lines_of(self._folder / f"{self._options.number}.outbox")
-        return [_read(request) for _, request in stored if request["idempotency_key"] not in ended]
+        return [_read(request) for request in stored if request["idempotency_key"] not in ended]
 
     async def _work_on(self) -> None:
         while not self._over.is_set():
@@ -227,7 +233,7 @@ class Sender:
             amount=amount, currency=currency, reference=reference, **METHODS[currency]
         )
         self._references = [*self._references[-20:], reference]
-        self._outbox.write(json.dumps([time.monotonic(), json.loads(prepared.to_json())]) + "\n")
+        self._outbox.write(prepared.to_json() + "\n")
         self._outbox.flush()
         return prepared
 
@@ -235,10 +241,9 @@ class Sender:
         """The last request of another process."""
         number = self._chance.randrange(self._options.processes)
         found = lines_of(self._folder / f"{number}.outbox", last=4_096)
-        return _read(found[-1][1]) if found else None
+        return _read(found[-1]) if found else None
 
     async def _send(self, prepared: PreparedRequest, *, resolves: bool = False) -> str:
-        asked, why = time.monotonic(), ""
         try:
             if resolves:
                 await self._client.resolve(prepared)
@@ -247,33 +252,17 @@ class Sender:
             result = "paid"
         except GuardRefused as error:
             result = error.rule
-        except (LimitStoreUnavailable, ConfigurationError) as error:
-            result, why = "store", str(error)
+        except (LimitStoreUnavailable, ConfigurationError):
+            result = "store"
         except PaymentsError as error:
-            result = (
-                "doubt" if error.effect == "unknown" else "paid" if error.effect == "happened" else "none"
-            )
-            why = type(error).__name__
-        body = json.loads(prepared.body)
-        facts = (
-            prepared.idempotency_key,
-            prepared.reference,
-            body["currency"],
-            str(body["amount"]),
-            result,
-            why,
-        )
-        self._log.write(json.dumps([asked, time.monotonic(), *facts]) + "\n")
+            result = {"unknown": "doubt", "happened": "paid", "none": "none"}[error.effect]
+        self._log.write(json.dumps([prepared.idempotency_key, result]) + "\n")
         self._log.flush()
         return result
 
 
 def _read(request: dict[str, Any]) -> PreparedRequest:
     return PreparedRequest.from_json(json.dumps(request))
-
-
-def _is_final(line: Sequence[Any]) -> bool:
-    return line[6] != "doubt"
 
 
 def lines_of(path: Path, last: int = 0) -> list[Any]:
@@ -313,10 +302,7 @@ async def _client(options: Guarded, chance: random.Random) -> Any:
 
 async def _begin(options: Guarded) -> None:
     async with _client(options, random.Random()) as client:
-        state = client._pipeline.keys.of(client._pipeline.settings.key())
-        store = open_store(options.store)
-        await state.guards.guard.client.begin(store)
-        await store.aclose()
+        client._internal.guard.sums.begin()
 
 
 async def _run(options: Guarded) -> None:
@@ -370,6 +356,7 @@ def main() -> None:
     logging.disable()  # what is refused, and what of the store's outages
     options = Guarded(**json.loads(sys.argv[1]))
     _scale(options)
+    _have_clocks(options)
     asyncio.run(_run(options))
 
 

@@ -23,12 +23,11 @@ from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
-from ...bulk._texts.quantities import duration_text
 from ...client import AsyncPayments
 from ...errors import APIStatusError, ConfigurationError, PaymentsError
 from ...guard import Guard
 from ...models import RateLimit, ResponseInfo
-from .._exit_codes import Exit, exit_of
+from .._exit_codes import CommandEnded, Exit, exit_of
 from ..guard import state as guard_state
 
 CONNECT_TIMEOUT: Final = 10.0
@@ -233,19 +232,20 @@ async def limit_store(url: str, row: LimitRow) -> Check:
     return Check("Store", f"the limit store answers ({_milliseconds_since(started)} ms)")
 
 
-async def guard(given: Mapping[str, str], account: guard_state.Account, *, is_live: bool) -> Check:
+def guard(given: Mapping[str, str], *, is_live: bool) -> Check:
     """The guard of the environment, and whether its sums can be read and are trusted."""
     path = given.get(guard_state.VARIABLE)
     if path is None:
         return _no_guard(is_live=is_live)
+    state = None
     try:
         found = Guard.from_file(path)
-        _, state = guard_state.joined(found, account, given.get("PAYMENTS_LIMIT_STORE"))
-        problem = None if state is None else await _state_problem(state)
+        state = guard_state.state_of(found, guard_state.owner_of(given))
+        problem = None if state is None else _state_problem(state)
     except ConfigurationError as error:
         return error_check("Guard", error)
-    except StoreUnavailable as error:
-        problem = str(error)
+    except CommandEnded as away:
+        problem = str(away)
     return _guard_check(path, found, state, problem)
 
 
@@ -270,13 +270,11 @@ def _no_guard(*, is_live: bool) -> Check:
     return Check("Guard", text, None, facts={"file": None, "recommended": is_live})
 
 
-async def _state_problem(state: guard_state.GuardState) -> str | None:
-    if state.is_missing:
+def _state_problem(state: guard_state.GuardState) -> str | None:
+    wait = state.wait()
+    if wait is None:
         return f"it does not exist yet; {guard_state.BEGIN} makes it"
-    figures, _ = await state.read()
-    if wait := max(each.wait for each in figures):
-        return f"it refuses for another {duration_text(wait)}, or until {guard_state.BEGIN}"
-    return None
+    return guard_state.wait_text(wait) if wait else None
 
 
 MAX_CLOCK_SKEW: Final = 30.0

@@ -76,8 +76,7 @@ async def _findings(
             yield check
     if base_url is not None and key is not None:
         row = LimitRow(normal(base_url), key.fingerprint, "read")
-        account = (row.address, row.fingerprint)
-        yield await guard(given, account, is_live=key.environment == "live")
+        yield guard(given, is_live=key.environment == "live")
         async for check in _service_findings(given.get("PAYMENTS_LIMIT_STORE"), row, proxy, payout):
             yield check
 

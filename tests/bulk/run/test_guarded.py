@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, Guard, LimitStoreUnavailable
-from payments_async._guard.key_guard import KeyGuard
+from payments_async._guard.account import GuardAccount
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     Between,
@@ -39,15 +39,14 @@ def another_process(service: Sandbox, guard: Guard, before: AsyncPayments) -> As
     """A client that knows of no earlier call, and shares the state of the sums."""
     client = in_process(service, 1, guard=guard)
     runtime_of(client).advance(runtime_of(before).monotonic())
-    key_guard(client)._sums = key_guard(before)._sums
+    key_guard(client).sums.state = key_guard(before).sums.state
     return client
 
 
 def held(client: AsyncPayments) -> Decimal:
     """What is reserved now, and has no outcome."""
-    guard = key_guard(client)
-    guard._reserve_here([], runtime_of(client).monotonic())
-    return Decimal(guard._sums.budgets.sums.get("XCD", 0))
+    (figures,) = key_guard(client).sums.figures()
+    return Decimal(figures.held)
 
 
 async def test_a_run_waits_for_room_and_goes_on(service: Sandbox, place: Path | str) -> None:
@@ -108,7 +107,7 @@ async def test_a_run_whose_sums_cannot_be_read_stops(
 
     async with in_process(service, guard=guard_of("30")) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(KeyGuard, "_reserve", away)
+            patch.setattr(GuardAccount, "reserve", away)
             report = await paid(tmp_path / "l", client, items(3))
         assert (report.exit_code, report.resumable) == (75, "now")
         assert report.stopped == "the guard's sums cannot be read: gone"

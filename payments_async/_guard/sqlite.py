@@ -1,0 +1,208 @@
+"""Sums in SQLite: in a file for the processes of one user on one host, or in the memory of one process.
+
+The journal is for rollback, because SQLite 3.40 may corrupt a write-ahead log that two connections use. It is
+truncated, not deleted: SQLite syncs only that, so a commit outlives a power cut.
+
+A fork waits for a transaction. A child inherits what SQLite knows of this process's locks; in the midst of a
+transaction it would find the file locked for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from .._files import network_file_system
+from .._runtime import Runtime, held_during_fork
+from ..errors import ConfigurationError
+from .clocks import Clocks, clocks_of, ticks
+from .progress_note import ProgressNote
+from .state import Place, Run, StateUnavailable, SumsState
+from .sums import TABLES
+
+APPLICATION: Final = 0x70617962
+"""Marks an SQLite file as a guard's: `payb`."""
+FORM: Final = 2
+"""The form of its tables, SQLite's `user_version`."""
+BEGIN: Final = "BEGIN IMMEDIATE"
+"""Whoever comes meanwhile waits before it reads."""
+PATIENCE: Final = 2.0
+"""Seconds for which a transaction waits for another process's."""
+_MARKS: Final = (
+    "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+    "FROM pragma_application_id, pragma_user_version"
+)
+_MAKE: Final = (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORM}")
+_DAMAGED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_ELSEWHERE: Final = "choose another path"
+
+
+class MemoryState(SumsState):
+    """Sums in the memory of this process."""
+
+    place: str = "this process"
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        for statement in TABLES:
+            self._connection.execute(statement)
+
+    @contextmanager
+    def transaction(self, *, keeps: bool) -> Iterator[Run]:
+        """Context of one transaction."""
+        with _turn:
+            yield from _carried_out(self._connection, keeps=keeps)
+
+    def clocks(self) -> Clocks:
+        """The clock of this process, which alone reads it."""
+        return Clocks(boot=self.place, ticks=ticks(self._runtime), clock=0.0, wall=0.0)
+
+    def close(self) -> None:
+        """Leave it open: it would be lost."""
+
+    def forked(self) -> None:
+        """Keep what was counted until the fork."""
+
+
+class FileState(SumsState):
+    """Sums in a file, which is made when it is first used and belongs to its owner alone."""
+
+    def __init__(self, path: str, runtime: Runtime) -> None:
+        super().__init__()
+        self.place: str = os.path.realpath(path)  # one file under two names is one state
+        self._runtime = runtime
+        self._file = (0, 0)
+
+    @contextmanager
+    def transaction(self, *, keeps: bool) -> Iterator[Run]:
+        """Context of one transaction, with the file to itself. A failure ends it with its connection."""
+        with _turn:
+            try:
+                yield from _carried_out(self._connected(), keeps=keeps)
+            except BaseException as error:
+                self.close()
+                if isinstance(error, sqlite3.Error):
+                    raise self._error(error) from None
+                if isinstance(error, OSError):
+                    raise StateUnavailable(f"{self.place} cannot be used now ({error.strerror})") from None
+                raise
+
+    def clocks(self) -> Clocks:
+        """The clocks of this machine."""
+        return clocks_of(self._runtime)
+
+    def reached(self, account: str) -> Place | None:
+        """How far a guard's sums had come."""
+        return ProgressNote(self.place, account).reached()
+
+    def note(self, account: str, place: Place) -> None:
+        """Note how far they have come."""
+        ProgressNote(self.place, account).note(place)
+
+    def close(self) -> None:
+        """Close the connection, once nothing is done with it: SQLite crashes where one is closed in use."""
+        with _turn:
+            super().close()
+
+    def _error(self, error: sqlite3.Error) -> Exception:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its details
+        if code in _DAMAGED:
+            return ConfigurationError(
+                f"{self.place} is damaged, or no database: {_ELSEWHERE}, or move the file away; what it "
+                "counted is forgotten then"
+            )
+        return StateUnavailable(f"{self.place} cannot be used now ({error.sqlite_errorname})")
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection to the file that is at the path now: what is written to a removed one is lost."""
+        if self._connection is None and (kind := network_file_system(self.place)) is not None:
+            raise ConfigurationError(
+                f"{self.place} lies on a file system of type {kind}: put it on a local disk"
+            )
+        file = self._checked()
+        if self._connection is None or file != self._file:
+            self.close()
+            address, options = f"{Path(self.place).as_uri()}?mode=rw", {"check_same_thread": False}
+            self._connection = sqlite3.connect(
+                address, uri=True, timeout=PATIENCE, isolation_level=None, **options
+            )
+            self._prepare(self._connection)
+            self._file = file
+        found: sqlite3.Connection = self._connection
+        return found
+
+    def _checked(self) -> tuple[int, int]:
+        """Check the file, or make it. Returns what identifies it.
+
+        It is not opened for that: to close a handle to a file ends SQLite's locks on it in this process.
+        """
+        if not os.path.exists(self.place):
+            try:
+                with suppress(FileExistsError):  # another process has made it
+                    os.close(os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            except (FileNotFoundError, PermissionError) as error:
+                raise ConfigurationError(
+                    f"{self.place} cannot be made ({error.strerror}): make its folder, writable by this user"
+                ) from None
+        found = os.stat(self.place)
+        if (problem := _problem_of(found)) is not None:
+            raise ConfigurationError(f"{self.place} {problem}")
+        return found.st_dev, found.st_ino
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Refuse another's file, set the connection up, and make the tables when there are none."""
+        self._check_marks(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("BEGIN IMMEDIATE")
+        if not self._check_marks(connection):  # nor have others made them meanwhile
+            for statement in _MAKE:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+
+    def _check_marks(self, connection: sqlite3.Connection) -> bool:
+        """Whether there are tables. Raises ConfigurationError for those of another application."""
+        application, form, tables = connection.execute(_MARKS).fetchone()
+        is_made = bool(application or form or tables)
+        if is_made and (application, form) != (APPLICATION, FORM):
+            other = "application" if application != APPLICATION else "version of this library"
+            raise ConfigurationError(f"{self.place} is a database of another {other}: {_ELSEWHERE}")
+        return is_made
+
+
+def _carried_out(connection: sqlite3.Connection, *, keeps: bool) -> Iterator[Run]:
+    """One transaction around what is done with its statements."""
+
+    def run(statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
+        return connection.execute(statement.removesuffix(" FOR UPDATE"), values)  # it has the whole file
+
+    connection.execute(BEGIN)
+    try:
+        yield run
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT" if keeps else "ROLLBACK")
+
+
+def _problem_of(found: os.stat_result) -> str | None:
+    """Why a file may not be the state of a user's processes, and what to do; None if it may."""
+    if not stat.S_ISREG(found.st_mode):
+        return f"is no regular file: {_ELSEWHERE}"
+    if found.st_nlink > 1:
+        return "has a second name (a hard link): remove one of them"
+    if found.st_uid != os.geteuid():
+        return f"belongs to another user: run as its owner, or {_ELSEWHERE}"
+    if found.st_mode & 0o077:
+        return f"may be used by others than its owner (mode {found.st_mode & 0o777:03o}): chmod 600 it"
+    return None
+
+
+_turn: Final = held_during_fork()
