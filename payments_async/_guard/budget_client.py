@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import attrs
 
-from .._rate_limit.compare_and_set import LimitStore
 from .._rate_limit.store import LimitRow
-from .._rate_limit.store_client import StoreClient
 from .._rate_limit.waiters import NEVER
 from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitStoreUnavailable
+from ._state.compare_and_set import LimitStore
+from ._state.store_client import StoreClient
 from .budgets import BUDGETS, MOST_REFUSALS, REFUSALS, Limits, Outcome, Shortage, WriteAmount
 from .serial import Serial
 

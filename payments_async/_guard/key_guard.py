@@ -23,12 +23,12 @@ from .._codec.payment_body import Payment, read_payment
 from .._emitter import warn_caller
 from .._http.types import Secret
 from .._rate_limit.store import LimitRow
-from .._rate_limit.store_client import StoreClient
 from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
 from ..models._minor_units import MINOR_UNITS, PUBLISHED
 from . import rules
+from ._state.store_client import StoreClient
 from .asking import answer
 from .budget_client import PATIENCE, BudgetClient, Granted
 from .budgets import LEASE, MOST_REFUSALS, SETTLING, Budgets, Outcome, Shortage, WriteAmount

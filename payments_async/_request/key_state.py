@@ -91,7 +91,6 @@ def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False)
     return StoreUse(
         address=settings.limit_store,
         workers=settings.expected_workers,
-        timeout=settings.timeout,
         runtime=runtime,
         insecure_database=settings.insecure_database,
         is_default=is_default,
@@ -130,8 +129,8 @@ class Keys:
     def close(self) -> None:
         """End the thread that asks for permits, as soon as nobody waits for them; a later call starts one."""
         for state in self._states.values():
-            if state.limiter.fleet is not None:
-                state.limiter.fleet.store.end()
+            if state.limiter.store is not None:
+                state.limiter.store.end()
             if (guard := state.guards.guard) is not None and guard.client is not None:
                 guard.client.end()
 
@@ -148,12 +147,11 @@ class Keys:
 
     def _guard(self, state: KeyState, guard: Guard, fingerprint: str) -> None:
         """Put a key under a guard, until the process ends. Raises ConfigurationError."""
+        from .._guard._state.store_client import client_of
         from .._guard.key_guard import join  # most programs have none
 
         settings, runtime = self._settings, self._runtime
-        open_store = partial(
-            self._limiters.store_client, runtime=runtime, insecure_database=settings.insecure_database
-        )
+        open_store = partial(client_of, runtime=runtime, insecure_database=settings.insecure_database)
         place = normal(settings.base_url), fingerprint
         join(state.guards, place, runtime, guard, settings.limit_store, open_store)
         _GUARDED.add(state.limiter)

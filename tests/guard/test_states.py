@@ -21,8 +21,8 @@ from payments_async import (
     LimitStoreUnavailable,
 )
 from payments_async._guard import budget_client
+from payments_async._guard._state.store_client import open_store
 from payments_async._guard.rules import Write
-from payments_async._rate_limit.store_client import open_store
 from payments_async.params.operations import PAYOUTS_CREATE
 from payments_async.sandbox import Sandbox
 from tests.guard.test_calls import key_guard, refused

@@ -39,8 +39,8 @@ from payments_async import (
     RateLimits,
 )
 from payments_async._guard import budget_client, budgets, key_guard
+from payments_async._guard._state.store_client import open_store
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport, TransportError
-from payments_async._rate_limit.store_client import open_store
 
 METHODS: Final[Mapping[str, Mapping[str, Any]]] = {
     "GHS": {"method": "mtn_gh", "instrument": Instrument.phone("+233241234567", "GH")},

@@ -92,7 +92,7 @@ def test_a_copy_that_calls_nothing_leaves_its_parents_connections_alone(sandbox:
 
 STORE = """
 from payments_async import Guard, GuardRefused
-from payments_async._rate_limit import store_client
+from payments_async._guard._state import store_client
 
 store_client.FAREWELL = 1e6  # who waits for a thread of the parent's is seen to
 logging.disable()  # a refusal is a warning

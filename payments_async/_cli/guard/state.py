@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import attrs
 
+from ..._guard._state.compare_and_set import LimitStore
+from ..._guard._state.store_client import StoreClient, open_store
 from ..._guard.budget_client import BudgetClient
 from ..._guard.key_guard import KeyGuard
 from ..._http.addresses import normal
 from ..._http.types import Secret
-from ..._rate_limit.compare_and_set import LimitStore
-from ..._rate_limit.store_client import StoreClient, open_store
 from ..._request.auth import check_base_url, read_key
 from ..._runtime import SYSTEM
 from ...bulk._texts.quantities import money_text

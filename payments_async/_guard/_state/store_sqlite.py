@@ -23,11 +23,11 @@ from weakref import WeakSet
 
 import attrs
 
-from .._files import network_file_system
-from .._runtime import SYSTEM, Runtime, held_during_fork, renewed_in_child
-from ..errors import ConfigurationError
+from ..._files import network_file_system
+from ..._rate_limit.store import PATIENCE, LimitRow, StoreUnavailable
+from ..._runtime import SYSTEM, Runtime, held_during_fork, renewed_in_child
+from ...errors import ConfigurationError
 from .compare_and_set import LimitStore, RowRule
-from .store import PATIENCE, LimitRow, StoreUnavailable
 
 APPLICATION_ID: Final = 0x70617962
 """Marks an SQLite file as a store of this package: `payb`."""

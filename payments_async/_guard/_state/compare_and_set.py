@@ -25,9 +25,9 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from .._runtime import SYSTEM
-from ..errors import ConfigurationError
-from .store import PERMITS, LimitRow, PermitRequest, Reservation, StoreUnavailable
+from ..._rate_limit.store import LimitRow, StoreUnavailable
+from ..._runtime import SYSTEM
+from ...errors import ConfigurationError
 
 ROUNDS: Final = 8
 """Round trips for one change, after which it is put off: the store must have lost the row several times."""
@@ -95,22 +95,6 @@ class LimitStore(ABC):
     def __init__(self, place: str) -> None:
         """`place`: the store, as messages name it."""
         self._place = place
-
-    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
-        """Reserve permits."""
-        values, now = await self.change(row, PERMITS, "reserve", attrs.asdict(request))
-        return attrs.evolve(Reservation(**values), late=max(now - values["at"], 0.0))
-
-    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
-        """Close the row for every process: nothing for `seconds`, then one probe. A lost row stays open.
-
-        `pause`: the same seconds when they replace a mistaken `Retry-After`.
-        """
-        await self.change(row, PERMITS, "close_after_429", {"seconds": seconds, "pause": pause})
-
-    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
-        """End a probe: `answered` opens the row, else the next reservation is granted another probe."""
-        await self.change(row, PERMITS, "end_probe", {"probe": probe, "answered": answered})
 
     @abstractmethod
     async def change(
