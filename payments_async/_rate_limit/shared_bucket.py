@@ -39,8 +39,6 @@ class Block:
     ends: float
     size: int
     left: int
-    probe: float
-    """`Reservation.probe`."""
     under_way: int = 0
 
 
@@ -63,10 +61,9 @@ class SharedBucket(TokenBucket):
         "_given_up",
         "_made",
         "_next",
+        "_pause_until",
         "_size",
         "_usual_capacity",
-        "closing",
-        "ended_probe",
         "is_lost",
         "planned",
         "terms",
@@ -87,13 +84,10 @@ class SharedBucket(TokenBucket):
         self._at_hand = 0  # permits in all blocks
         self._size = 1  # permits of the next block, if fewer callers wait
         self._given_up = 0  # requests that the service may still count, and not where they were charged
+        self._pause_until = ASKED  # the end of a closing of which the store has not been told
         self._next = {True: ASKED, False: ASKED}  # earliest times to ask, for interactive calls and for bulk
         self.planned: float = NEVER
         """When the store client will look again; `ASKED` while it is at it."""
-        self.closing: float | None = None
-        """When a closing ends that the store has not been told."""
-        self.ended_probe = 0.0
-        """An answered probe that the store has not been told."""
 
     def resize(self, limit: int, capacity: int) -> None:
         """Change the limits; requests that count already still count."""
@@ -139,19 +133,15 @@ class SharedBucket(TokenBucket):
 
     def settle(self, grant: int, now: float, *, answered: bool = True) -> None:
         """End a grant: the request was answered, or given up (`answered` false): it may be counted later."""
-        block = self._ended(grant)
+        self._ended(grant)
+        self._given_up += not answered
         super().settle(grant & _OWN, now, answered=answered)
-        if not answered:
-            self._given_up += 1
-        elif block is not None and block.probe:
-            self.ended_probe = block.probe
-            self._want(ASKED)
 
     def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """End a grant after a 429: close for `seconds`, and have the store close for every process."""
         self._ended(grant)
         seconds = super().refuse(grant & _OWN, now, seconds, mistaken=mistaken)
-        self.closing = max(self.closing or ASKED, now + seconds)
+        self._pause_until = max(self._pause_until, self._clock() + seconds)
         self._want(ASKED)
         return seconds
 
@@ -203,7 +193,7 @@ class SharedBucket(TokenBucket):
 
     def due(self, need: Need) -> float:
         """When the store is to be asked next."""
-        if self._given_up or self.closing is not None or self.ended_probe:
+        if self._given_up or self._pause_until != ASKED:
             return ASKED
         renewals = [block.ends - RENEW_BEFORE for block in self._blocks.values() if block.under_way]
         return min(self._next[need.is_interactive] if need.permits else NEVER, *renewals, NEVER)
@@ -212,6 +202,7 @@ class SharedBucket(TokenBucket):
         """Ask for what is needed, and other permits for what will be under way when its block ends."""
         moment = self._clock()
         charged, self._given_up = self._given_up, 0
+        pause, self._pause_until = max(self._pause_until - moment, 0.0), ASKED
         for number, block in tuple(self._blocks.items()):
             if block.ends <= moment + RENEW_BEFORE:
                 charged += block.under_way
@@ -224,12 +215,13 @@ class SharedBucket(TokenBucket):
         return BlockRequest(
             wanted=min(need.permits, self.terms.block) if self._next[need.is_interactive] <= moment else 0,
             charged=charged,
+            pause=pause,
             step=self.terms.step,
             saved=self.terms.block * self.terms.step,
             ahead=AHEAD if need.is_interactive else AHEAD_IN_BULK,
         )
 
-    def take_answer(self, answer: Reservation, need: Need, now: float, asked: float) -> None:
+    def take_answer(self, answer: Reservation, need: Need, asked: float) -> None:
         """Take the store's answer to what it was asked at `asked`, by the clock."""
         if self.is_lost:
             self.is_lost = False
@@ -237,22 +229,16 @@ class SharedBucket(TokenBucket):
         starts = self._clock() + answer.wait
         if need.permits:
             self._next[need.is_interactive] = ASKED if answer.granted else starts
-        if answer.closed_for:
-            self.close(now, answer.closed_for)
-        elif answer.granted and self.closing is None:  # else a 429 came meanwhile
-            if not answer.probe:  # a permit means that the row is open
-                self._shut = NONE
-            elif not self._shut:
-                super().close(now, 0.0)
+        if answer.granted:
             self._made += 1
-            block = Block(starts, asked + VALID, answer.granted, answer.granted, answer.probe)
-            self._blocks[self._made] = block
+            self._blocks[self._made] = Block(starts, asked + VALID, answer.granted, answer.granted)
             self._at_hand += answer.granted
 
     def lose(self, now: float) -> None:
         """The store cannot be reached. This process's part begins with nothing saved up."""
         self.is_lost = True
         self._drop()
+        self._pause_until = ASKED  # the end of a closing of which the store has not been told
         self._next = {True: ASKED, False: ASKED}
         self._pace_alone()
         self.empty(now)

@@ -25,9 +25,7 @@ VALID: Final = 5.0
 AHEAD: Final = 1.0
 """The most seconds between a reservation and the start of its block."""
 AHEAD_IN_BULK: Final = 0.25
-"""The same for bulk calls: the more the store has to do, the less is left for them."""
-PROBE_HINT: Final = 1.0
-"""The most seconds to the next reservation while another process probes."""
+"""The same for bulk calls: while interactive calls reserve further ahead, nothing is left for them."""
 ASK_AGAIN: Final = 0.1
 """Least seconds to the next reservation after one that was granted nothing."""
 LEAST: Final = 6
@@ -83,6 +81,8 @@ class BlockRequest:
     """Permits, at most a block."""
     charged: int
     """Permits that are taken whether there is room or not: these requests have been sent already."""
+    pause: float
+    """Seconds for which no process is granted anything, after a 429; a row keeps a minute of it."""
     step: float
     saved: float
     """Seconds of arrivals that may be saved up."""
@@ -90,7 +90,7 @@ class BlockRequest:
     """The most seconds to the start of the block; the lower figure comes after the higher."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Reservation:
     """A store's answer."""
 
@@ -98,28 +98,13 @@ class Reservation:
     """Permits, often fewer than wanted."""
     wait: float
     """Seconds until they start; with none granted, until asking again is of use."""
-    closed_for: float = 0.0
-    """Seconds for which a 429 has closed the row."""
-    probe: float = 0.0
-    """Not 0.0: the permit is the one probe after a 429, with this name."""
 
     @classmethod
-    def of(
-        cls, request: BlockRequest, now: float, granted: int, begins: float, closed: float, probed: float
-    ) -> Reservation:
-        """Read a row as a reservation at `now` left it.
-
-        `begins`: when the first of its permits arrives. `closed`: until when a 429 has closed the row; 0.0
-        if none has. `probed`: until when a probe is under way, by the process that was granted a permit.
-        """
+    def of(cls, request: BlockRequest, granted: int, lead: float) -> Reservation:
+        """Read an answer. `lead`: seconds until the first permit arrives that was not reserved before."""
         if granted:
-            starts = begins + granted * request.step - request.saved
-            return cls(granted=granted, wait=max(starts - now, 0.0), probe=probed if closed else 0.0)
-        if closed > now:
-            return cls(granted=0, wait=closed - now, closed_for=closed - now)
-        room = begins + request.step - request.saved - request.ahead
-        wait = min(probed - now, PROBE_HINT) if probed > now else room - now
-        return cls(granted=0, wait=max(wait, ASK_AGAIN))
+            return cls(granted, max(lead + granted * request.step - request.saved, 0.0))
+        return cls(0, max(lead + request.step - request.saved - request.ahead, ASK_AGAIN))
 
 
 class BlockStore(ABC):
@@ -136,14 +121,6 @@ class BlockStore(ABC):
     @abstractmethod
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
         """Reserve a block."""
-
-    @abstractmethod
-    async def close_after_429(self, row: LimitRow, seconds: float) -> None:
-        """Close the row for every process: nothing for `seconds`, then one probe."""
-
-    @abstractmethod
-    async def open_after_probe(self, row: LimitRow, probe: float) -> None:
-        """Open the row after this probe was answered; not if it was closed again meanwhile."""
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
@@ -71,26 +70,14 @@ class SharedLimiter(RateLimiter):
         with self._lock:
             self._shared.planned = NEVER
 
-    async def exchange(self, store: BlockStore, monotonic: Callable[[], float]) -> None:
-        """Report a 429 or the end of its probe, and reserve permits.
-
-        Raises `StoreUnavailable`, ConfigurationError.
-        """
-        shared = self._shared
-        if (closing := shared.closing) is not None:
-            if (seconds := closing - monotonic()) > 0.0:
-                await store.close_after_429(self._row, seconds)
-            with self._lock:
-                shared.closing = None if shared.closing == closing else shared.closing
-        if shared.ended_probe:
-            await store.open_after_probe(self._row, shared.ended_probe)
-            shared.ended_probe = 0.0
+    async def reserve(self, store: BlockStore) -> None:
+        """Reserve permits, and report those that are taken in any case. Raises as `store` does."""
         with self._lock:
             need, asked = self._need(), self._store.clock()
-            request = shared.request(need)
+            request = self._shared.request(need)
         answer = await store.reserve(self._row, request)
         with self._lock:
-            shared.take_answer(answer, need, monotonic(), asked)
+            self._shared.take_answer(answer, need, asked)
             self._call_all()
 
     def lose(self, now: float) -> None:
@@ -145,12 +132,12 @@ class LimitStoreClient:
             self._is_ending = False
             start(self)
         else:
-            self._tell(self._wake.set)
+            self._wake_up()
 
     def end(self) -> None:
         """End the thread, once it has asked for all who have called."""
         self._is_ending = True
-        self._tell(self._wake.set)
+        self._wake_up()
 
     def forked(self) -> None:
         """Begin anew in a forked child. The parent's are kept, so that they are never finalized here."""
@@ -166,8 +153,7 @@ class LimitStoreClient:
         """Ask the store for what limiters need, until the end."""
         store = open_store(self.address, insecure_database=self._insecure_database)
         limiters = set[SharedLimiter]()
-        self._retry_at = ASKED
-        self._wake = asyncio.Event()
+        self._retry_at, self._wake = ASKED, asyncio.Event()
         self._loop = asyncio.get_running_loop()
         try:
             while self._called or not self._is_ending:
@@ -189,46 +175,41 @@ class LimitStoreClient:
 
     async def _ask_all(self, store: BlockStore, limiters: set[SharedLimiter]) -> float:
         """Ask for each limiter that is due. Returns the seconds until the next is."""
-        soonest = NEVER
-        for limiter in tuple(limiters):
-            if (wait := self._retry_at - self._runtime.monotonic()) > 0.0:
-                limiter.lose(self._runtime.monotonic())
-                soonest = min(soonest, wait)
-            elif limiter.plan() <= 0.0 and not await self._ask(store, limiter):
-                for each in limiters:
-                    each.lose(self._runtime.monotonic())
-                return RETRY
-            else:
-                soonest = min(soonest, limiter.plan())
-        return soonest
+        if self._runtime.monotonic() >= self._retry_at:
+            for limiter in tuple(limiters):
+                if limiter.plan() <= 0.0 and not await self._ask(store, limiter):
+                    break
+        if self.outage is None:
+            return min((limiter.plan() for limiter in limiters), default=NEVER)
+        now = self._runtime.monotonic()
+        for limiter in limiters:
+            limiter.lose(now)
+        return max(self._retry_at - now, 0.0)
 
     async def _ask(self, store: BlockStore, limiter: SharedLimiter) -> bool:
-        """Report and ask for one limiter; False when the store cannot be reached."""
+        """Ask for one limiter; False when the store cannot be reached."""
+        is_refusal = False
         try:
-            await limiter.exchange(store, self._runtime.monotonic)
+            await limiter.reserve(store)
         except ConfigurationError as error:
-            self._lose(str(error), is_refusal=not self._was_reached)
+            reason, is_refusal = str(error), not self._was_reached
         except StoreUnavailable as error:
-            self._lose(str(error))
+            reason = str(error)
         except Exception as fault:  # ours; without the thread all callers would wait for ever
-            self._lose(f"{type(fault).__name__} while it was asked")
+            reason = f"{type(fault).__name__} while it was asked"
         else:
-            self._find()
+            self._was_reached = True
+            if self.outage is not None:
+                lasted = self._runtime.monotonic() - self.outage.since
+                logger.info("the limit store is back after %.0f s", lasted)
+            self.outage = None
             return True
-        return False
-
-    def _lose(self, reason: str, *, is_refusal: bool = False) -> None:
-        now, outage = self._runtime.monotonic(), self.outage
+        now = self._runtime.monotonic()
         self._retry_at = now + RETRY
-        if outage is None or is_refusal > outage.is_refusal:
-            self.outage = Outage(now if outage is None else outage.since, reason, is_refusal)
+        if self.outage is None or is_refusal > self.outage.is_refusal:
+            self.outage = Outage(self.outage.since if self.outage else now, reason, is_refusal)
             logger.warning("the limit store cannot be used: %s", reason)
-
-    def _find(self) -> None:
-        outage, self.outage = self.outage, None
-        self._was_reached = True
-        if outage is not None:
-            logger.info("the limit store is back after %.0f s", self._runtime.monotonic() - outage.since)
+        return False
 
     async def _rest(self, seconds: float) -> None:
         """Wait so long, or for a call."""
@@ -246,11 +227,11 @@ class LimitStoreClient:
         self._is_ending = False
         self._wake = asyncio.Event()
 
-    def _tell(self, call: Callable[[], object]) -> None:
-        """Call this on the thread's loop. Before the loop runs, it will look by itself."""
+    def _wake_up(self) -> None:
+        """Have the thread look. Before its loop runs, it will look by itself."""
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(call)
+                loop.call_soon_threadsafe(self._wake.set)
 
 
 def start(client: LimitStoreClient) -> None:

@@ -35,16 +35,14 @@ from .store import (
 
 CONNECTING: Final = 3.0
 """Seconds to connect and to make the table."""
-# The columns from `begins` on are the answer to the last reservation, since RETURNING shows new values only.
+# `granted` and `lead` are the answer to the last reservation, since RETURNING shows new values only.
 _MAKE: Final = """
 DO $$ BEGIN
 IF to_regclass('payments.limits') IS NULL THEN
     PERFORM pg_advisory_xact_lock(hashtextextended('payments.tables', 0));
     IF to_regnamespace('payments') IS NULL THEN CREATE SCHEMA payments; END IF;
     CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits (
-        address text, fingerprint text, kind text,
-        arrival float8 NOT NULL, closed float8 NOT NULL DEFAULT 0, probed float8 NOT NULL DEFAULT 0,
-        begins float8, granted int, at float8,
+        address text, fingerprint text, kind text, arrival float8 NOT NULL, granted int, lead float8,
         PRIMARY KEY (address, fingerprint, kind)
     ) WITH (fillfactor = 50);
 END IF;
@@ -56,38 +54,21 @@ INSERT INTO payments.limits (address, fingerprint, kind, arrival)
 VALUES (%(address)s, %(fingerprint)s, %(kind)s, extract(epoch FROM clock_timestamp()) + %(saved)s)
 ON CONFLICT DO NOTHING
 """
-# Reserve: all is computed from `this` inside SET, so that it holds for the row as it is once it is locked.
+# Reserve. All is computed from `this` inside SET, so that it holds for the row as it is once it is locked. A
+# row whose permits arrive more than a minute from now is from before the clock was set back: none does so.
 _RESERVE: Final = """
-UPDATE payments.limits AS this SET (arrival, probed, begins, granted, at) = (
-    SELECT least(begins + (number + %(charged)s) * %(step)s, now + 60),
-        CASE WHEN this.closed > 0 AND number > 0 THEN now + 5 ELSE this.probed END,
-        begins, number, now
+UPDATE payments.limits AS this SET (arrival, granted, lead) = (
+    SELECT now + least(lead + (number + %(charged)s) * %(step)s, 60), number, lead
     FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN this.arrival <= now + 60 THEN greatest(this.arrival, now) ELSE now END
-    ) AS first (begins)
+        SELECT greatest(CASE WHEN this.arrival <= now + 60 THEN this.arrival - now END, %(pause)s)
+    ) AS first (lead)
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN greatest(this.closed, this.probed) > now THEN 0 ELSE greatest(0, least(
-            floor((now + %(saved)s + %(ahead)s - begins) / %(step)s),
-            CASE WHEN this.closed > 0 THEN 1 ELSE %(wanted)s END
-        )) END
+        SELECT greatest(least(floor((%(saved)s + %(ahead)s - lead) / %(step)s), %(wanted)s), 0)
     ) AS block (number)
 ) WHERE (address, fingerprint, kind) = (%(address)s, %(fingerprint)s, %(kind)s)
-RETURNING at, granted, begins, closed, probed
+RETURNING granted, lead
 """
-_CLOSE: Final = """
-INSERT INTO payments.limits AS this (address, fingerprint, kind, arrival, closed)
-SELECT %(address)s, %(fingerprint)s, %(kind)s, now, now + %(seconds)s
-FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
-ON CONFLICT (address, fingerprint, kind) DO UPDATE
-SET closed = greatest(this.closed, excluded.closed), probed = 0
-"""
-_OPEN: Final = """
-UPDATE payments.limits SET closed = 0, probed = 0
-WHERE (address, fingerprint, kind, probed) = (%(address)s, %(fingerprint)s, %(kind)s, %(probe)s)
-"""
-
-
 _VERSION: Final = "its table payments.limits is of another version: drop it, it is made anew"
 _TOLD: Final = {
     "42501": "its user may not make or use the table payments.limits: as the database's owner, run "
@@ -118,16 +99,8 @@ class PostgresBlockStore(BlockStore):
         values = {**attrs.asdict(row), **attrs.asdict(request)}
         while not (found := await self._execute(_RESERVE, values)):
             await self._execute(_ADD, values)
-        now, granted, begins, closed, probed = found[0]
-        return Reservation.of(request, now, granted, begins, closed, probed)
-
-    async def close_after_429(self, row: LimitRow, seconds: float) -> None:
-        """Close the row."""
-        await self._execute(_CLOSE, {**attrs.asdict(row), "seconds": seconds})
-
-    async def open_after_probe(self, row: LimitRow, probe: float) -> None:
-        """Open the row."""
-        await self._execute(_OPEN, {**attrs.asdict(row), "probe": probe})
+        granted, lead = found[0]
+        return Reservation.of(request, granted, lead)
 
     async def aclose(self) -> None:
         """Close the connection."""

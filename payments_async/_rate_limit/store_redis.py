@@ -1,10 +1,11 @@
-"""A shared limit in Redis or Valkey: one hash for each limit, one script for a reservation."""
+"""A shared limit in Redis or Valkey: one key for each limit, one script for a reservation."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any, Final
 
+import attrs
 import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -26,44 +27,23 @@ from .store import (
     StoreUnavailable,
 )
 
-KEPT: Final = 7_200
-"""Seconds for which an unused row is kept: longer than any closing."""
-_NOW: Final = """
-local row, time = KEYS[1], redis.call('TIME')
+# Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
+# from before the clock was set back: none does so.
+_RESERVE: Final = """
+local wanted, charged, pause, step, saved, ahead = unpack(ARGV)
+local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
-"""
-_NUMBERS: Final = """
-local function text(number) return string.format('%.17g', number) end
-"""
-# A new or lost row has nothing saved up.
-_RESERVE: Final = f"""{_NOW} {_NUMBERS}
-local wanted, charged, step, saved, ahead = unpack(ARGV)
-local arrival, closed, probed = unpack(redis.call('HMGET', row, 'arrival', 'closed', 'probed'))
-arrival, closed, probed = tonumber(arrival or now + saved), tonumber(closed or 0), tonumber(probed or 0)
-local begins = arrival <= now + 60 and math.max(arrival, now) or now
-local granted = 0
-if math.max(closed, probed) <= now then
-    local room = math.max(math.floor((now + saved + ahead - begins) / step), 0)
-    granted = math.min(room, closed > 0 and 1 or tonumber(wanted))
-end
-if closed > 0 and granted > 0 then probed = now + 5 end
-arrival = math.min(begins + (granted + charged) * step, now + 60)
-redis.call('HSET', row, 'arrival', text(arrival), 'probed', text(probed))
-redis.call('EXPIRE', row, {KEPT})
-return {{text(now), text(granted), text(begins), text(closed), text(probed)}}
-"""
-_CLOSE: Final = f"""{_NOW} {_NUMBERS}
-local closed = math.max(tonumber(redis.call('HGET', row, 'closed') or 0), now + ARGV[1])
-redis.call('HSET', row, 'closed', text(closed), 'probed', 0)
-redis.call('EXPIRE', row, {KEPT})
-"""
-_OPEN: Final = """
-if redis.call('HGET', KEYS[1], 'probed') == ARGV[1] then redis.call('HDEL', KEYS[1], 'closed', 'probed') end
+local lead = (redis.call('GET', KEYS[1]) or now + saved) - now
+lead = math.max(lead <= 60 and lead or 0, pause)
+local granted = math.max(math.min(math.floor((saved + ahead - lead) / step), wanted), 0)
+local arrival = now + math.min(lead + (granted + charged) * step, 60)
+redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'EX', 3600)
+return {granted, string.format('%.17g', lead)}
 """
 
 
 class RedisBlockStore(BlockStore):
-    """Rows as hashes under `payments:limit:…`."""
+    """Rows under `payments:limit:…`, which hold the moment at which all permits reserved have arrived."""
 
     def __init__(self, url: str, *, insecure_database: bool = False) -> None:
         """Take an address. Raises ConfigurationError when it cannot be used.
@@ -90,27 +70,18 @@ class RedisBlockStore(BlockStore):
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
         """Reserve a block."""
-        terms = request.wanted, request.charged, request.step, request.saved, request.ahead
-        now, granted, begins, closed, probed = map(float, await self._run(_RESERVE, row, *terms))
-        return Reservation.of(request, now, int(granted), begins, closed, probed)
-
-    async def close_after_429(self, row: LimitRow, seconds: float) -> None:
-        """Close the row."""
-        await self._run(_CLOSE, row, seconds)
-
-    async def open_after_probe(self, row: LimitRow, probe: float) -> None:
-        """Open the row."""
-        await self._run(_OPEN, row, f"{probe:.17g}")  # as the script wrote it
+        terms = attrs.astuple(request)
+        granted, lead = await self._run(f"payments:limit:{row.address} {row.fingerprint} {row.kind}", *terms)
+        return Reservation.of(request, granted, float(lead))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _run(self, script: str, row: LimitRow, *values: Any) -> Any:
-        """Run a script on one row."""
-        key = f"payments:limit:{row.address} {row.fingerprint} {row.kind}"
+    async def _run(self, key: str, *values: Any) -> Any:
+        """Run the script on one row."""
         try:
-            return await self._client.eval(script, 1, key, *values)
+            return await self._client.eval(_RESERVE, 1, key, *values)
         except ResponseError as error:
             raise self._refusal(error, key) from None
         except AuthenticationError:
@@ -123,12 +94,10 @@ class RedisBlockStore(BlockStore):
         text = str(error)
         if "WRONGTYPE" in text:
             return ConfigurationError(f"{self._place} has something else in the key {key!r}: delete it")
-        if text.startswith("MOVED"):
-            return ConfigurationError(f"{self._place} is a cluster: use a server that is not part of one")
         if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
             return ConfigurationError(
                 f"{self._place} forbids what is needed: allow its user EVAL, and "
-                "HGET, HMGET, HSET, HDEL, EXPIRE and TIME on keys payments:limit:*"
+                "GET, SET and TIME on keys payments:limit:*"
             )
         return self._unavailable(text.partition(" ")[0])
 

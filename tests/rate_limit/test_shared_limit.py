@@ -41,18 +41,27 @@ def hoarded(limit: int, seed: int, *, valid: float = VALID, seconds: float = 200
     the store forgets the row.
     """
     chance, terms = random.Random(seed), Terms(limit)
-    row, now, counted = Row(terms.block * terms.step), 0.0, list[float]()
+    saved = terms.block * terms.step
+    request = BlockRequest(
+        wanted=terms.block, charged=0, pause=0.0, step=terms.step, saved=saved, ahead=AHEAD
+    )
+    row, now, counted = Row(saved), 0.0, list[float]()
     blocks: list[tuple[float, float, int]] = []  # (start, end, permits)
     forgets = chance.uniform(0.0, seconds)
     while now < seconds:
         request = BlockRequest(
-            wanted=terms.block, charged=0, step=terms.step, saved=terms.block * terms.step, ahead=AHEAD
+            wanted=terms.block,
+            charged=0,
+            pause=0.0,
+            step=terms.step,
+            saved=terms.block * terms.step,
+            ahead=AHEAD,
         )
         answer = row.reserve(request, now)
         if answer.granted:
             blocks.append((now + answer.wait, now + valid, answer.granted))
         if now >= forgets:
-            row, forgets = Row(now + terms.block * terms.step), seconds
+            row, forgets = Row(now + saved), seconds
         now += max(answer.wait if not answer.granted else 0.0, 0.01)
         if blocks and (now >= blocks[0][1] or chance.random() < 0.002):
             due = blocks[0][1] - 1e-9 if now >= blocks[0][1] else now

@@ -26,11 +26,10 @@ from tests.support.servers import (
     ValkeyServer,
     free_port,
     postgres_server,
-    valkey_server,
 )
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
-ASK = BlockRequest(wanted=1, charged=0, step=0.001, saved=0.25, ahead=1.0)
+ASK = BlockRequest(wanted=1, charged=0, pause=0.0, step=0.001, saved=0.25, ahead=1.0)
 KEY = "payments:limit:https://api.example/v1 3f9a write"
 
 Open = Callable[[str], BlockStore]
@@ -370,11 +369,11 @@ async def control(valkey: ValkeyServer) -> AsyncIterator[Any]:
 
 
 async def test_something_else_in_the_key_is_refused(control: Any, valkey: ValkeyServer, opened: Open) -> None:
-    await control.set(KEY, "mine")
+    await control.hset(KEY, "mine", "1")
     assert KEY in await refused(opened(valkey.url()), ConfigurationError)
 
 
-@pytest.mark.parametrize("rights", ["-eval", "-hset"])
+@pytest.mark.parametrize("rights", ["-eval", "-set"])
 async def test_forbidden_commands_are_named(
     rights: str, control: Any, valkey: ValkeyServer, opened: Open
 ) -> None:
@@ -415,11 +414,3 @@ async def test_a_server_that_takes_no_changes_is_unavailable(
     finally:
         await control.execute_command("REPLICAOF", "NO", "ONE")
     assert await granted(limits) == 1
-
-
-async def test_a_cluster_is_refused(opened: Open, tmp_path: Path) -> None:
-    bus = ("--cluster-port", str(free_port()))  # by itself 10,000 above, where outgoing connections are
-    options = ("--cluster-enabled", "yes", "--cluster-config-file", f"{tmp_path}/nodes", *bus)
-    with valkey_server(*options) as server:
-        told = await refused(opened(server.url()), ConfigurationError)
-        assert told.endswith("is a cluster: use a server that is not part of one")

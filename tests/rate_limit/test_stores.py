@@ -39,12 +39,12 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
         await store.aclose()
 
 
-def asked(wanted: int = 1, *, charged: int = 0, ahead: float = 35.0) -> BlockRequest:
+def asked(wanted: int = 1, *, charged: int = 0, pause: float = 0.0, ahead: float = 35.0) -> BlockRequest:
     """A request of permits that arrive every ten seconds, three of which may be reserved ahead.
 
     Five seconds that pass meanwhile change nothing that is granted.
     """
-    return BlockRequest(wanted=wanted, charged=charged, step=10.0, saved=10.0, ahead=ahead)
+    return BlockRequest(wanted=wanted, charged=charged, pause=pause, step=10.0, saved=10.0, ahead=ahead)
 
 
 def row(kind: str) -> LimitRow:
@@ -68,6 +68,9 @@ async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Re
             [10.0, 5.0, 20.0],
         ),
         ("a charge without room", [asked(9), asked(0, charged=1), asked(1)], [3, 0, 0], [30.0, 5.0, 15.0]),
+        ("nothing after a 429", [asked(1), asked(0, pause=40.0), asked(1)], [1, 0, 0], [10.0, 5.0, 5.0]),
+        ("nothing for a minute at most", [asked(0, pause=900.0), asked(1)], [0, 0], [865.0, 25.0]),
+        ("a pause shortens nothing", [asked(3), asked(0, pause=1.0), asked(1)], [3, 0, 0], [30.0, 5.0, 5.0]),
         ("a charge of a minute at most", [asked(0, charged=10**6), asked(1)], [0, 0], [0.1, 25.0]),
     ],
 )
@@ -77,52 +80,19 @@ async def test_a_new_row_has_nothing_saved_up_and_grants(
     answers = await steps(connect(), row(name), *requests)
     assert [answer.granted for answer in answers] == granted
     assert [answer.wait for answer in answers] == pytest.approx(waits, abs=5.0)
-    assert {(answer.probe, answer.closed_for) for answer in answers} == {(0.0, 0.0)}
 
 
 async def test_what_is_saved_up_may_be_used_at_once(connect: Connect) -> None:
     store, place = connect(), row("saved")
-    small = BlockRequest(wanted=3, charged=0, step=0.01, saved=0.03, ahead=0.0)
+    small = BlockRequest(wanted=3, charged=0, pause=0.0, step=0.01, saved=0.03, ahead=0.0)
     while (answer := await store.reserve(place, small)).granted != 3:
         pass
     assert answer.wait == 0.0
 
 
-async def test_a_429_closes_the_row_for_all_and_one_probe_opens_it(connect: Connect) -> None:
-    store, other, place = connect(), connect(), row("closed")
-    await steps(store, place, asked())
-    await store.close_after_429(place, 30.0)
-    await other.close_after_429(place, 1.0)  # shortens nothing
-    (closed,) = await steps(other, place, asked(5))
-    assert (closed.granted, closed.probe) == (0, 0.0)
-    assert closed.wait == closed.closed_for == pytest.approx(30.0, abs=5.0)
-
-    place = row("closed for a moment")
-    await store.close_after_429(place, 0.02)
-    while not (probe := await store.reserve(place, asked(5))).granted:
-        assert probe.closed_for > 0.0
-    assert (probe.granted, probe.closed_for) == (1, 0.0)
-    assert probe.probe > 0.0
-    (waiting,) = await steps(other, place, asked(5))
-    assert (waiting.granted, waiting.wait, waiting.closed_for) == (0, 1.0, 0.0)
-    await store.open_after_probe(place, probe.probe - 1.0)  # of another closing
-    assert (await steps(store, place, asked()))[0].granted == 0
-    await store.open_after_probe(place, probe.probe)
-    (opened,) = await steps(store, place, asked(2))
-    assert (opened.granted, opened.probe) == (2, 0.0)
-
-
-async def test_a_row_that_was_lost_is_closed_and_opened_all_the_same(connect: Connect) -> None:
-    store = connect()
-    await store.open_after_probe(row("lost"), 1.0)
-    await store.close_after_429(row("lost"), 20.0)
-    (closed,) = await steps(store, row("lost"), asked())
-    assert closed.closed_for == pytest.approx(20.0, abs=5.0)
-
-
 async def test_a_row_from_before_the_clock_was_set_back_begins_anew(connect: Connect) -> None:
     store, place = connect(), row("set back")
-    await steps(store, place, BlockRequest(wanted=0, charged=0, step=1.0, saved=3600.0, ahead=0.0))
+    await steps(store, place, BlockRequest(wanted=0, charged=0, pause=0.0, step=1.0, saved=3600.0, ahead=0.0))
     (answer,) = await steps(store, place, asked())
     assert (answer.granted, answer.wait) == (1, 0.0)
 

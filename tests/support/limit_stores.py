@@ -25,19 +25,14 @@ class Row:
     """A row, and what the statements of the real stores do with it."""
 
     arrival: float
-    closed: float = 0.0
-    probed: float = 0.0
 
     def reserve(self, request: BlockRequest, now: float) -> Reservation:
-        begins = max(self.arrival, now) if self.arrival <= now + 60.0 else now
-        granted = 0
-        if max(self.closed, self.probed) <= now:
-            room = math.floor((now + request.saved + request.ahead - begins) / request.step)
-            granted = max(min(room, 1 if self.closed else request.wanted), 0)
-        if granted and self.closed:
-            self.probed = now + 5.0
-        self.arrival = min(begins + (granted + request.charged) * request.step, now + 60.0)
-        return Reservation.of(request, now, granted, begins, self.closed, self.probed)
+        """Reserve a block."""
+        lead = max(self.arrival - now if self.arrival <= now + 60.0 else 0.0, request.pause)
+        room = math.floor((request.saved + request.ahead - lead) / request.step)
+        granted = max(min(room, request.wanted), 0)
+        self.arrival = now + min(lead + (granted + request.charged) * request.step, 60.0)
+        return Reservation.of(request, granted, lead)
 
 
 class StoreServer:
@@ -87,19 +82,6 @@ class MemoryStore:
         answer = server.answers[-1]
         await server.runtime.sleep(server.delay)
         return answer
-
-    async def close_after_429(self, row: LimitRow, seconds: float) -> None:
-        """Close the row."""
-        await self._pass()
-        kept = self._server.rows.setdefault(row, Row(self._server.wall))
-        kept.closed, kept.probed = max(kept.closed, self._server.wall + seconds), 0.0
-
-    async def open_after_probe(self, row: LimitRow, probe: float) -> None:
-        """Open the row."""
-        await self._pass()
-        kept = self._server.rows.get(row)
-        if kept is not None and kept.probed == probe:
-            kept.closed = kept.probed = 0.0
 
     async def aclose(self) -> None:
         """Close the connection."""
