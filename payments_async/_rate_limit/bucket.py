@@ -74,9 +74,18 @@ class TokenBucket:
     def resize(self, limit: int, capacity: int) -> None:
         """Change the limits; requests that count already still count."""
         self.limit: int = limit
+        self.pace(limit, capacity)
+
+    def pace(self, rate: int, capacity: int) -> None:
+        """Change how requests are spaced out: so many a minute, so many at once."""
         self._capacity = capacity
-        self._step = WINDOW / limit
+        self._step = WINDOW / rate
         self._tolerance = (capacity - 0.99) * self._step  # the hundredth absorbs rounding only
+
+    def count(self, now: float, sent: int) -> None:
+        """Count requests that another bucket let through in the last minute."""
+        self._counted += sent
+        self._slots.append((now + WINDOW, sent))
 
     def empty(self, now: float) -> None:
         """Forget what is saved up."""

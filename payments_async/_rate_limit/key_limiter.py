@@ -9,15 +9,16 @@ were not used for a minute.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ..errors import ConfigurationError
 from .bucket import WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
 if TYPE_CHECKING:
-    from .store_limiter import Fleet
+    from .store_client import LimitStoreClient
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
@@ -101,8 +102,8 @@ class KeyLimiter:
         """
         self.limits: RateLimits = limits or RateLimits()
         """The limits in force, requests a minute."""
-        self.fleet: Fleet | None = None
-        """The processes that share the limits through a store; None without one."""
+        self.store: LimitStoreClient | None = None
+        """The client of the store through which processes share the limits; None without one."""
         self._place = place
         self._asked_for = limits is not None
         self._warned = False
@@ -149,17 +150,23 @@ class KeyLimiter:
             self._warned = self._warned or differs
         return warn
 
-    def share(self, fleet: Fleet, now: float) -> None:
-        """Take permits from a store from now on. Of several clients' fleets the cautious figures hold.
+    def share(self, store: LimitStoreClient, workers: int | None, now: float) -> None:
+        """Take permits from a store from now on; of several clients' numbers of processes the highest holds.
 
         What was sent in the last minute still counts. Raises ConfigurationError for another store.
         """
         with self._lock:
-            if self.fleet is None:
-                self.fleet = fleet
-                self._make_limiters({kind: state.used for kind, state in self.snapshot(now).items()}, now)
+            if self.store is not None and self.store is not store:
+                raise ConfigurationError(
+                    "the clients of one key in one process use different limit stores: give them one address"
+                )
+            store.workers = max(store.workers or 0, workers or 0) or None
+            if self.store is None:
+                self.store, sent = store, self.snapshot(now)
+                self._make_limiters()
+                for kind, limiter in self._classes.items():
+                    limiter.count(now, sent[kind].used)
             else:
-                self.fleet.join(fleet)
                 self._resize(self.limits)
 
     def idle(self, now: float) -> bool:
@@ -178,17 +185,15 @@ class KeyLimiter:
         self._records.forked()
         self._make_limiters()
 
-    def _make_limiters(self, sent: Mapping[LimitClass, int] | None = None, now: float = 0.0) -> None:
-        """Make the limiters of the classes. `sent`: requests of the last minute that others counted."""
-        fleet, until = self.fleet, now + WINDOW
-        if fleet is None:
+    def _make_limiters(self) -> None:
+        """Make the limiters of the classes."""
+        if self.store is None:
             self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         else:
-            from .store_limiter import StoreLimiter  # most programs use no store
+            from .store_client import SharedLimiter  # most programs use no store
 
             self._classes = {
-                kind: StoreLimiter(fleet, self._place, kind, self.limits, (until, (sent or {}).get(kind, 0)))
-                for kind in CLASSES
+                kind: SharedLimiter(self.store, self._place, kind, self.limits) for kind in CLASSES
             }
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
             kind: (self._classes[kind],) for kind in CLASSES

@@ -123,6 +123,11 @@ class RateLimiter:
             self._bucket.resize(limit, capacity)
             self._call_all()
 
+    def count(self, now: float, sent: int) -> None:
+        """Count requests that another limiter let through in the last minute."""
+        with self._lock:
+            self._bucket.count(now, sent)
+
     def is_probe(self, grant: int) -> bool:
         """Return whether a grant is the probe after a closing."""
         return self._bucket.is_probe(grant)

@@ -18,7 +18,7 @@ from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits
 
 if TYPE_CHECKING:
-    from .store_client import StoreClient
+    from .store_client import LimitStoreClient
 
 SWEEP_FROM: Final = 64
 """Number of keys from which idle ones are dropped; next at twice the number that stayed."""
@@ -39,8 +39,6 @@ class StoreUse:
     address: Secret
     workers: int | None
     """Processes of the fleet, if known."""
-    timeout: float
-    """Seconds of an attempt."""
     runtime: Runtime
     insecure_database: bool = False
     """True if a store on another host may be used without verified TLS."""
@@ -61,7 +59,7 @@ class LimiterRegistry:
         self._clock = clock
         self._known: weakref.WeakValueDictionary[_Place, KeyLimiter] = weakref.WeakValueDictionary()
         self._kept: dict[_Place, KeyLimiter] = {}
-        self._clients: weakref.WeakValueDictionary[str, StoreClient] = weakref.WeakValueDictionary()
+        self._stores: weakref.WeakValueDictionary[str, LimitStoreClient] = weakref.WeakValueDictionary()
         self._sweep_at = SWEEP_FROM
         self._lock = threading.Lock()
         _registries.add(self)
@@ -93,13 +91,6 @@ class LimiterRegistry:
             )
         return limiter
 
-    def store_client(
-        self, address: Secret, runtime: Runtime, *, insecure_database: bool = False
-    ) -> StoreClient:
-        """The process's one client of the store at an address, for as long as somebody holds it."""
-        with self._lock:
-            return self._client(address, runtime, insecure_database=insecure_database)
-
     def __len__(self) -> int:
         """Number of keys with a limiter."""
         return len(self._known)
@@ -113,24 +104,21 @@ class LimiterRegistry:
     def _share(self, limiter: KeyLimiter, limits: RateLimits | None, store: StoreUse | None) -> None:
         """Have a limiter use a client's store, unless it keeps its own."""
         wished = limits or limiter.limits
-        if store is not None and store.is_default and (wished.is_share or limiter.fleet is not None):
+        if store is not None and store.is_default and (wished.is_share or limiter.store is not None):
             store = None
-        if store is not None or limiter.fleet is not None:
+        if store is not None or limiter.store is not None:
             _check_shared(wished)
-        if store is None:
-            return
-        from .store_limiter import Fleet  # most programs use no store
+        if store is not None:
+            limiter.share(self._client(store), store.workers, self._clock())
 
-        client = self._client(store.address, store.runtime, insecure_database=store.insecure_database)
-        limiter.share(Fleet(client, store.workers, store.timeout), self._clock())
+    def _client(self, store: StoreUse) -> LimitStoreClient:
+        """The process's one client of a store, for as long as a limiter holds it."""
+        from .store_client import LimitStoreClient  # most programs use no store
 
-    def _client(self, address: Secret, runtime: Runtime, *, insecure_database: bool) -> StoreClient:
-        from .store_client import StoreClient  # most programs use no store
-
-        client = self._clients.get(address)
+        client = self._stores.get(store.address)
         if client is None:
-            client = StoreClient(address, runtime, insecure_database=insecure_database)
-            self._clients[address] = client
+            client = LimitStoreClient(store.address, store.runtime, insecure_database=store.insecure_database)
+            self._stores[store.address] = client
         return client
 
     def _find(self, place: _Place) -> KeyLimiter | None:

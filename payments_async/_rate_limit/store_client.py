@@ -1,20 +1,15 @@
-"""Asks a store for all rate limiters, and others, of this process that use it.
+"""Asks a store for all rate limiters of this process that use it.
 
 It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
-The thread starts when one of its users first needs something, such as a permit. It ends when a client that
-uses it is closed, after a minute without callers, and with the process; the next caller starts another.
-
-While the store cannot be reached it is tried once a second, and nobody asks for anything meanwhile. A
-forked child asks for itself: what it inherits is never used and never finalized.
+The thread starts when a limiter first needs permits, and ends when a client that uses it is closed; the next
+caller starts another. While the store cannot be reached it is tried once a second.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import threading
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
@@ -22,309 +17,257 @@ from weakref import WeakSet
 from .._emitter import logger
 from .._extras import needs
 from .._http.types import Secret
-from .._runtime import SYSTEM, Runtime, check_process, renewed_in_child
+from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError
-from .compare_and_set import LimitStore
-from .limits import Outage
-from .permit_bucket import RETRY
-from .store import StoreUnavailable
-from .store_limiter import StoreUser
-from .waiters import NEVER
-
-LINGER: Final = 60.0
-"""Seconds without callers after which the thread ends."""
-FAREWELL: Final = 2.0
-"""The most seconds for which the end of the process waits for a thread."""
+from .limiter import RateLimiter
+from .limits import LimitClass, Outage, RateLimits
+from .shared_bucket import LAG, RETRY, Need, SharedBucket
+from .store import BlockStore, LimitRow, StoreUnavailable
+from .waiters import ASKED, NEVER
 
 
-class StoreClient:
-    """One store's thread: starts it, wakes it, ends it.
+class SharedLimiter(RateLimiter):
+    """Lets requests of one class through while a store grants permits."""
 
-    Thread-safe without a lock of its own, which could deadlock: a caller holds the lock of one limiter, and
-    at any moment the garbage collector may end another call, which takes that of another limiter.
+    __slots__ = ("_row", "_shared", "_store")
+
+    lag: float = LAG
+
+    def __init__(
+        self, store: LimitStoreClient, place: tuple[str, str], kind: LimitClass, limits: RateLimits
+    ) -> None:
+        """`place`: the service's address, and the key's fingerprint."""
+        sizes = limits.of(kind), limits.capacity(kind)
+        self._shared = SharedBucket(*sizes, self._call_store, store.clock)
+        super().__init__(self._shared)
+        self._row, self._store = LimitRow(*place, kind), store
+        self.resize(*sizes)
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why the store cannot be reached."""
+        return self._store.outage
+
+    @property
+    def part(self) -> int | None:
+        """Requests a minute to which this process keeps in an outage; None when calls wait."""
+        return self._shared.part
+
+    def resize(self, limit: int, capacity: int) -> None:
+        """Change the limits, and the number of processes as it is known now."""
+        self._shared.workers = self._store.workers
+        super().resize(limit, capacity)
+
+    def plan(self) -> float:
+        """Seconds until the store is to be asked; `NEVER` while nothing is needed."""
+        with self._lock:
+            shared = self._shared
+            shared.planned = ASKED if shared.is_lost else shared.due(self._need())
+            return max(shared.planned - self._store.clock(), 0.0)
+
+    def dismiss(self) -> None:
+        """Forget the plan: the next caller without a permit calls the store client."""
+        with self._lock:
+            self._shared.planned = NEVER
+
+    async def reserve(self, store: BlockStore) -> None:
+        """Reserve permits, and report those that are taken in any case. Raises as `store` does."""
+        with self._lock:
+            need, asked = self._need(), self._store.clock()
+            request = self._shared.request(need)
+        answer = await store.reserve(self._row, request)
+        with self._lock:
+            self._shared.take_answer(answer, need, asked)
+            self._call_all()
+
+    def lose(self, now: float) -> None:
+        """The store cannot be reached. Callers who wait look at why, and come back."""
+        with self._lock:
+            if not self._shared.is_lost:
+                self._shared.lose(now)
+            for waiter in (*self._queue.interactive, *self._queue.bulk):
+                self._queue.leave(waiter)
+                with suppress(RuntimeError):  # its loop was closed meanwhile
+                    waiter.group.loop.call_soon_threadsafe(waiter.wake)
+
+    def _call_store(self) -> None:
+        self._store.call(self)
+
+    def _need(self) -> Need:
+        self._queue.first()  # leaves out the callers of loops that have ended
+        return self._shared.need(len(self._queue.interactive), len(self._queue.bulk))
+
+
+class LimitStoreClient:
+    """The client of one store, and its thread.
+
+    Thread-safe without a lock that is waited for, which could deadlock: a caller holds the lock of one
+    limiter, and at any moment the garbage collector may end another call, which takes that of another.
     """
 
-    worker: str
-    """Random name of this process, in the store."""
+    outage: Outage | None
+    """Why the store cannot be reached."""
     _loop: asyncio.AbstractEventLoop | None
-    _task: asyncio.Task[None] | None
-    _wake: asyncio.Event
-    _thread: threading.Thread | None
 
     def __init__(self, address: Secret, runtime: Runtime, *, insecure_database: bool = False) -> None:
         """`address`: the store's, a URL. `insecure_database`: allow another host without verified TLS."""
         self.address = address
-        self.insecure_database = insecure_database
-        self.runtime = runtime
-        self.outage: Outage | None = None
-        """Why the store cannot be reached."""
-        self.was_reached: bool = False
+        self.workers: int | None = None
+        """Processes that share the store, if known: each takes its part while it cannot be reached."""
+        self._insecure_database = insecure_database
+        self._runtime = runtime
+        self._was_reached = False
         self._begin_anew()
         _clients.add(self)
 
-    def call(self, user: StoreUser) -> None:
-        """Look at a user soon; from any thread."""
-        self._called.append(user)
-        if self._claim():
+    def clock(self) -> float:
+        """Seconds, also while the machine is suspended where the platform has such a clock."""
+        seconds = self._runtime.boottime()
+        return self._runtime.monotonic() if seconds is None else seconds
+
+    def call(self, limiter: SharedLimiter) -> None:
+        """Look at a limiter soon; from any thread."""
+        self._called.append(limiter)
+        if self._running.acquire(blocking=False):
             self._is_ending = False
             start(self)
         else:
-            self._tell(self._wake.set)
+            self._wake_up()
 
     def end(self) -> None:
-        """End the thread as soon as no caller waits."""
+        """End the thread, once it has asked for all who have called."""
         self._is_ending = True
-        self._tell(self._wake.set)
-
-    def stop(self) -> None:
-        """End the thread, at the end of the process: the calls that still wait start no other."""
-        self._is_stopped = True
-        self._tell(self._cancel)
-        if self._thread is not None:
-            self._thread.join(FAREWELL)
-
-    def _claim(self) -> bool:
-        """Take the right to run a thread; False while one runs."""
-        try:
-            return self._right.pop() and not self._is_stopped
-        except IndexError:
-            return False
-
-    def _tell(self, call: Callable[[], object]) -> None:
-        """Call this on the thread's loop. Before the loop runs, it will look by itself."""
-        if (loop := self._loop) is not None:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(call)
-
-    def _cancel(self) -> None:
-        if self._task is not None:  # else it closes its connection already
-            self._task.cancel()
-
-    def start_thread(self) -> None:
-        """Start the thread. Its loop waits by a selector, as psycopg needs on every platform."""
-        thread = threading.Thread(target=self._run, name="payments-limits", daemon=True)
-        thread.start()
-        self._thread = thread  # now: one that has not started yet cannot be joined
+        self._wake_up()
 
     def forked(self) -> None:
         """Begin anew in a forked child. The parent's are kept, so that they are never finalized here."""
-        _INHERITED.append((self._loop, self._task, self._wake, self._thread))
-        self.outage = None
+        _INHERITED.append((self._loop, self._wake))
         self._begin_anew()
 
-    def _begin_anew(self) -> None:
-        self.worker = self.runtime.token(8).hex()
-        self._called: deque[StoreUser] = deque()
-        self._right = deque([True])  # while no thread runs
-        self._is_ending = self._is_stopped = False
-        self._loop = self._task = self._thread = None
-        self._wake = asyncio.Event()
-
-    def _run(self) -> None:
-        with (
-            suppress(asyncio.CancelledError),
-            asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner,
-        ):
+    def run(self) -> None:
+        """Serve, on a loop that waits by a selector, as psycopg needs on every platform."""
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(self.serve())
 
     async def serve(self) -> None:
-        """Ask the store for what its users need, until nobody needs anything."""
-        session, is_over = StoreSession(self), False
-        self._wake = asyncio.Event()
+        """Ask the store for what limiters need, until the end."""
+        store = open_store(self.address, insecure_database=self._insecure_database)
+        limiters = set[SharedLimiter]()
+        self._retry_at, self._wake = ASKED, asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         try:
-            while not is_over:
-                self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
-                if self._is_stopped:
-                    break  # it was stopped before it could be told
+            while self._called or not self._is_ending:
                 self._wake.clear()
                 while self._called:
-                    session.users.add(self._called.popleft())
-                following = await session.ask_all()
-                if session.has_waiters or not self._is_ending:
-                    await self._rest(following)
-                is_over = self._is_over(session)
+                    limiters.add(self._called.popleft())
+                seconds = await self._ask_all(store, limiters)
+                if not self._is_ending:
+                    await self._rest(seconds)
         finally:
-            if self._is_stopped:
-                session.users.update(self._called)
-                await session.report_all()
-            if not is_over:
-                self._give_way(session)
-            await session.close()
+            self.outage = self._loop = None
+            self._running.release()  # the next caller starts another thread
+            for limiter in limiters:
+                limiter.dismiss()
+            if self._called:
+                self.call(self._called.pop())  # who came meanwhile, and found this one running
+            with suppress(StoreUnavailable):
+                await store.aclose()
 
-    def _is_over(self, session: StoreSession) -> bool:
-        if session.has_waiters or not (self._is_ending or session.is_idle(LINGER)):
-            return False
-        self._give_way(session)
-        return not (self._called and self._claim())  # whoever called just now may have found a thread running
+    async def _ask_all(self, store: BlockStore, limiters: set[SharedLimiter]) -> float:
+        """Ask for each limiter that is due. Returns the seconds until the next is."""
+        if self._runtime.monotonic() >= self._retry_at:
+            for limiter in tuple(limiters):
+                if limiter.plan() <= 0.0 and not await self._ask(store, limiter):
+                    break
+        if self.outage is None:
+            return min((limiter.plan() for limiter in limiters), default=NEVER)
+        now = self._runtime.monotonic()
+        for limiter in limiters:
+            limiter.lose(now)
+        return max(self._retry_at - now, 0.0)
 
-    def _give_way(self, session: StoreSession) -> None:
-        """Let the next caller start another thread, and ask anew."""
-        session.dismiss()
-        self.outage = self._loop = self._task = None
-        self._right.append(True)
+    async def _ask(self, store: BlockStore, limiter: SharedLimiter) -> bool:
+        """Ask for one limiter; False when the store cannot be reached."""
+        is_refusal = False
+        try:
+            await limiter.reserve(store)
+        except ConfigurationError as error:
+            reason, is_refusal = str(error), not self._was_reached
+        except StoreUnavailable as error:
+            reason = str(error)
+        except Exception as fault:  # ours; without the thread all callers would wait for ever
+            reason = f"{type(fault).__name__} while it was asked"
+        else:
+            self._was_reached = True
+            if self.outage is not None:
+                lasted = self._runtime.monotonic() - self.outage.since
+                logger.info("the limit store is back after %.0f s", lasted)
+            self.outage = None
+            return True
+        now = self._runtime.monotonic()
+        self._retry_at = now + RETRY
+        if self.outage is None or is_refusal > self.outage.is_refusal:
+            self.outage = Outage(self.outage.since if self.outage else now, reason, is_refusal)
+            logger.warning("the limit store cannot be used: %s", reason)
+        return False
 
-    async def _rest(self, until: float) -> None:
-        """Wait until then, or a call; without a time, until nobody has called for long."""
-        seconds = until - self.runtime.monotonic()
-        timer = self.runtime.call_later(
-            max(min(seconds, LINGER), 0.0), self._wake.set, background=seconds > LINGER
-        )
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or for a call."""
+        idle = seconds == NEVER
+        timer = self._runtime.call_later(3600.0 if idle else seconds, self._wake.set, background=idle)
         try:
             await self._wake.wait()
         finally:
             timer.cancel()
 
+    def _begin_anew(self) -> None:
+        self.outage = self._loop = None
+        self._called: deque[SharedLimiter] = deque()
+        self._running: threading.Lock = threading.Lock()  # held while a thread runs
+        self._is_ending = False
+        self._wake = asyncio.Event()
 
-class StoreSession:
-    """Asks a store for what its users need, on the loop of a store client, while its thread runs."""
-
-    def __init__(self, client: StoreClient) -> None:
-        self._client = client
-        self._monotonic = client.runtime.monotonic
-        self._store: LimitStore | None = None
-        self._used = self._retry_at = self._monotonic()
-        self.users: set[StoreUser] = set()
-        """Those that need something now or soon."""
-
-    @property
-    def has_waiters(self) -> bool:
-        """True if a caller waits at one of the users."""
-        return any(user.has_waiters for user in self.users)
-
-    def is_idle(self, seconds: float) -> bool:
-        """True if the store has answered nobody for so long."""
-        return self._monotonic() - self._used >= seconds
-
-    async def ask_all(self) -> float:
-        """Ask for each user that is due. Returns the time of the next."""
-        following = NEVER
-        if self._client.outage is not None:
-            now = self._monotonic()
-            for user in self.users:
-                user.lose(now)
-            if now < self._retry_at:
-                return self._retry_at
-        for user in tuple(self.users):
-            if user.plan(now := self._monotonic()) <= now and not await self._ask(user):
-                return self._retry_at
-            due = user.plan(self._monotonic())
-            if due == NEVER:
-                self.users.discard(user)
-            following = min(following, due)
-        return following
-
-    async def report_all(self) -> None:
-        """Report what users know and the store does not, at the end of the process."""
-        for user in self.users:
-            if user.has_reports:
-                await self._ask(user)
-
-    def dismiss(self) -> None:
-        """Let go of all users; they call again."""
-        for user in self.users:
-            user.dismiss()
-        self.users.clear()
-
-    async def close(self) -> None:
-        """Close the connection."""
-        if self._store is not None:
-            with suppress(StoreUnavailable):
-                await self._store.aclose()
-
-    async def _ask(self, user: StoreUser) -> bool:
-        """Report and ask for one user; False when the store cannot be reached."""
-        try:
-            store = self._store = self._store or self._opened()
-            await user.exchange(store, self._monotonic)
-        except ConfigurationError as error:
-            self._lose(str(error), refusal=not self._client.was_reached)
-        except StoreUnavailable as error:
-            self._lose(str(error))
-        except Exception as fault:  # ours; without the thread all callers would wait for ever
-            self._lose(f"{type(fault).__name__} while it was asked")
-        else:
-            self._find()
-            return True
-        return False
-
-    def _opened(self) -> LimitStore:
-        client = self._client
-        return open_store(client.address, insecure_database=client.insecure_database, runtime=client.runtime)
-
-    def _lose(self, reason: str, *, refusal: bool = False) -> None:
-        now, outage = self._monotonic(), self._client.outage
-        self._retry_at = now + RETRY
-        if outage is None or refusal > outage.is_refusal:
-            self._client.outage = Outage(now if outage is None else outage.since, reason, refusal)
-            logger.warning("the limit store cannot be used: %s", reason)
-        for user in self.users:
-            user.lose(now, again=True)
-
-    def _find(self) -> None:
-        outage, self._client.outage = self._client.outage, None
-        self._client.was_reached, self._used = True, self._monotonic()
-        if outage is not None:
-            logger.info("the limit store is back after %.0f s", self._used - outage.since)
+    def _wake_up(self) -> None:
+        """Have the thread look. Before its loop runs, it will look by itself."""
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._wake.set)
 
 
-def start(store_client: StoreClient) -> None:
-    """Start a store client; where time is simulated, there is no thread for it."""
-    store_client.start_thread()
+def start(client: LimitStoreClient) -> None:
+    """Start a store client's thread; where time is simulated, there is none for it."""
+    threading.Thread(target=client.run, name="payments-limits", daemon=True).start()
 
 
-@renewed_in_child
-def _after_fork() -> None:
-    for each in _clients:
-        each.forked()
-
-
-def _at_exit() -> None:
-    check_process()
-    for each in tuple(_clients):
-        each.stop()
-
-
-_INHERITED: Final[list[object]] = []
-"""What the parent's threads use."""
-_clients: Final[WeakSet[StoreClient]] = WeakSet()
-
-atexit.register(_at_exit)
-
-
-def open_store(url: str, *, insecure_database: bool = False, runtime: Runtime = SYSTEM) -> LimitStore:
-    """The store at `postgresql://…`, `redis://…`, `rediss://…` or `sqlite:/path`; connects when first used.
+def open_store(url: str, *, insecure_database: bool = False) -> BlockStore:
+    """The store at `postgresql://…`, `redis://…` or `rediss://…`; connects when first used.
 
     `insecure_database`: allow one on another host without TLS that proves its name.
     Raises ConfigurationError for another scheme, an address that cannot be used, or a missing library. The
     address itself is never shown: it may contain a password.
     """
     scheme = url.partition(":")[0].lower()
-    if scheme in ("postgresql", "postgres"):
-        return _postgresql(url, insecure_database)
-    if scheme in ("redis", "rediss"):
-        return _redis(url, insecure_database)
-    if scheme == "sqlite":
-        return _sqlite(url, runtime)
+    try:
+        if scheme in ("postgresql", "postgres"):
+            from .store_postgresql import PostgresBlockStore
+
+            return PostgresBlockStore(url, insecure_database=insecure_database)
+        if scheme in ("redis", "rediss"):
+            from .store_redis import RedisBlockStore
+
+            return RedisBlockStore(url, insecure_database=insecure_database)
+    except ImportError as error:
+        kind, extra = ("Redis", "redis") if scheme.startswith("redis") else ("PostgreSQL", "postgresql")
+        raise ConfigurationError(needs(f"a limit_store in {kind} needs", extra)) from error
     raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
 
 
-def _postgresql(url: str, insecure_database: bool) -> LimitStore:
-    try:
-        from .store_postgresql import PostgresLimitStore
-    except ImportError as error:
-        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "postgresql")) from error
-    return PostgresLimitStore(url, insecure_database=insecure_database)
+@renewed_in_child
+def _after_fork() -> None:
+    for client in _clients:
+        client.forked()
 
 
-def _redis(url: str, insecure_database: bool) -> LimitStore:
-    try:
-        from .store_redis import RedisLimitStore
-    except ImportError as error:
-        raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
-    return RedisLimitStore(url, insecure_database=insecure_database)
-
-
-def _sqlite(url: str, runtime: Runtime) -> LimitStore:
-    from .store_sqlite import SQLiteStore
-
-    return SQLiteStore(url.partition(":")[2], runtime=runtime)
+_INHERITED: Final[list[object]] = []
+"""What the parent's threads use."""
+_clients: Final[WeakSet[LimitStoreClient]] = WeakSet()

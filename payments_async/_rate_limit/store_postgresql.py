@@ -1,7 +1,6 @@
-"""Rows of a fleet in PostgreSQL: two tables, one statement that compares and sets.
+"""A shared limit in PostgreSQL: one row for each limit, one statement for a reservation.
 
-Rate limits are in an unlogged table, which is empty after a crash or a fail-over: a new state, which grants
-nothing extra. Budgets are in a logged one.
+The table is unlogged: it is empty after a crash or a fail-over, and new rows have nothing saved up.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import attrs
 import psycopg
 
 from .._postgresql import (
-    MAKING_TABLES,
     OLDEST,
     WEAK_AUTH,
     Address,
@@ -26,56 +24,66 @@ from .._postgresql import (
     is_refusal,
 )
 from ..errors import ConfigurationError
-from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
-from .store import PATIENCE, LimitRow, StoreUnavailable
+from .store import (
+    PATIENCE,
+    BlockRequest,
+    BlockStore,
+    LimitRow,
+    Reservation,
+    StoreUnavailable,
+)
 
 CONNECTING: Final = 3.0
-"""Seconds to connect and to look for the tables."""
-CLOCK: Final = "extract(epoch FROM clock_timestamp())"
-"""The store's time, seconds, as an expression in SQL."""
-_REFUSED: Final = "28000"
-_WEAK: Final = "require_auth"
-_SHARED_SESSION: Final = ("26000", "42P05")
-"""What prepared statements come to behind a pooler that gives each transaction another session."""
-
-_FORM: Final = """(
-    address text, fingerprint text, kind text,
-    version text, content text, requests jsonb,
-    PRIMARY KEY (address, fingerprint, kind)
-) WITH (fillfactor = 50)"""
-TABLES: Final = (
-    f"CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits {_FORM}",
-    f"CREATE TABLE IF NOT EXISTS payments.budgets {_FORM}",
-)
-"""Make the tables."""
-_RIGHTS: Final = (
-    "its user may not make or use the tables payments.limits and payments.budgets: as the database's owner, "
-    "run CREATE SCHEMA IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user"
-)
-_HAS_TABLES: Final = (
-    "SELECT to_regclass('payments.limits') IS NOT NULL AND to_regclass('payments.budgets') IS NOT NULL"
-)
-_HAS_SCHEMA: Final = "SELECT to_regnamespace('payments') IS NOT NULL"
-# a conflict locks the row and only then compares, for as long as this one statement takes
-_EXCHANGE: Final = """
-INSERT INTO payments.{table} AS row (address, fingerprint, kind, version, content, requests) VALUES (
-    %(address)s, %(fingerprint)s, %(kind)s, %(version)s, '',
-    jsonb_build_object(%(sender)s::text, jsonb_build_array({clock}, %(request)s::text))
-) ON CONFLICT (address, fingerprint, kind) DO UPDATE SET (version, content, requests) = (
-    SELECT %(version)s, %(content)s, row.requests - %(served)s::text[] WHERE row.version = %(based_on)s
-    UNION ALL
-    SELECT row.version, row.content, row.requests || excluded.requests WHERE row.version <> %(based_on)s
-) RETURNING version, content, requests, ({clock})::float8,
-    CASE current_setting('synchronous_commit')
-    WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+"""Seconds to connect and to make the table."""
+# `granted` and `lead` are the answer to the last reservation, since RETURNING shows new values only.
+_MAKE: Final = """
+DO $$ BEGIN
+IF to_regclass('payments.limits') IS NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('payments.tables', 0));
+    IF to_regnamespace('payments') IS NULL THEN CREATE SCHEMA payments; END IF;
+    CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits (
+        address text, fingerprint text, kind text, arrival float8 NOT NULL, granted int, lead float8,
+        PRIMARY KEY (address, fingerprint, kind)
+    ) WITH (fillfactor = 50);
+END IF;
+END $$
 """
+# A new or lost row has nothing saved up.
+_ADD: Final = """
+INSERT INTO payments.limits (address, fingerprint, kind, arrival)
+VALUES (%(address)s, %(fingerprint)s, %(kind)s, extract(epoch FROM clock_timestamp()) + %(saved)s)
+ON CONFLICT DO NOTHING
+"""
+# Reserve. All is computed from `this` inside SET, so that it holds for the row as it is once it is locked. A
+# row whose permits arrive more than a minute from now is from before the clock was set back: none does so.
+_RESERVE: Final = """
+UPDATE payments.limits AS this SET (arrival, granted, lead) = (
+    SELECT now + least(lead + (number + %(charged)s) * %(step)s, 60), number, lead
+    FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
+    CROSS JOIN LATERAL (
+        SELECT greatest(CASE WHEN this.arrival <= now + 60 THEN this.arrival - now END, %(pause)s)
+    ) AS first (lead)
+    CROSS JOIN LATERAL (
+        SELECT greatest(least(floor((%(saved)s + %(ahead)s - lead) / %(step)s), %(wanted)s), 0)
+    ) AS block (number)
+) WHERE (address, fingerprint, kind) = (%(address)s, %(fingerprint)s, %(kind)s)
+RETURNING granted, lead
+"""
+_VERSION: Final = "its table payments.limits is of another version: drop it, it is made anew"
+_TOLD: Final = {
+    "42501": "its user may not make or use the table payments.limits: as the database's owner, run "
+    "CREATE SCHEMA IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user",
+    "42703": _VERSION,
+    "42804": _VERSION,
+}
+"""What an operator is to put right, by SQLSTATE. The server's own message is never shown."""
 
 
-class PostgresLimitStore(CompareAndSetStore):
-    """Rows in the tables `payments.limits` and `payments.budgets`, which are made when first used."""
+class PostgresBlockStore(BlockStore):
+    """Rows of the table `payments.limits`, which is made when first used."""
 
-    def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
-        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
+    def __init__(self, url: str, *, insecure_database: bool = False) -> None:
+        """Take an address. Raises ConfigurationError when it cannot be used.
 
         `insecure_database`: allow another host without `sslmode=verify-full`.
         """
@@ -84,24 +92,15 @@ class PostgresLimitStore(CompareAndSetStore):
         self._parameters = {**address.parameters, "connect_timeout": 2}
         self._insecure_database = insecure_database
         self._require_private(address.exposure)
-        self._clock = clock
-        self._turn = asyncio.Lock()
-        self._prepare_after: int | None = 0
         self._connection: Connection | None = None
 
-    def _require_private(self, exposure: str | None) -> None:
-        if not self._insecure_database and exposure is not None:
-            raise ConfigurationError(f"{self._place}: {exposure}")
-
-    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
-        """Run the statement on one row."""
-        values = {**attrs.asdict(row), **attrs.asdict(write), "served": list(write.served)}
-        table = "budgets" if row.is_durable else "limits"
-        statement = _EXCHANGE.format(table=table, clock=self._clock)
-        version, content, requests, now, _ = await self._execute(statement, values)
-        return RowRead(
-            version, content, {sender: (came, text) for sender, (came, text) in requests.items()}, now
-        )
+    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+        """Reserve a block."""
+        values = {**attrs.asdict(row), **attrs.asdict(request)}
+        while not (found := await self._execute(_RESERVE, values)):
+            await self._execute(_ADD, values)
+        granted, lead = found[0]
+        return Reservation.of(request, granted, lead)
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -109,86 +108,53 @@ class PostgresLimitStore(CompareAndSetStore):
         if connection is not None:
             await connection.close()
 
-    async def _execute(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Run the statement on the connection, which is made when there is none and dropped when it fails."""
-        async with self._turn:
-            while True:
-                try:
-                    return await self._send(statement, values)
-                except psycopg.Error as error:
-                    code = _code(error)
-                except TimeoutError as error:
-                    code = type(error).__name__
-                except BaseException:
-                    await self.aclose()
-                    raise
-                await self.aclose()
-                if code not in _SHARED_SESSION or self._prepare_after is None:
-                    raise self._error(code)
-                self._prepare_after = None
-
-    async def _send(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        if self._connection is None:
-            self._connection = await self._connect()
-        async with _cut_after(self._connection, PATIENCE):
-            cursor = await self._connection.execute(statement.encode(), values)
-            [row] = await cursor.fetchall()
-        return row
+    async def _execute(self, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a statement on the connection, which is made when there is none and dropped when it fails."""
+        try:
+            if self._connection is None:
+                self._connection = await self._connect()
+            async with _cut_after(self._connection, PATIENCE):
+                cursor = await self._connection.execute(statement, values)
+                return [] if cursor.description is None else await cursor.fetchall()
+        except BaseException as error:
+            await self.aclose()
+            if not isinstance(error, psycopg.Error | TimeoutError):
+                raise
+            fault = self._fault(error)
+        raise fault  # here: the frames of psycopg's error may hold the address
 
     async def _connect(self) -> Connection:
-        """Connect, and make the tables when one is missing."""
+        """Connect, and make a missing table. Nothing is prepared: a pooler may change the session."""
         async with asyncio.timeout(CONNECTING):
             connection = await psycopg.AsyncConnection.connect(
-                autocommit=True, prepare_threshold=self._prepare_after, **self._parameters
+                autocommit=True, prepare_threshold=None, **self._parameters
             )
         try:
             self._require_private(exposure(connection.info.get_parameters()))
+            if connection.info.server_version < OLDEST:
+                raise ConfigurationError(f"{self._place} is older than PostgreSQL {OLDEST // 10_000}")
             async with _cut_after(connection, CONNECTING):
-                await self._prepare(connection)
+                await connection.execute(_MAKE)
         except BaseException:
             await connection.close()
             raise
         return connection
 
-    async def _prepare(self, connection: Connection) -> None:
-        if connection.info.server_version < OLDEST:
-            raise ConfigurationError(f"{self._place} is older than PostgreSQL {OLDEST // 10_000}")
-        if await _one(connection, _HAS_TABLES):
-            return
-        async with connection.transaction():
-            await connection.execute(MAKING_TABLES)
-            if not await _one(connection, _HAS_SCHEMA):
-                await connection.execute("CREATE SCHEMA payments")
-            for table in TABLES:
-                await connection.execute(table.encode())
+    def _require_private(self, exposure: str | None) -> None:
+        if not self._insecure_database and exposure is not None:
+            raise ConfigurationError(f"{self._place}: {exposure}")
 
-    def _error(self, code: str) -> Exception:
-        """The error for a SQLSTATE, or an error's name. The server's own message is never part of it."""
-        if code == _REFUSED:
-            return ConfigurationError(f"{self._place} refuses the user, the password or the database's name")
-        if code == _WEAK:
-            return ConfigurationError(f"{self._place}: {WEAK_AUTH}")
-        if code == "42501":
-            return ConfigurationError(f"{self._place}: {_RIGHTS}")
-        if code in ("42703", "42804"):
-            return ConfigurationError(
-                f"{self._place} has a table payments.limits or payments.budgets of another version: rename "
-                "it, and begin without what it counted"
-            )
+    def _fault(self, error: psycopg.Error | TimeoutError) -> Exception:
+        if isinstance(error, psycopg.Error):
+            if asks_weakly(error):
+                return ConfigurationError(f"{self._place}: {WEAK_AUTH}")
+            if is_refusal(error):
+                refused = "refuses the user, the password or the database's name"
+                return ConfigurationError(f"{self._place} {refused}")
+            if error.sqlstate in _TOLD:
+                return ConfigurationError(f"{self._place}: {_TOLD[error.sqlstate]}")
+        code = getattr(error, "sqlstate", None) or type(error).__name__
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
-
-
-def _code(error: psycopg.Error) -> str:
-    """The SQLSTATE of an error, one of ours for a connection that was refused, or the error's name."""
-    if asks_weakly(error):
-        return _WEAK
-    return _REFUSED if is_refusal(error) else error.sqlstate or type(error).__name__
-
-
-async def _one(connection: Connection, question: LiteralString) -> bool:
-    """The answer to a question of yes or no."""
-    found = await (await connection.execute(question)).fetchone()
-    return found == (True,)
 
 
 @contextlib.asynccontextmanager

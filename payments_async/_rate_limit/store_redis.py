@@ -1,58 +1,52 @@
-"""Rows of a fleet in Redis or Valkey: one hash for a row, one script that compares and sets.
-
-Each key is in a hash tag, so that a cluster finds it.
-"""
+"""A shared limit in Redis or Valkey: one key for each limit, one script for a reservation."""
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from contextlib import suppress
 from typing import Any, Final
 
+import attrs
 import redis.asyncio
-from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     NoPermissionError,
-    NoScriptError,
-    RedisClusterException,
     RedisError,
     ResponseError,
 )
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .compare_and_set import CompareAndSetStore, RowRead, RowWrite
-from .store import PATIENCE, LimitRow, StoreUnavailable
+from .store import (
+    PATIENCE,
+    BlockRequest,
+    BlockStore,
+    LimitRow,
+    Reservation,
+    StoreUnavailable,
+)
 
-KEPT: Final = 7_200
-"""Seconds for which an unused row is kept: longer than any closing. A durable row never expires."""
-CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] / 1000000"
-"""Lua that puts the store's time, in seconds, into `clock`."""
-
-_SCRIPT: Final = """
-CLOCK
-local key, sender, version, request, based_on, content, kept = KEYS[1], unpack(ARGV, 1, 6)
-if redis.call('HGET', key, 'version') == based_on then
-    for number = 7, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
-    redis.call('HSET', key, 'version', version, 'content', content)
-else
-    redis.call('HSETNX', key, 'version', version)
-    redis.call('HSET', key, 'request ' .. sender, string.format('%.17g ', clock) .. request)
-end
-if kept ~= '' then redis.call('EXPIRE', key, kept) end
-return {string.format('%.17g', clock), redis.call('HGETALL', key)}
+# Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
+# from before the clock was set back: none does so.
+_RESERVE: Final = """
+local wanted, charged, pause, step, saved, ahead = unpack(ARGV)
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local lead = (redis.call('GET', KEYS[1]) or now + saved) - now
+lead = math.max(lead <= 60 and lead or 0, pause)
+local granted = math.max(math.min(math.floor((saved + ahead - lead) / step), wanted), 0)
+local arrival = now + math.min(lead + (granted + charged) * step, 60)
+redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'EX', 3600)
+return {granted, string.format('%.17g', lead)}
 """
 
 
-class RedisLimitStore(CompareAndSetStore):
-    """Rows as hashes under `payments:limit:…`: version, content, and a field for each request that waits."""
+class RedisBlockStore(BlockStore):
+    """Rows under `payments:limit:…`, which hold the moment at which all permits reserved have arrived."""
 
-    def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
-        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
+    def __init__(self, url: str, *, insecure_database: bool = False) -> None:
+        """Take an address. Raises ConfigurationError when it cannot be used.
 
         `insecure_database`: allow another host without TLS that proves its name.
         """
@@ -70,69 +64,30 @@ class RedisLimitStore(CompareAndSetStore):
                 "special characters percent-encoded"
             )
         super().__init__(f"the limit store redis://{host}:{at.get('port', 6379)}")
-        self._exposure = None if insecure_database else _exposure(self._client.connection_pool)
-        if self._exposure is not None and not is_here(host):
-            raise ConfigurationError(f"{self._place}: {self._exposure}")
-        self._url = url
-        self._seen = False
-        self._script = _SCRIPT.replace("CLOCK", clock)
-        self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
+        exposure = _exposure(self._client.connection_pool)
+        if exposure is not None and not insecure_database and not is_here(host):
+            raise ConfigurationError(f"{self._place}: {exposure}")
 
-    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
-        """Run the script on one row."""
-        kept = "" if row.is_durable else KEPT
-        message = (write.sender, write.version, write.request, write.based_on, write.content, kept)
-        now, fields = await self._run(row, *message, *write.served)
-        found = dict(zip(fields[::2], fields[1::2], strict=True))
-        requests = {}
-        for field, value in found.items():
-            if field.startswith(_REQUEST):
-                came, _, request = value.partition(" ")
-                requests[field.removeprefix(_REQUEST)] = float(came), request
-        return RowRead(found["version"], found.get("content", ""), requests, float(now))
+    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+        """Reserve a block."""
+        terms = attrs.astuple(request)
+        granted, lead = await self._run(f"payments:limit:{row.address} {row.fingerprint} {row.kind}", *terms)
+        return Reservation.of(request, granted, float(lead))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _run(self, row: LimitRow, *values: Any) -> Any:
+    async def _run(self, key: str, *values: Any) -> Any:
         """Run the script on one row."""
-        key = f"payments:limit:{{{row.address} {row.fingerprint} {row.kind}}}"
         try:
-            if not self._seen:
-                await self._look()
-            return await self._evaluate(key, *values)
+            return await self._client.eval(_RESERVE, 1, key, *values)
         except ResponseError as error:
             raise self._refusal(error, key) from None
         except AuthenticationError:
             raise ConfigurationError(f"{self._place} refuses the user or the password") from None
-        except (RedisError, RedisClusterException, OSError) as error:
+        except (RedisError, OSError) as error:
             raise self._unavailable(type(error).__name__) from None
-
-    async def _evaluate(self, *key_and_values: Any) -> Any:
-        try:
-            return await self._client.evalsha(self._sha, 1, *key_and_values)
-        except NoScriptError:  # first use, or the server forgot its scripts
-            return await self._client.eval(self._script, 1, *key_and_values)
-
-    async def _look(self) -> None:
-        """Look at the server once: is it a cluster's, and does it evict keys?"""
-        facts = await self._client.info()
-        if facts.get("cluster_enabled"):
-            if self._exposure is not None:  # who answers at this address may name any other
-                raise ConfigurationError(
-                    f"{self._place} is a cluster, which names its nodes itself: {self._exposure}"
-                )
-            await self._client.aclose()
-            self._client = RedisCluster.from_url(self._url, **_OPTIONS)
-        self._seen = True
-        policy = facts.get("maxmemory_policy", "noeviction")
-        if policy != "noeviction":
-            warnings.warn(
-                f"{self._place} has maxmemory-policy {policy} and may forget the rate limit: set noeviction",
-                RuntimeWarning,
-                stacklevel=2,
-            )
 
     def _refusal(self, error: ResponseError, key: str) -> Exception:
         """The error for an answer of the server, whose own words may show values and are left out."""
@@ -141,8 +96,8 @@ class RedisLimitStore(CompareAndSetStore):
             return ConfigurationError(f"{self._place} has something else in the key {key!r}: delete it")
         if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
             return ConfigurationError(
-                f"{self._place} forbids what is needed: allow its user INFO, EVAL and EVALSHA, and "
-                "HGET, HGETALL, HSET, HSETNX, HDEL, EXPIRE and TIME on keys payments:limit:*"
+                f"{self._place} forbids what is needed: allow its user EVAL, and "
+                "GET, SET and TIME on keys payments:limit:*"
             )
         return self._unavailable(text.partition(" ")[0])
 
@@ -159,7 +114,6 @@ def _exposure(pool: redis.asyncio.ConnectionPool) -> str | None:
     return None if proves else exposed_by("ssl_cert_reqs or ssl_check_hostname lets any server answer")
 
 
-_REQUEST: Final = "request "
 _FORBIDDEN: Final = ("unknown command", "ACL failure", "can't run this command")
 _OPTIONS: Final[dict[str, Any]] = {
     "decode_responses": True,

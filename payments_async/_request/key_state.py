@@ -90,7 +90,6 @@ def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False)
     return StoreUse(
         address=settings.limit_store,
         workers=settings.expected_workers,
-        timeout=settings.timeout,
         runtime=runtime,
         insecure_database=settings.insecure_database,
         is_default=is_default,
@@ -129,8 +128,8 @@ class Keys:
     def close(self) -> None:
         """End the thread that asks for permits, as soon as nobody waits for them; a later call starts one."""
         for state in self._states.values():
-            if state.limiter.fleet is not None:
-                state.limiter.fleet.store.end()
+            if state.limiter.store is not None:
+                state.limiter.store.end()
 
     def _join(self, fingerprint: str) -> KeyState:
         settings = self._settings

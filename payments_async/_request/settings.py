@@ -200,8 +200,6 @@ def check_store(address: object, limits: RateLimits | None, *, insecure_database
     if limits is not None and limits.is_share:
         raise ConfigurationError(NO_SHARE)
     secret = Secret(address)
-    if address.startswith("sqlite:"):  # it would wait for the disk before each permit
-        raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
     from .._rate_limit.store_client import open_store  # most programs use no store
 
     open_store(secret, insecure_database=insecure_database)  # its address is right, its library there

@@ -11,19 +11,13 @@ import sys
 
 CALM = ("--quiet", "--processes", "4", "--tasks", "8")
 STORES = ("sqlite", "postgresql", "valkey")
+LIMITED = ("simulated", "postgresql", "valkey")
 CAMPAIGNS = (
     ("hostile", "100000"),
     ("outcomes", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
-    ("limit_outage", "--seeds", "5"),
-    ("limit_outage", "--real"),
-    *(("shared_limit", store, "130", "--processes", "4") for store in ("postgresql", "valkey")),
-    *(
-        ("shared_limit", store, "130", "--processes", "16", "--tasks", "64")
-        for store in ("postgresql", "valkey")
-    ),
-    *(("shared_limit", store, "300", "--limit", "6000", "--faults") for store in ("postgresql", "valkey")),
+    *(("shared_limit", store, "--limit", limit) for store in LIMITED for limit in ("6000", "60000")),
     *(("guard", store, "65000") for store in STORES),
     *(("guard", store, "5000", *CALM, "--windows", "3", "--sums", "0.5") for store in STORES),
     *(("guard", "valkey", "2500", *CALM, "--sums", "0.3", "--without", x) for x in ("held", "paid", "tenth")),

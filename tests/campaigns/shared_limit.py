@@ -1,261 +1,231 @@
-"""Processes that share one limit through a real store, counted by a service that takes its time.
+"""Four uneven processes under full load share one limit: no minute holds more, and how much of it is used.
 
-    python -m tests.campaigns.shared_limit postgresql 130
-    python -m tests.campaigns.shared_limit valkey 130 --processes 16 --tasks 64
-    python -m tests.campaigns.shared_limit valkey 130 --limit 6000 --processes 16 --delay 0.02 --busy
-    python -m tests.campaigns.shared_limit valkey 300 --limit 6000 --faults
+    python -m tests.campaigns.shared_limit simulated             in simulated time
+    python -m tests.campaigns.shared_limit postgresql            real processes and a real store: 200 s
+    python -m tests.campaigns.shared_limit valkey --limit 6000
 
-`--delay` is that of a round trip to the store; `--busy` keeps one CPU busy. With `--faults` one happens every
-ten seconds: a process is killed, one stands still for five seconds, the store's clock is set 45 seconds
-forward or an hour back, the store is restarted empty, the service takes eight times as long for five seconds.
-A full limit of 60,000 needs two idle cores; a lower one shows the same. Outages of the store: `limit_outage`.
+They have 128, 64, 16 and 8 callers, who create payouts without pause. The service counts each request at any
+moment between its sending and its answer. After a minute the busiest process stands still for half a minute,
+with a block in hand. Later nobody reaches the store for half a minute; when it is back it is empty.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
-import itertools
-import random
-import subprocess
-import sys
+import logging
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, Literal
 
 import attrs
-import psycopg
-import redis
 
-from tests.campaigns.pacing import fullest_aligned, fullest_sliding
+from payments_async import AsyncPayments, RateLimits
+from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async._rate_limit import store_client
+from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation
+from tests.campaigns.pacing import ARGUMENTS, Service, fullest_aligned, fullest_sliding
 from tests.support.counting_service import CountingService
-from tests.support.sending_process import TABLE, Sending, SendingProcess, Sent
-from tests.support.servers import CutProxy, PostgresServer, ValkeyServer, postgres_server, valkey_server
+from tests.support.limit_stores import ADDRESS, Fleet, MemoryStore, StoreServer
+from tests.support.sending_process import Sending, SendingProcess
+from tests.support.servers import CutProxy, postgres_server, valkey_server
+from tests.support.simulated import run_simulated
 
-WARM_UP = 10.0
-"""Seconds that are not judged by what was used."""
-
-
-class StoreServer(Protocol):
-    """A store's server, and its clock."""
-
-    url: str
-
-    def shift(self, seconds: float) -> None:
-        """Set the clock of limit stores forward, or back."""
-
-    def restart(self) -> None:
-        """Restart; rows are lost."""
-
-
-class OnPostgres:
-    def __init__(self, server: PostgresServer) -> None:
-        self._server = server
-        self.url = server.url(server.make_database())
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(TABLE)
-
-    def shift(self, seconds: float) -> None:
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("UPDATE payments_test_clock SET seconds = seconds + %s", [seconds])
-
-    def restart(self) -> None:
-        self._server.restart()
-
-
-class OnValkey:
-    def __init__(self, server: ValkeyServer) -> None:
-        self._server = server
-        self.url = server.url()
-
-    def shift(self, seconds: float) -> None:
-        with redis.Redis.from_url(self.url) as client:
-            client.incrbyfloat("payments_test_clock", seconds)
-
-    def restart(self) -> None:
-        self._server.stop()
-        self._server.start()
-
-
-@contextlib.contextmanager
-def store_server(kind: str, delay: float) -> Iterator[StoreServer]:
-    """A server of one kind, so many seconds away."""
-    server: Any
-    with postgres_server() if kind == "postgresql" else valkey_server() as server:
-        store = OnPostgres(server) if kind == "postgresql" else OnValkey(server)
-        with CutProxy(server.address, delay=delay / 2) as proxy:
-            if delay:
-                store.url = store.url.replace(f":{server.port}", f":{proxy.port}")
-            yield store
-
-
-@contextlib.contextmanager
-def busy_processor() -> Iterator[None]:
-    """Keep one CPU busy meanwhile."""
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        try:
-            yield
-        finally:
-            process.kill()
-
-
-class Processes:
-    """The sending processes, and what happens to them."""
-
-    def __init__(self, options: Sending, number: int) -> None:
-        self._options = options
-        self.running = [SendingProcess(options) for _ in range(number)]
-        for process in self.running:
-            process.wait()
-
-    def kill(self) -> None:
-        """Kill one, and start another in its place."""
-        place = random.randrange(len(self.running))
-        self.running[place].kill()
-        self.running[place] = SendingProcess(self._options)
-
-    def stop(self, seconds: float) -> None:
-        """Let one stand still."""
-        process = random.choice(self.running)
-        process.stop()
-        time.sleep(seconds)
-        process.go_on()
-
-    def end(self) -> list[Sent]:
-        """End all, and return what they did."""
-        for process in self.running:
-            process.finish()
-        return [process.result() for process in self.running]
+Outage = Literal["cut", "refused"]
+CALLERS: Final = (128, 64, 16, 8)
+"""Of each process."""
+STOPS, GOES_ON = 60.0, 90.0
+LOST, BACK = 110.0, 140.0
+END: Final = 200.0
+SPANS: Final = {
+    "before": (30.0, STOPS),
+    "stopped": (STOPS, GOES_ON),
+    "lost": (LOST, BACK),
+    "after": (BACK, END),
+}
+"""In which the share of the limit that is used is measured."""
 
 
 @attrs.frozen
-class Run:
-    """What one run came to."""
+class Outcome:
+    """What the service counted."""
 
     limit: int
-    processes: int
-    seconds: float
     fullest: int
-    """The most that any sixty seconds held, aligned to a clock or not."""
-    fullest_second: int
-    used: float
-    """The part of what the limit allows after the warm-up."""
-    round_trips: float
-    """A second, of all processes."""
-    least_share: float
-    """Requests of the process with the fewest, as a part of the average."""
-    failed: dict[str, int]
+    """The most that any minute held, sliding or aligned to a clock."""
+    used: dict[str, float]
+    """The share of the limit, by span."""
 
-    def breaches(self, *, quiet: bool) -> list[str]:
-        """What must not be; `quiet`: nothing was disturbed."""
-        most = 3 * (
-            10.0 + 3.75 * self.processes
-        )  # at most three for a change: 75 for 4 processes, 210 for 16
-        facts = {
-            "refused": self.fullest > self.limit,
-            "unused": quiet and self.used < 0.97,
-            "unfair": quiet and self.least_share < 0.9,
-            "round trips": quiet and self.round_trips > most,
-        }
-        return [name for name, is_so in facts.items() if is_so]
+    @property
+    def breaches(self) -> list[str]:
+        """What must not be. The busiest process stopped: the others may not have enough callers."""
+        found = [f"{self.fullest - self.limit} refused"] if self.fullest > self.limit else []
+        few = [f"only {used:.1%} {span}" for span, used in self.used.items() if used < 0.85]
+        return found + few
 
     def __str__(self) -> str:
-        return (
-            f"{self.used:.2%} of {self.limit} a minute for {self.seconds:.0f} s; "
-            f"fullest minute {self.fullest}; {self.round_trips:.1f} round trips a second; "
-            f"least share {self.least_share:.2f} of the average; failed {self.failed}"
-        )
+        shares = ", ".join(f"{used:.1%} {span}" for span, used in self.used.items())
+        verdict = ", ".join(self.breaches) or "no breach"
+        return f"fullest minute {self.fullest} of {self.limit}; used {shares}; {verdict}"
 
 
-def run(
-    store: StoreServer,
-    seconds: float,
-    *,
-    limit: int,
-    processes: int,
-    tasks: int,
-    faults: bool = False,
-    leaves_room: bool = True,
-    warm_up: float = WARM_UP,
-) -> Run:
-    """Saturate the limit for so many seconds."""
-    with CountingService() as service:
-        fleet = Processes(
-            Sending(service.base_url, store.url, limit, tasks, processes, leaves_room), processes
-        )
+def outcome_of(moments: Sequence[float], limit: int) -> Outcome:
+    """Judge the moments, in order, at which requests were counted."""
+
+    def used(begin: float, end: float) -> float:
+        return sum(begin <= moment < end for moment in moments) / (limit * (end - begin) / 60.0)
+
+    fullest = max(fullest_sliding(moments), fullest_aligned(moments))
+    return Outcome(limit, fullest, {name: used(*span) for name, span in SPANS.items()})
+
+
+# In simulated time
+
+
+class Stopped:
+    """What stands still with a process: what it was about to send or to hear waits."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.runs = asyncio.Event()
+        self.runs.set()
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        """Send, and hear the answer."""
+        await self.runs.wait()
+        answer = await self._service.send(request)
+        await self.runs.wait()
+        return answer
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class StoppedStore(MemoryStore):
+    """The connection of such a process."""
+
+    def __init__(self, server: StoreServer, runs: asyncio.Event) -> None:
+        super().__init__(server)
+        self._runs = runs
+
+    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+        await self._runs.wait()
+        answer = await super().reserve(row, request)
+        await self._runs.wait()
+        return answer
+
+
+async def call_without_pause(client: AsyncPayments, callers: int, runs: asyncio.Event) -> None:
+    """So many callers, until the end."""
+
+    async def call() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END):
+                while True:
+                    await client.payouts.create(**ARGUMENTS)
+                    await runs.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(callers):
+            group.create_task(call())
+
+
+def simulate(limit: int, outage: Outage, seed: int, callers: Sequence[int] = CALLERS) -> Outcome:
+    """One run in simulated time."""
+    service = Service(seed)
+
+    async def disturb(world: Fleet, busiest: asyncio.Event) -> None:
+        await world.runtime.sleep(STOPS)
+        busiest.clear()
+        await world.runtime.sleep(GOES_ON - STOPS)
+        busiest.set()
+        await world.runtime.sleep(LOST - GOES_ON)
+        world.server.down = outage
+        await world.runtime.sleep(BACK - LOST)
+        world.server.down = None
+        world.server.empty()
+
+    async def main() -> None:
+        processes = {f"{ADDRESS}{number}": Stopped(service) for number in range(len(callers))}
+        options: dict[str, Any] = {"limits": RateLimits(writes=limit), "expected_workers": len(callers)}
+        async with Fleet(service, processes=0, seed=seed, **options) as world:
+            world.patch.setattr(
+                store_client,
+                "open_store",
+                lambda address, **_: StoppedStore(world.server, processes[address].runs),
+            )
+            for address, transport in processes.items():
+                world.clients.append(world.client(limit_store=address, transport=transport))
+            runs = [process.runs for process in processes.values()]
+            await asyncio.gather(
+                disturb(world, runs[0]), *map(call_without_pause, world.clients, callers, runs)
+            )
+
+    run_simulated(main())
+    return outcome_of(sorted(service.counted), limit)
+
+
+# With real processes
+
+
+@contextlib.contextmanager
+def store_server(kind: str) -> Iterator[tuple[Any, str, CutProxy]]:
+    """A server of one kind, its address through a proxy, and the proxy."""
+    with contextlib.ExitStack() as stack:
+        server: Any = stack.enter_context(postgres_server() if kind == "postgresql" else valkey_server())
+        proxy = stack.enter_context(CutProxy(server.address))
+        database = [server.make_database()] if kind == "postgresql" else []
+        yield server, server.url(*database, port=proxy.port), proxy
+
+
+def on_sockets(kind: str, limit: int) -> Outcome:
+    """One run of processes of their own, in real time."""
+    with CountingService() as service, store_server(kind) as (server, url, proxy):
+        processes = [
+            SendingProcess(Sending(service.base_url, url, limit, tasks, len(CALLERS))) for tasks in CALLERS
+        ]
+        for process in processes:
+            process.wait()
         began = time.monotonic()
-        if faults:
-            _disturb(began + seconds, _faults(fleet, store, service))
-        time.sleep(max(began + seconds - time.monotonic(), 0.0))
-        ended = time.monotonic()
+
+        def wait_until(moment: float) -> None:
+            time.sleep(max(began + moment - time.monotonic(), 0.0))
+
+        wait_until(STOPS)
+        processes[0].stop()
+        wait_until(GOES_ON)
+        processes[0].go_on()
+        wait_until(LOST)
+        proxy.cut()
+        server.stop()
+        server.start()
+        wait_until(BACK)
+        proxy.heal()
+        wait_until(END)
         moments = sorted(service.counted())
-        sent = fleet.end()
-    counted = sum(began + warm_up <= moment < ended for moment in moments)
-    per_process = [each.sent for each in sent]
-    return Run(
-        limit,
-        processes,
-        seconds,
-        max(fullest_sliding(moments), fullest_aligned(moments)),
-        fullest_sliding(moments, 1.0),
-        counted / (limit * (ended - began - warm_up) / 60.0),
-        sum(each.round_trips for each in sent) / (ended - began),
-        min(per_process) * len(per_process) / max(sum(per_process), 1),
-        {name: count for each in sent for name, count in each.failed.items()},
-    )
-
-
-def _faults(fleet: Processes, store: StoreServer, service: CountingService) -> list[Callable[[], Any]]:
-    return [
-        fleet.kill,
-        lambda: fleet.stop(5.0),
-        lambda: store.shift(45.0),
-        store.restart,
-        lambda: service.slow(5.0),
-        lambda: store.shift(-3600.0),
-    ]
-
-
-def _disturb(until: float, faults: list[Callable[[], Any]]) -> None:
-    """One fault after the other, every ten seconds."""
-    begun = time.monotonic() + WARM_UP
-    for number, fault in enumerate(itertools.cycle(faults)):
-        moment = begun + 10.0 * number
-        if moment > until - 5.0:
-            return
-        time.sleep(max(moment - time.monotonic(), 0.0))
-        fault()
+        for process in processes:
+            process.finish()
+        for process in processes:
+            print(process.result())
+    return outcome_of([moment - began for moment in moments], limit)
 
 
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.shared_limit")
-    parser.add_argument("store", choices=("postgresql", "valkey"))
-    parser.add_argument("seconds", type=float)
+    parser.add_argument("store", choices=("simulated", "postgresql", "valkey"))
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")
-    parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--tasks", type=int, default=256, help="of each process")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds of a round trip to the store")
-    parser.add_argument("--busy", action="store_true", help="keep one CPU busy")
-    parser.add_argument("--faults", action="store_true")
-    parser.add_argument("--no-room", action="store_true", help="ablation: must overfill a minute")
+    parser.add_argument("--seed", type=int, default=1, help="of a simulated run")
     options = parser.parse_args()
-    with store_server(options.store, options.delay) as store, contextlib.ExitStack() as load:
-        if options.busy:
-            load.enter_context(busy_processor())
-        found = run(
-            store,
-            options.seconds,
-            limit=options.limit,
-            processes=options.processes,
-            tasks=options.tasks,
-            faults=options.faults,
-            leaves_room=not options.no_room,
-        )
-    print(f"{options.store}, {options.processes} processes of {options.tasks} tasks: {found}")
-    if options.no_room:
-        raise SystemExit(0 if found.fullest > options.limit else 1)
-    raise SystemExit(1 if found.breaches(quiet=not options.faults) else 0)
+    logging.getLogger("payments").setLevel(logging.ERROR)
+    if options.store == "simulated":
+        found = simulate(options.limit, "cut", options.seed)
+    else:
+        found = on_sockets(options.store, options.limit)
+    print(f"{options.store}: {found}")
+    raise SystemExit(1 if found.breaches else 0)
 
 
 if __name__ == "__main__":

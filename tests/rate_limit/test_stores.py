@@ -1,190 +1,112 @@
-"""What PostgreSQL and Valkey do alike with a row: compare, set, keep requests, tell the time."""
+"""What a store does with a row, the same in PostgreSQL, in Valkey and in the tests' own: a table of steps."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from itertools import pairwise
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import attrs
-import psycopg
 import pytest
 import pytest_asyncio
-import redis.asyncio
 
-from payments_async import ConfigurationError
-from payments_async._rate_limit.compare_and_set import CompareAndSetStore, RowRead, RowWrite
-from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation
-from payments_async._rate_limit.store_postgresql import PostgresLimitStore
-from payments_async._rate_limit.store_redis import RedisLimitStore
+from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation
+from payments_async._rate_limit.store_client import open_store
+from payments_async._runtime import SYSTEM
+from tests.support.limit_stores import MemoryStore, StoreServer
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
-EPOCH = 1_800_000_000.0
+Connect = Callable[[], Any]
 
 
-class Bench(Protocol):
-    """A store whose clock and rows are in the test's hands."""
+@pytest_asyncio.fixture(params=["postgresql", "valkey", "memory"])
+async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
+    """Opens connections to one empty store."""
+    opened: list[Any] = []
+    server = StoreServer(SYSTEM)
 
-    limits: CompareAndSetStore
+    def connect() -> Any:
+        if request.param == "memory":
+            opened.append(MemoryStore(server))
+        elif request.param == "postgresql":
+            opened.append(open_store(request.getfixturevalue("database")))
+        else:
+            opened.append(open_store(request.getfixturevalue("valkey").url(database=3)))
+        return opened[-1]
 
-    async def set_clock(self, seconds: float) -> None:
-        """Set the store's clock."""
-
-    async def is_durable(self, row: LimitRow) -> bool:
-        """Whether the server keeps a row for good."""
-
-    def connect(self) -> CompareAndSetStore:
-        """Another connection."""
-
-
-class OnPostgres:
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.limits = self.connect()
-
-    def connect(self) -> CompareAndSetStore:
-        return PostgresLimitStore(self._url, clock="(SELECT seconds FROM test_clock)")
-
-    async def open(self) -> None:
-        self._control = await psycopg.AsyncConnection.connect(self._url, autocommit=True)
-        await self._control.execute("CREATE TABLE test_clock AS SELECT 0::float8 AS seconds")
-
-    async def set_clock(self, seconds: float) -> None:
-        await self._control.execute("UPDATE test_clock SET seconds = %s", [seconds])
-
-    async def is_durable(self, row: LimitRow) -> bool:
-        found = await self._control.execute(
-            "SELECT c.relpersistence FROM (SELECT tableoid, kind FROM payments.limits UNION ALL "
-            "SELECT tableoid, kind FROM payments.budgets) r JOIN pg_class c ON c.oid = r.tableoid "
-            "WHERE kind = %s",
-            [row.kind],
-        )
-        return await found.fetchall() == [("p",)]
-
-    async def aclose(self) -> None:
-        await self.limits.aclose()
-        await self._control.close()
+    yield connect
+    for store in opened:
+        await store.aclose()
 
 
-class OnValkey:
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.limits = self.connect()
-        self._control = redis.asyncio.Redis.from_url(url)
+def asked(wanted: int = 1, *, charged: int = 0, pause: float = 0.0, ahead: float = 35.0) -> BlockRequest:
+    """A request of permits that arrive every ten seconds, three of which may be reserved ahead.
 
-    def connect(self) -> CompareAndSetStore:
-        return RedisLimitStore(self._url, clock="local clock = tonumber(redis.call('GET', 'test_clock'))")
-
-    async def open(self) -> None:
-        await self._control.flushall()
-
-    async def set_clock(self, seconds: float) -> None:
-        await self._control.set("test_clock", repr(seconds))
-
-    async def is_durable(self, row: LimitRow) -> bool:
-        left = await self._control.ttl(f"payments:limit:{{{row.address} {row.fingerprint} {row.kind}}}")
-        assert left == -1 or 7_000 < left <= 7_200
-        return bool(left == -1)
-
-    async def aclose(self) -> None:
-        await self.limits.aclose()
-        await self._control.aclose()
+    Five seconds that pass meanwhile change nothing that is granted.
+    """
+    return BlockRequest(wanted=wanted, charged=charged, pause=pause, step=10.0, saved=10.0, ahead=ahead)
 
 
-@pytest_asyncio.fixture(params=["postgresql", "valkey"])
-async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    on: Any
-    if request.param == "postgresql":
-        on = OnPostgres(request.getfixturevalue("database"))
-    else:
-        on = OnValkey(request.getfixturevalue("valkey").url())
-    await on.open()
-    yield on
-    await on.aclose()
+def row(kind: str) -> LimitRow:
+    return LimitRow(ROW.address, ROW.fingerprint, kind)
 
 
-def asked(worker: str, wanted: int = 1, **more: Any) -> PermitRequest:
-    """A reservation at the service's own limit for writes."""
-    values = {"worker": worker, "limit": 60_000, "wanted": wanted, "held": 0, "lifetime": 35.0, **more}
-    return PermitRequest(**values)
-
-
-async def test_a_change_is_made_of_the_version_that_it_is_based_on_and_else_kept_beside_the_row(
-    bench: Bench,
-) -> None:
-    exchange = bench.limits.exchange
-    await bench.set_clock(EPOCH + 0.125)
-    read = await exchange(ROW, RowWrite("a", "a 1", "ask a"))
-    assert read == RowRead("a 1", "", {"a": (EPOCH + 0.125, "ask a")}, EPOCH + 0.125)
-    await bench.set_clock(EPOCH + 1)
-    await exchange(ROW, RowWrite("b", "b 1", "ask b"))
-    won = RowWrite("a", "a 2", "ask a", based_on="a 1", content="content", served=["a"])
-    assert await exchange(ROW, won) == RowRead("a 2", "content", {"b": (EPOCH + 1, "ask b")}, EPOCH + 1)
-    lost = RowWrite("b", "b 2", "ask b again", based_on="a 1", content="other", served=["b"])
-    kept = RowRead("a 2", "content", {"b": (EPOCH + 1, "ask b again")}, EPOCH + 1)
-    assert await exchange(ROW, lost) == kept
-    late = RowWrite("d", "d 1", "ask d", based_on="a 2", content="late", served=["b"])
-    assert await exchange(attrs.evolve(ROW, kind="read"), late) == RowRead(
-        "d 1", "", {"d": (EPOCH + 1, "ask d")}, EPOCH + 1
-    )
-
-
-async def test_a_reservation_a_closing_and_its_probe(bench: Bench) -> None:
-    await bench.set_clock(EPOCH)
-    new = await bench.limits.reserve(ROW, asked("a", 1000))
-    assert (new.granted, new.at, new.born) == (125, EPOCH, EPOCH)
-    await bench.limits.close_after_429(ROW, 20.0, pause=20.0)
-    closed = await bench.limits.reserve(ROW, asked("b", last=new))
-    assert (closed.granted, closed.closed_for, closed.pause) == (0, 20.0, 20.0)
-    await bench.set_clock(EPOCH + 20)
-    probe = await bench.limits.reserve(ROW, asked("b", last=closed, ago=20.0))
-    assert (probe.granted, probe.probe) == (1, EPOCH)
-    await bench.limits.end_probe(ROW, probe.probe, answered=True)
-    assert (await bench.limits.reserve(ROW, asked("a", 10))).granted == 10
-
-
-async def test_a_row_that_cannot_be_read_is_named(bench: Bench) -> None:
-    await bench.set_clock(EPOCH)
-    await bench.limits.exchange(ROW, RowWrite("b", "b 1", "ask b"))
-    damage = RowWrite("b", "b 2", "ask b", based_on="b 1", content="{", served=["b"])
-    await bench.limits.exchange(ROW, damage)
-    with pytest.raises(ConfigurationError, match=r"^the limit store \w+://127.0.0.1.* cannot be read"):
-        await bench.limits.reserve(ROW, asked("a"))
+async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Reservation]:
+    """The answers to requests, one soon after the other."""
+    return [await store.reserve(place, request) for request in requests]
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_durable"), [("write", False), ("read", False), ("guard", True), ("refusals", True)]
+    ("name", "requests", "granted", "waits"),
+    [
+        ("what is asked for", [asked(1), asked(1)], [1, 1], [10.0, 20.0]),
+        ("no more than may be reserved ahead", [asked(9), asked(1)], [3, 0], [30.0, 5.0]),
+        (
+            "less to bulk",
+            [asked(9, ahead=15.0), asked(1, ahead=15.0), asked(1)],
+            [1, 0, 1],
+            [10.0, 5.0, 20.0],
+        ),
+        ("a charge without room", [asked(9), asked(0, charged=1), asked(1)], [3, 0, 0], [30.0, 5.0, 15.0]),
+        ("nothing after a 429", [asked(1), asked(0, pause=40.0), asked(1)], [1, 0, 0], [10.0, 5.0, 5.0]),
+        ("nothing for a minute at most", [asked(0, pause=900.0), asked(1)], [0, 0], [865.0, 25.0]),
+        ("a pause shortens nothing", [asked(3), asked(0, pause=1.0), asked(1)], [3, 0, 0], [30.0, 5.0, 5.0]),
+        ("a charge of a minute at most", [asked(0, charged=10**6), asked(1)], [0, 0], [0.1, 25.0]),
+    ],
 )
-async def test_rows_that_count_money_are_durable(bench: Bench, kind: Any, *, is_durable: bool) -> None:
-    await bench.set_clock(EPOCH)
-    row = attrs.evolve(ROW, kind=kind)
-    assert row.is_durable is is_durable
-    first = await bench.limits.exchange(row, RowWrite("a", "a 1", "ask a"))
-    won = RowWrite("a", "a 2", "ask a", based_on=first.version, content="content", served=["a"])
-    assert (await bench.limits.exchange(row, won)).content == "content"
-    assert await bench.is_durable(row) is is_durable
+async def test_a_new_row_has_nothing_saved_up_and_grants(
+    connect: Connect, name: str, requests: list[BlockRequest], granted: list[int], waits: list[float]
+) -> None:
+    answers = await steps(connect(), row(name), *requests)
+    assert [answer.granted for answer in answers] == granted
+    assert [answer.wait for answer in answers] == pytest.approx(waits, abs=5.0)
 
 
-async def test_a_lost_row_stays_open(bench: Bench) -> None:
-    await bench.set_clock(EPOCH)
-    await bench.limits.close_after_429(ROW, 20.0)
-    await bench.limits.end_probe(ROW, EPOCH, answered=False)
-    assert (await bench.limits.reserve(ROW, asked("a"))).closed_for == 0.0
+async def test_what_is_saved_up_may_be_used_at_once(connect: Connect) -> None:
+    store, place = connect(), row("saved")
+    small = BlockRequest(wanted=3, charged=0, pause=0.0, step=0.01, saved=0.03, ahead=0.0)
+    while (answer := await store.reserve(place, small)).granted != 3:
+        pass
+    assert answer.wait == 0.0
 
 
-async def test_no_permit_is_granted_twice_to_processes_that_ask_at_once(bench: Bench) -> None:
-    made: list[Reservation] = []
-    await bench.set_clock(EPOCH)
+async def test_a_row_from_before_the_clock_was_set_back_begins_anew(connect: Connect) -> None:
+    store, place = connect(), row("set back")
+    await steps(store, place, BlockRequest(wanted=0, charged=0, pause=0.0, step=1.0, saved=3600.0, ahead=0.0))
+    (answer,) = await steps(store, place, asked())
+    assert (answer.granted, answer.wait) == (1, 0.0)
 
-    async def process(name: str) -> None:
-        limits = bench.connect()
-        for number in range(20):
-            made.append(await limits.reserve(ROW, asked(name, 4, held=4 * number, lifetime=600.0)))
-        await limits.aclose()
 
-    await asyncio.gather(*(process(f"worker{number}") for number in range(6)))
-    assert len({answer.born for answer in made}) == 1
-    starts = sorted((answer.at + answer.wait, answer.granted) for answer in made)
-    for (earlier, _), (later, granted) in pairwise(starts):
-        assert later - earlier >= 0.999 * granted / ((60_000 - 500) / 60)
+async def test_no_permit_is_granted_twice_to_processes_that_ask_at_once(connect: Connect) -> None:
+    starts: list[float] = []
+
+    async def process() -> None:
+        store = connect()
+        for _ in range(20):
+            answer = await store.reserve(row("contended"), attrs.evolve(asked(4), step=0.1, ahead=59.0))
+            assert answer.granted == 4
+            starts.append(SYSTEM.monotonic() + answer.wait)
+
+    began = SYSTEM.monotonic()
+    await asyncio.gather(*(process() for _ in range(6)))
+    assert max(starts) - began >= 480 * 0.1

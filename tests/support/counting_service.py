@@ -2,9 +2,8 @@
 
     python -m tests.support.counting_service
 
-It prints its port. Lines on its input: `slow S` takes eight times as long for S seconds, `counted` prints the
-moments (seconds on the monotonic clock) at which requests counted, some time before they were answered. It
-ends with its input.
+It prints its port. For each line on its input it prints the moments (seconds on the monotonic clock) at which
+requests counted, some time before they were answered. It ends with its input.
 """
 
 from __future__ import annotations
@@ -39,15 +38,12 @@ class Counter:
 
     def __init__(self) -> None:
         self.moments = array("d")
-        self.slow_until = 0.0
         self._chance = random.Random(1)
 
     def count(self) -> float:
         """Count a request, and return after how many seconds it is answered."""
         now = time.monotonic()
         took = self._chance.uniform(0.03, 0.12) + self._chance.expovariate(20.0)
-        if now < self.slow_until:
-            took *= 8.0
         self.moments.append(now + took * self._chance.random())
         return took
 
@@ -79,11 +75,8 @@ async def serve() -> None:
     loop, counter = asyncio.get_running_loop(), Counter()
     server = await loop.create_server(lambda: Line(counter), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        if line.startswith("slow"):
-            counter.slow_until = time.monotonic() + float(line.split()[1])
-        else:
-            print(json.dumps(counter.moments.tolist()), flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        print(json.dumps(counter.moments.tolist()), flush=True)
     server.close()
 
 
@@ -103,18 +96,11 @@ class CountingService:
     ) -> None:
         self._process.communicate()
 
-    def slow(self, seconds: float) -> None:
-        """Take eight times as long for so many seconds."""
-        self._say(f"slow {seconds}")
-
     def counted(self) -> list[float]:
         """When requests counted, on the monotonic clock of this machine."""
-        self._say("counted")
-        return cast(list[float], json.loads(self._process.stdout.readline()))
-
-    def _say(self, line: str) -> None:
-        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.write("counted\n")
         self._process.stdin.flush()
+        return cast(list[float], json.loads(self._process.stdout.readline()))
 
 
 if __name__ == "__main__":

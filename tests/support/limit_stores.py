@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any, Self
 
+import attrs
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async._rate_limit import store as rules
 from payments_async._rate_limit import store_client
-from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation, State, StoreUnavailable
-from payments_async._rate_limit.store_client import StoreClient
+from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation, StoreUnavailable
+from payments_async._rate_limit.store_client import LimitStoreClient
 from payments_async._runtime import Runtime
 from tests.support.canary import CANARY_KEY
 from tests.support.simulated import SimulatedRuntime
 
 ADDRESS = "redis://127.0.0.1:9/0"
+
+
+@attrs.define
+class Row:
+    """A row, and what the statements of the real stores do with it."""
+
+    arrival: float
+
+    def reserve(self, request: BlockRequest, now: float) -> Reservation:
+        """Reserve a block."""
+        lead = max(self.arrival - now if self.arrival <= now + 60.0 else 0.0, request.pause)
+        room = math.floor((request.saved + request.ahead - lead) / request.step)
+        granted = max(min(room, request.wanted), 0)
+        self.arrival = now + min(lead + (granted + request.charged) * request.step, 60.0)
+        return Reservation.of(request, granted, lead)
 
 
 class StoreServer:
@@ -26,8 +42,8 @@ class StoreServer:
         self.runtime = runtime
         self.delay = delay
         """Seconds for each direction."""
-        self.rows: dict[LimitRow, State] = {}
-        self.asked: list[tuple[LimitRow, PermitRequest]] = []
+        self.rows: dict[LimitRow, Row] = {}
+        self.asked: list[tuple[LimitRow, BlockRequest]] = []
         self.answers: list[Reservation] = []
         self.down: str | None = None
         """`cut`: nothing passes; `refused`: no connection; None: it works."""
@@ -56,27 +72,16 @@ class MemoryStore:
         self._server = server
         self._is_open = False
 
-    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
-        """The rule."""
+    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+        """Reserve a block."""
         server = self._server
         await self._pass()
-        server.asked.append((row, ask))
-        server.rows[row], answer = rules.reserve(server.rows.get(row), ask, server.wall)
-        server.answers.append(answer)
+        server.asked.append((row, request))
+        kept = server.rows.setdefault(row, Row(server.wall + request.saved))
+        server.answers.append(kept.reserve(request, server.wall))
+        answer = server.answers[-1]
         await server.runtime.sleep(server.delay)
         return answer
-
-    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
-        """The rule."""
-        await self._pass()
-        if (state := self._server.rows.get(row)) is not None:
-            self._server.rows[row] = rules.close_after_429(state, seconds, pause, self._server.wall)
-
-    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
-        """The rule."""
-        await self._pass()
-        if (state := self._server.rows.get(row)) is not None:
-            self._server.rows[row] = rules.end_probe(state, probe, answered=answered)
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -103,7 +108,7 @@ def share_on_one_loop(patch: pytest.MonkeyPatch, server: StoreServer) -> set[asy
     """Have store clients run as tasks of the running loop, and use this store. Returns the tasks that run."""
     tasks: set[asyncio.Task[None]] = set()
 
-    def start(client: StoreClient) -> None:
+    def start(client: LimitStoreClient) -> None:
         task = asyncio.get_running_loop().create_task(client.serve())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -121,7 +126,7 @@ class Fleet:
     ) -> None:
         self.runtime = SimulatedRuntime(seed)
         self.server = StoreServer(self.runtime, delay=delay)
-        self._patch = pytest.MonkeyPatch()
+        self.patch = pytest.MonkeyPatch()
         self._options = {"limit_store": ADDRESS, "runtime": self.runtime, "transport": transport, **options}
         self.clients = [self.client() for _ in range(processes)]
 
@@ -130,7 +135,7 @@ class Fleet:
         return AsyncPayments(CANARY_KEY, base_url="http://127.0.0.1:9/v1", **{**self._options, **options})
 
     async def __aenter__(self) -> Self:
-        self.tasks = share_on_one_loop(self._patch, self.server)
+        self.tasks = share_on_one_loop(self.patch, self.server)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -138,5 +143,5 @@ class Fleet:
         for client in self.clients:
             await client.aclose()
         await self.runtime.sleep(2.0)
-        self._patch.undo()
+        self.patch.undo()
         assert self.server.open == 0

@@ -17,8 +17,7 @@ import attrs
 from ..._extras import EXTRAS, missing_libraries
 from ..._http.addresses import host_and_port
 from ..._http.head import check_proxy
-from ..._rate_limit.limits import RateLimits
-from ..._rate_limit.store import LimitRow, PermitRequest, StoreUnavailable
+from ..._rate_limit.store import BlockRequest, LimitRow, StoreUnavailable
 from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
@@ -215,14 +214,12 @@ def _reason(error: OSError | ValueError) -> str:
 
 async def limit_store(url: str, row: LimitRow) -> Check:
     """Whether the limit store answers. It is asked for no permit."""
-    ask = PermitRequest(
-        worker=SYSTEM.token(8).hex(), limit=RateLimits().reads, wanted=0, held=0, lifetime=0.0
-    )
+    nothing = BlockRequest(wanted=0, charged=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
     started = SYSTEM.monotonic()
     try:
         store = open_store(url)
         try:
-            await store.reserve(row, ask)
+            await store.reserve(row, nothing)
         finally:
             await store.aclose()
     except ConfigurationError as error:
