@@ -403,6 +403,20 @@ def test_a_signal_during_a_call_says_what_is_known(
     assert (process.returncode, said in err) == (code, True), err
 
 
+def test_a_signal_while_a_doubt_is_resolved_says_that_it_may_be_paid(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(client: AsyncPayments, _: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(AsyncPayments, "resolve", resolve)
+    shell.sandbox.on("payouts.create").respond("lost_response", times=None)
+    ended = shell.create()
+    assert (ended.code, shell.paid) == (Exit.OUTCOME_UNKNOWN, ["R-1"])
+    assert "it may be carried out. `payments payouts find R-1` looks it up" in ended.err
+
+
 def test_a_signal_after_the_answer_does_not_deny_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     async def close(client: AsyncPayments) -> None:
         os.kill(os.getpid(), signal.SIGINT)

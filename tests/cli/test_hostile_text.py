@@ -73,6 +73,7 @@ def failed_batch(here: Here) -> None:
     payouts_file(here.folder, 3)
     here.sandbox.on("payouts.create", amount="1.07").outcome("fail:RECIPIENT_ERROR immediate")
     here.sandbox.on("payouts.create", amount="2.07").respond("http:422")
+    here.sandbox.on("payouts.create", amount="3.07").outcome("complete manual")  # however long this takes
     assert here("run", "june.csv", "--json").code != 0
     payout_of(here, "3.07").id += "-other"
 

@@ -128,5 +128,9 @@ async def send_surely(
             return Sent(await client.resolve(error), False)
         except OutcomeUnknown as error:
             print_message("no definite answer came: finding out whether it was carried out…")
-            record: Any = await client.resolve(error)
+            try:
+                record: Any = await client.resolve(error)
+            except asyncio.CancelledError as stopped:
+                stopped.outcome = error  # type: ignore[attr-defined] # as the client does: it may be paid
+                raise
             return Sent(record, record.response.idempotency_key == prepared.idempotency_key or None)

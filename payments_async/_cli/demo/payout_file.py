@@ -16,6 +16,7 @@ from ...params import Instrument
 from .._output import Show
 
 CURRENCY: Final = "GHS"
+METHOD: Final = "mobile_money"
 COLUMNS: Final = (
     "reference",
     "amount",
@@ -23,9 +24,6 @@ COLUMNS: Final = (
     "method",
     "instrument.country",
     "instrument.phone_number",
-    "instrument.account_number",
-    "instrument.bank_code",
-    "instrument.account_name",
 )
 """As `payments payouts run` reads them, too."""
 
@@ -44,7 +42,6 @@ class DemoPayout:
 
     reference: str
     amount: Decimal
-    method: str
     instrument: Instrument
 
     def arguments(self) -> PayoutFields:
@@ -52,7 +49,7 @@ class DemoPayout:
         return {
             "amount": self.amount,
             "currency": CURRENCY,
-            "method": self.method,
+            "method": METHOD,
             "instrument": self.instrument,
             "reference": self.reference,
         }
@@ -93,23 +90,9 @@ def disturbed(rows: Sequence[DemoPayout], seed: int) -> dict[str, str]:
 
 def _record(number: int, seed: int) -> tuple[str, ...]:
     amount = Decimal(100 + (number * 48_271 + seed * 69_621) % 49_877).scaleb(-2)
-    if number % 3:
-        account = "mobile_money", "GH", f"+23320{number:07}", "", "", ""
-    else:
-        account = "bank_transfer", "GH", "", f"00{number:08}", "0042", f"Payee {number}"
-    return f"demo-{number:06}", str(amount), CURRENCY, *account
+    return f"demo-{number:06}", str(amount), CURRENCY, METHOD, "GH", f"+23320{number:07}"
 
 
 def _row(record: Mapping[str, str]) -> DemoPayout:
-    instrument = {name.removeprefix("instrument."): cell for name, cell in record.items() if cell}
-    return DemoPayout(
-        record["reference"], Decimal(record["amount"]), record["method"], _instrument(instrument)
-    )
-
-
-def _instrument(cells: Mapping[str, str]) -> Instrument:
-    if "phone_number" in cells:
-        return Instrument.phone(cells["phone_number"], cells["country"])
-    return Instrument.bank_account(
-        cells["account_number"], cells["bank_code"], cells["country"], account_name=cells["account_name"]
-    )
+    wallet = Instrument.phone(record["instrument.phone_number"], record["instrument.country"])
+    return DemoPayout(record["reference"], Decimal(record["amount"]), wallet)
