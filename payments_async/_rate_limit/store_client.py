@@ -1,8 +1,9 @@
 """Asks a store for all rate limiters of this process that use it.
 
 It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
-The thread starts when a limiter first needs permits, and ends when a client that uses it is closed; the next
-caller starts another. While the store cannot be reached it is tried once a second.
+The thread starts when a limiter first needs permits. It ends when a client that uses it is closed, and after
+a minute without anything to do; the next caller starts another. While the store cannot be reached it is tried
+once a second.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from .limits import LimitClass, Outage, RateLimits
 from .shared_bucket import LAG, RETRY, Need, SharedBucket
 from .store import BlockStore, LimitRow, StoreUnavailable
 from .waiters import ASKED, NEVER
+
+LINGER: Final = 60.0
+"""Seconds without anything to do after which the thread ends."""
 
 
 class SharedLimiter(RateLimiter):
@@ -71,7 +75,7 @@ class SharedLimiter(RateLimiter):
             self._shared.planned = NEVER
 
     async def reserve(self, store: BlockStore) -> None:
-        """Reserve permits, and report those that are taken in any case. Raises as `store` does."""
+        """Reserve permits, and tell of a 429. Raises as the store does."""
         with self._lock:
             need, asked = self._need(), self._store.clock()
             request = self._shared.request(need)
@@ -180,7 +184,9 @@ class LimitStoreClient:
                 if limiter.plan() <= 0.0 and not await self._ask(store, limiter):
                     break
         if self.outage is None:
-            return min((limiter.plan() for limiter in limiters), default=NEVER)
+            waits = {limiter: limiter.plan() for limiter in limiters}
+            limiters.difference_update(limiter for limiter, wait in waits.items() if wait == NEVER)
+            return min(waits.values(), default=NEVER)
         now = self._runtime.monotonic()
         for limiter in limiters:
             limiter.lose(now)
@@ -212,9 +218,11 @@ class LimitStoreClient:
         return False
 
     async def _rest(self, seconds: float) -> None:
-        """Wait so long, or for a call."""
-        idle = seconds == NEVER
-        timer = self._runtime.call_later(3600.0 if idle else seconds, self._wake.set, background=idle)
+        """Wait so long, or for a call; without anything to do for long, end."""
+        if seconds == NEVER:
+            timer = self._runtime.call_later(LINGER, self.end, background=True)
+        else:
+            timer = self._runtime.call_later(seconds, self._wake.set)
         try:
             await self._wake.wait()
         finally:
