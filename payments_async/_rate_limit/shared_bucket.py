@@ -18,12 +18,13 @@ import attrs
 from .bucket import NONE, TokenBucket
 from .limits import LimitSnapshot, Priority
 from .store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest, Reservation, Terms
-from .waiters import ASKED, NEVER
+from .waiters import ASKED
 
 LAG: Final = 0.25
 """Seconds in which a store usually answers."""
 RETRY: Final = 1.0
 """Seconds between tries of a store that cannot be reached."""
+_AHEAD: Final[dict[Priority, float]] = {"interactive": AHEAD, "bulk": AHEAD_IN_BULK}
 
 
 @attrs.define(eq=False)
@@ -36,16 +37,8 @@ class Block:
     left: int
 
 
-@attrs.frozen
-class Need:
-    """The permits that callers need now or soon, and who asks first."""
-
-    permits: int
-    is_interactive: bool
-
-
 class SharedBucket(TokenBucket):
-    """Grants the permits of one class. Calls `call` when the store client is needed before it planned."""
+    """Grants the permits of one class. Calls `call` when the store is to be asked."""
 
     __slots__ = (
         "_blocks",
@@ -55,8 +48,8 @@ class SharedBucket(TokenBucket):
         "_pause_until",
         "_size",
         "_usual_capacity",
+        "is_called",
         "is_lost",
-        "planned",
         "terms",
         "workers",
     )
@@ -72,10 +65,10 @@ class SharedBucket(TokenBucket):
         super().__init__(limit, capacity)
         self._blocks: list[Block] = []  # the oldest first
         self._size = 1  # permits of the next block, if fewer callers wait
-        self._pause_until = ASKED  # the end of a closing of which the store has not been told
-        self._next = {True: ASKED, False: ASKED}  # earliest times to ask, for interactive calls and for bulk
-        self.planned: float = NEVER
-        """When the store client will look again; `ASKED` while it is at it."""
+        self._pause_until = ASKED  # the end of a closing after a 429
+        self._next = {AHEAD: ASKED, AHEAD_IN_BULK: ASKED}  # earliest times to ask, by `BlockRequest.ahead`
+        self.is_called = False
+        """True from a call until the store is asked."""
 
     def resize(self, limit: int, capacity: int) -> None:
         """Change the limits; requests that count already still count."""
@@ -94,12 +87,13 @@ class SharedBucket(TokenBucket):
     def take(self, now: float, priority: Priority | None = None) -> int:
         """Take a grant, or `NONE`. Without a priority the caller will try again with one, in the queue."""
         if self.is_lost:
-            self._want(ASKED)
+            self._ask()
             return super().take(now) if self.workers is not None and priority == "interactive" else NONE
-        block = next((block for block in self._valid() if block.starts <= self._clock()), None)
+        moment = self._clock()
+        block = next((block for block in self._valid() if block.starts <= moment), None)
         if block is None:
-            if priority is not None:
-                self._want(self._next[priority == "interactive"])
+            if priority is not None and self._next[_AHEAD[priority]] <= moment:
+                self._ask()
             return NONE
         grant = super().take(now)
         if grant:
@@ -107,8 +101,8 @@ class SharedBucket(TokenBucket):
             if not block.left:
                 self._blocks.remove(block)
                 self._size = min(2 * block.size, self.terms.block)
-            if self._is_low():
-                self._want(self._next[True])
+            if self._is_low() and self._next[AHEAD] <= moment:
+                self._ask()
         return grant
 
     def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
@@ -116,18 +110,18 @@ class SharedBucket(TokenBucket):
         seconds = super().refuse(grant, now, seconds, mistaken=mistaken)
         self._blocks.clear()
         self._pause_until = max(self._pause_until, self._clock() + seconds)
-        self._want(ASKED)
+        self._ask()
         return seconds
 
     def wait(self, now: float, priority: Priority = "interactive") -> float:
         """Seconds until `take` may grant."""
-        is_interactive = priority == "interactive"
         if self.is_lost:
-            return super().wait(now) if self.workers is not None and is_interactive else RETRY
+            goes_on = self.workers is not None and priority == "interactive"
+            return super().wait(now) if goes_on else RETRY
         delay, moment = super().wait(now), self._clock()
         if blocks := self._valid():
             return max(delay, min(block.starts for block in blocks) - moment)
-        return max(delay, self._next[is_interactive] - moment, LAG)
+        return max(delay, self._next[_AHEAD[priority]] - moment, LAG)
 
     def snapshot(self, now: float) -> LimitSnapshot:
         """The state as values: of this process, and the limit that it keeps to at present."""
@@ -140,48 +134,43 @@ class SharedBucket(TokenBucket):
 
     # What the store client uses
 
-    def need(self, interactive: int, bulk: int) -> Need:
-        """What so many waiting callers need, or those that are to be expected."""
+    def request(self, interactive: int, bulk: int) -> BlockRequest | None:
+        """What so many waiting callers need, or those that are to be expected; None if that is nothing."""
+        moment, self.is_called = self._clock(), False
         ready = sum(block.left for block in self._valid())
         waiting = interactive + bulk - ready
-        if waiting > 0:
-            return Need(max(waiting, self._size), is_interactive=interactive > ready)
-        return Need(self._size if self._is_low() else 0, is_interactive=True)
-
-    def due(self, need: Need) -> float:
-        """When the store is to be asked next."""
-        if self._pause_until != ASKED:
-            return ASKED
-        return self._next[need.is_interactive] if need.permits else NEVER
-
-    def request(self, need: Need) -> BlockRequest:
-        """Ask for what is needed, and tell of a 429."""
-        moment = self._clock()
-        pause, self._pause_until = max(self._pause_until - moment, 0.0), ASKED
+        ahead = AHEAD_IN_BULK if waiting > 0 and interactive <= ready else AHEAD
+        wanted = max(waiting, self._size) if waiting > 0 or self._is_low() else 0
+        if self._next[ahead] > moment:
+            wanted = 0
+        pause = max(self._pause_until - moment, 0.0)
+        if not (wanted or pause or self.is_lost):
+            return None
         return BlockRequest(
-            wanted=min(need.permits, self.terms.block) if self._next[need.is_interactive] <= moment else 0,
+            wanted=min(wanted, self.terms.block),
             pause=pause,
             step=self.terms.step,
             saved=self.terms.block * self.terms.step,
-            ahead=AHEAD if need.is_interactive else AHEAD_IN_BULK,
+            ahead=ahead,
         )
 
-    def take_answer(self, answer: Reservation, need: Need, asked: float) -> None:
+    def take_answer(self, answer: Reservation, request: BlockRequest, asked: float) -> None:
         """Take the store's answer to what it was asked at `asked`, by the clock."""
         if self.is_lost:
             self.is_lost = False
             self.pace(self.limit, self._usual_capacity)
-        starts = self._clock() + answer.wait
-        if answer.granted and self._pause_until == ASKED:  # else a 429 came meanwhile
+        moment = self._clock()
+        starts = moment + answer.wait
+        if answer.granted and self._pause_until <= moment:  # else a 429 came meanwhile
             self._blocks.append(Block(starts, asked + VALID, answer.granted, answer.granted))
-        if need.permits:
-            self._next[need.is_interactive] = ASKED if answer.granted else starts
+        if request.wanted:
+            self._next[request.ahead] = ASKED if answer.granted else starts
 
     def lose(self, now: float) -> None:
         """The store cannot be reached. This process's part begins with nothing saved up."""
         self.is_lost = True
         self._blocks.clear()
-        self._next = {True: ASKED, False: ASKED}
+        self._next = {AHEAD: ASKED, AHEAD_IN_BULK: ASKED}
         self._pace_alone()
         self.empty(now)
 
@@ -202,8 +191,7 @@ class SharedBucket(TokenBucket):
         """Whether permits are asked for before callers wait: less than a third of a block is left."""
         return sum(block.left for block in self._blocks) < self._size // 3
 
-    def _want(self, due: float) -> None:
-        """Have the store client look at `due`, if it would not by itself."""
-        if due < self.planned:
-            self.planned = due
+    def _ask(self) -> None:
+        if not self.is_called:
+            self.is_called = True
             self._call()
