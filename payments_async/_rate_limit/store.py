@@ -5,10 +5,10 @@ permits reserved so far have arrived, one every `step` seconds (GCRA, the generi
 reservation moves this moment on. It takes effect in one statement of the store, on the store's clock.
 
 Why no minute holds more than its limit, wherever it begins: a permit is used no earlier than `saved` seconds
-before it arrives, and no later than `VALID` seconds after it was reserved. A request that is under way longer
-takes another permit. So what the service counts in a minute has permits that arrive within `60 + VALID +
-AHEAD + saved` seconds, and `Terms.step` lets no more than the limit arrive in that time. `AHEAD` is for
-permits that were reserved ahead when the store lost its rows, and for those of requests that take another.
+before it arrives, and no later than `VALID` seconds after it was reserved. So what the service counts in a
+minute has permits that arrive within `60 + VALID + saved` seconds; `Terms.step` lets no more than the limit
+arrive in that time and another `AHEAD`: as much as may be reserved already when a store loses its rows. What
+processes leave of `VALID` is room for requests that the network delays.
 """
 
 from __future__ import annotations
@@ -79,8 +79,6 @@ class BlockRequest:
 
     wanted: int
     """Permits, at most a block."""
-    charged: int
-    """Permits that are taken whether there is room or not: these requests have been sent already."""
     pause: float
     """Seconds for which no process is granted anything, after a 429; a row keeps a minute of it."""
     step: float

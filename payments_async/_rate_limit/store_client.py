@@ -1,8 +1,9 @@
 """Asks a store for all rate limiters of this process that use it.
 
 It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
-The thread starts when a limiter first needs permits, and ends when a client that uses it is closed; the next
-caller starts another. While the store cannot be reached it is tried once a second.
+The thread starts when a limiter first needs permits. It ends when a client that uses it is closed, and after
+a minute without anything to do; the next caller starts another. While the store cannot be reached it is tried
+once a second.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError
 from .limiter import RateLimiter
 from .limits import LimitClass, Outage, RateLimits
-from .shared_bucket import LAG, RETRY, Need, SharedBucket
+from .shared_bucket import LAG, RETRY, SharedBucket
 from .store import BlockStore, LimitRow, StoreUnavailable
-from .waiters import ASKED, NEVER
+from .waiters import ASKED
+
+LINGER: Final = 60.0
+"""Seconds without anything to do after which the thread ends."""
 
 
 class SharedLimiter(RateLimiter):
@@ -58,31 +62,27 @@ class SharedLimiter(RateLimiter):
         self._shared.workers = self._store.workers
         super().resize(limit, capacity)
 
-    def plan(self) -> float:
-        """Seconds until the store is to be asked; `NEVER` while nothing is needed."""
+    async def reserve(self, store: BlockStore) -> None:
+        """Reserve what is needed, and tell of a 429. Raises as the store does."""
         with self._lock:
-            shared = self._shared
-            shared.planned = ASKED if shared.is_lost else shared.due(self._need())
-            return max(shared.planned - self._store.clock(), 0.0)
+            self._queue.first()  # leaves out the callers of loops that have ended
+            waiting = len(self._queue.interactive), len(self._queue.bulk)
+            request, asked = self._shared.request(*waiting), self._store.clock()
+        if request is not None:
+            answer = await store.reserve(self._row, request)
+            with self._lock:
+                self._shared.take_answer(answer, request, asked)
+                self._call_all()
 
     def dismiss(self) -> None:
-        """Forget the plan: the next caller without a permit calls the store client."""
+        """Have the next caller without a permit call the store client, whose thread has ended."""
         with self._lock:
-            self._shared.planned = NEVER
-
-    async def reserve(self, store: BlockStore) -> None:
-        """Reserve permits, and report those that are taken in any case. Raises as `store` does."""
-        with self._lock:
-            need, asked = self._need(), self._store.clock()
-            request = self._shared.request(need)
-        answer = await store.reserve(self._row, request)
-        with self._lock:
-            self._shared.take_answer(answer, need, asked)
-            self._call_all()
+            self._shared.is_called = False
 
     def lose(self, now: float) -> None:
         """The store cannot be reached. Callers who wait look at why, and come back."""
         with self._lock:
+            self._shared.is_called = True  # it is asked again by itself
             if not self._shared.is_lost:
                 self._shared.lose(now)
             for waiter in (*self._queue.interactive, *self._queue.bulk):
@@ -92,10 +92,6 @@ class SharedLimiter(RateLimiter):
 
     def _call_store(self) -> None:
         self._store.call(self)
-
-    def _need(self) -> Need:
-        self._queue.first()  # leaves out the callers of loops that have ended
-        return self._shared.need(len(self._queue.interactive), len(self._queue.bulk))
 
 
 class LimitStoreClient:
@@ -150,41 +146,40 @@ class LimitStoreClient:
             runner.run(self.serve())
 
     async def serve(self) -> None:
-        """Ask the store for what limiters need, until the end."""
+        """Ask the store for the limiters that call, until the end."""
         store = open_store(self.address, insecure_database=self._insecure_database)
-        limiters = set[SharedLimiter]()
         self._retry_at, self._wake = ASKED, asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        lost = set[SharedLimiter]()
         try:
             while self._called or not self._is_ending:
                 self._wake.clear()
-                while self._called:
-                    limiters.add(self._called.popleft())
-                seconds = await self._ask_all(store, limiters)
+                await self._ask_all(store, lost)
                 if not self._is_ending:
-                    await self._rest(seconds)
+                    await self._rest()
         finally:
             self.outage = self._loop = None
             self._running.release()  # the next caller starts another thread
-            for limiter in limiters:
+            for limiter in lost:
                 limiter.dismiss()
             if self._called:
                 self.call(self._called.pop())  # who came meanwhile, and found this one running
             with suppress(StoreUnavailable):
                 await store.aclose()
 
-    async def _ask_all(self, store: BlockStore, limiters: set[SharedLimiter]) -> float:
-        """Ask for each limiter that is due. Returns the seconds until the next is."""
-        if self._runtime.monotonic() >= self._retry_at:
-            for limiter in tuple(limiters):
-                if limiter.plan() <= 0.0 and not await self._ask(store, limiter):
-                    break
-        if self.outage is None:
-            return min((limiter.plan() for limiter in limiters), default=NEVER)
-        now = self._runtime.monotonic()
-        for limiter in limiters:
-            limiter.lose(now)
-        return max(self._retry_at - now, 0.0)
+    async def _ask_all(self, store: BlockStore, lost: set[SharedLimiter]) -> None:
+        """Ask for each limiter that called. In an outage, once a second for all of them (`lost`)."""
+        is_away = self._runtime.monotonic() < self._retry_at
+        if not is_away:
+            self._called.extend(lost)
+            lost.clear()
+        while self._called:
+            limiter = self._called.popleft()
+            is_away = is_away or not await self._ask(store, limiter)
+            if is_away:
+                lost.add(limiter)
+        for limiter in lost:
+            limiter.lose(self._runtime.monotonic())
 
     async def _ask(self, store: BlockStore, limiter: SharedLimiter) -> bool:
         """Ask for one limiter; False when the store cannot be reached."""
@@ -211,10 +206,13 @@ class LimitStoreClient:
             logger.warning("the limit store cannot be used: %s", reason)
         return False
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait so long, or for a call."""
-        idle = seconds == NEVER
-        timer = self._runtime.call_later(3600.0 if idle else seconds, self._wake.set, background=idle)
+    async def _rest(self) -> None:
+        """Wait for a call, or for the next try; without either for long, end."""
+        if self.outage is None:
+            timer = self._runtime.call_later(LINGER, self.end, background=True)
+        else:
+            wait = max(self._retry_at - self._runtime.monotonic(), 0.0)
+            timer = self._runtime.call_later(wait, self._wake.set)
         try:
             await self._wake.wait()
         finally:

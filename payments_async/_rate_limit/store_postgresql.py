@@ -58,7 +58,7 @@ ON CONFLICT DO NOTHING
 # row whose permits arrive more than a minute from now is from before the clock was set back: none does so.
 _RESERVE: Final = """
 UPDATE payments.limits AS this SET (arrival, granted, lead) = (
-    SELECT now + least(lead + (number + %(charged)s) * %(step)s, 60), number, lead
+    SELECT now + least(lead + number * %(step)s, 60), number, lead
     FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
     CROSS JOIN LATERAL (
         SELECT greatest(CASE WHEN this.arrival <= now + 60 THEN this.arrival - now END, %(pause)s)

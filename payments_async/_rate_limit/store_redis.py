@@ -30,13 +30,13 @@ from .store import (
 # Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
 # from before the clock was set back: none does so.
 _RESERVE: Final = """
-local wanted, charged, pause, step, saved, ahead = unpack(ARGV)
+local wanted, pause, step, saved, ahead = unpack(ARGV)
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local lead = (redis.call('GET', KEYS[1]) or now + saved) - now
 lead = math.max(lead <= 60 and lead or 0, pause)
 local granted = math.max(math.min(math.floor((saved + ahead - lead) / step), wanted), 0)
-local arrival = now + math.min(lead + (granted + charged) * step, 60)
+local arrival = now + math.min(lead + granted * step, 60)
 redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'EX', 3600)
 return {granted, string.format('%.17g', lead)}
 """

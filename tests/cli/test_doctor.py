@@ -272,7 +272,7 @@ def test_a_limit_store_that_answers_is_asked_for_nothing(
     found = Examined(capsys)
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])
     row, first = server.asked[0]
-    assert (first.wanted, first.charged, row) == (0, 0, server.asked[1][0])
+    assert (first.wanted, row) == (0, server.asked[1][0])
     asyncio.run(until(lambda: server.open == 0))  # its thread closes the connection
 
 

@@ -28,6 +28,7 @@ from payments_async._rate_limit import store_client
 from payments_async._rate_limit.key_limiter import make_limiter
 from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
 from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, BlockRequest
+from payments_async._rate_limit.store_client import LINGER
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
@@ -120,6 +121,17 @@ async def test_the_connection_ends_with_the_client_and_the_next_call_opens_anoth
         assert world.server.open == 0
         await create(client)
         assert world.server.open == 1
+
+
+@simulated
+async def test_it_ends_after_a_minute_without_callers() -> None:
+    async with fleet() as world:
+        await create(world.clients[0])
+        await world.runtime.sleep(LINGER - 1.0)
+        assert world.server.open == 1
+        await world.runtime.sleep(2.0)
+        assert world.server.open == 0
+        await create(world.clients[0])
 
 
 @simulated

@@ -42,16 +42,13 @@ def hoarded(limit: int, seed: int, *, valid: float = VALID, seconds: float = 200
     """
     chance, terms = random.Random(seed), Terms(limit)
     saved = terms.block * terms.step
-    request = BlockRequest(
-        wanted=terms.block, charged=0, pause=0.0, step=terms.step, saved=saved, ahead=AHEAD
-    )
+    request = BlockRequest(wanted=terms.block, pause=0.0, step=terms.step, saved=saved, ahead=AHEAD)
     row, now, counted = Row(saved), 0.0, list[float]()
     blocks: list[tuple[float, float, int]] = []  # (start, end, permits)
     forgets = chance.uniform(0.0, seconds)
     while now < seconds:
         request = BlockRequest(
             wanted=terms.block,
-            charged=0,
             pause=0.0,
             step=terms.step,
             saved=terms.block * terms.step,
@@ -71,7 +68,7 @@ def hoarded(limit: int, seed: int, *, valid: float = VALID, seconds: float = 200
 
 
 @pytest.mark.parametrize("limit", [6, 60, 600, 6_000])
-def test_permits_that_are_kept_back_fill_no_minute_though_they_are_used_as_late_as_they_may(
+def test_permits_that_are_kept_back_as_long_as_they_may_overfill_no_minute(
     limit: int,
 ) -> None:
     fullest = max(fullest_sliding(sorted(hoarded(limit, seed))) for seed in range(5))

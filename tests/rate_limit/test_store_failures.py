@@ -29,7 +29,7 @@ from tests.support.servers import (
 )
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
-ASK = BlockRequest(wanted=1, charged=0, pause=0.0, step=0.001, saved=0.25, ahead=1.0)
+ASK = BlockRequest(wanted=1, pause=0.0, step=0.001, saved=0.25, ahead=1.0)
 KEY = "payments:limit:https://api.example/v1 3f9a write"
 
 Open = Callable[[str], BlockStore]

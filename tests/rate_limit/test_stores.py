@@ -39,12 +39,12 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
         await store.aclose()
 
 
-def asked(wanted: int = 1, *, charged: int = 0, pause: float = 0.0, ahead: float = 35.0) -> BlockRequest:
+def asked(wanted: int = 1, *, pause: float = 0.0, ahead: float = 35.0) -> BlockRequest:
     """A request of permits that arrive every ten seconds, three of which may be reserved ahead.
 
     Five seconds that pass meanwhile change nothing that is granted.
     """
-    return BlockRequest(wanted=wanted, charged=charged, pause=pause, step=10.0, saved=10.0, ahead=ahead)
+    return BlockRequest(wanted=wanted, pause=pause, step=10.0, saved=10.0, ahead=ahead)
 
 
 def row(kind: str) -> LimitRow:
@@ -67,11 +67,9 @@ async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Re
             [1, 0, 1],
             [10.0, 5.0, 20.0],
         ),
-        ("a charge without room", [asked(9), asked(0, charged=1), asked(1)], [3, 0, 0], [30.0, 5.0, 15.0]),
         ("nothing after a 429", [asked(1), asked(0, pause=40.0), asked(1)], [1, 0, 0], [10.0, 5.0, 5.0]),
         ("nothing for a minute at most", [asked(0, pause=900.0), asked(1)], [0, 0], [865.0, 25.0]),
         ("a pause shortens nothing", [asked(3), asked(0, pause=1.0), asked(1)], [3, 0, 0], [30.0, 5.0, 5.0]),
-        ("a charge of a minute at most", [asked(0, charged=10**6), asked(1)], [0, 0], [0.1, 25.0]),
     ],
 )
 async def test_a_new_row_has_nothing_saved_up_and_grants(
@@ -84,7 +82,7 @@ async def test_a_new_row_has_nothing_saved_up_and_grants(
 
 async def test_what_is_saved_up_may_be_used_at_once(connect: Connect) -> None:
     store, place = connect(), row("saved")
-    small = BlockRequest(wanted=3, charged=0, pause=0.0, step=0.01, saved=0.03, ahead=0.0)
+    small = BlockRequest(wanted=3, pause=0.0, step=0.01, saved=0.03, ahead=0.0)
     while (answer := await store.reserve(place, small)).granted != 3:
         pass
     assert answer.wait == 0.0
@@ -92,7 +90,7 @@ async def test_what_is_saved_up_may_be_used_at_once(connect: Connect) -> None:
 
 async def test_a_row_from_before_the_clock_was_set_back_begins_anew(connect: Connect) -> None:
     store, place = connect(), row("set back")
-    await steps(store, place, BlockRequest(wanted=0, charged=0, pause=0.0, step=1.0, saved=3600.0, ahead=0.0))
+    await steps(store, place, BlockRequest(wanted=0, pause=0.0, step=1.0, saved=3600.0, ahead=0.0))
     (answer,) = await steps(store, place, asked())
     assert (answer.granted, answer.wait) == (1, 0.0)
 

@@ -31,7 +31,7 @@ class Row:
         lead = max(self.arrival - now if self.arrival <= now + 60.0 else 0.0, request.pause)
         room = math.floor((request.saved + request.ahead - lead) / request.step)
         granted = max(min(room, request.wanted), 0)
-        self.arrival = now + min(lead + (granted + request.charged) * request.step, 60.0)
+        self.arrival = now + min(lead + granted * request.step, 60.0)
         return Reservation.of(request, granted, lead)
 
 

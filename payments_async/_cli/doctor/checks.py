@@ -214,7 +214,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 async def limit_store(url: str, row: LimitRow) -> Check:
     """Whether the limit store answers. It is asked for no permit."""
-    nothing = BlockRequest(wanted=0, charged=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
+    nothing = BlockRequest(wanted=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
     started = SYSTEM.monotonic()
     try:
         store = open_store(url)
