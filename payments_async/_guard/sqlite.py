@@ -29,8 +29,6 @@ APPLICATION: Final = 0x70617962
 """Marks an SQLite file as a guard's: `payb`."""
 FORM: Final = 2
 """The form of its tables, SQLite's `user_version`."""
-BEGIN: Final = "BEGIN IMMEDIATE"
-"""Whoever comes meanwhile waits before it reads."""
 PATIENCE: Final = 2.0
 """Seconds for which a transaction waits for another process's."""
 _MARKS: Final = (
@@ -183,7 +181,7 @@ def _carried_out(connection: sqlite3.Connection, *, keeps: bool) -> Iterator[Run
     def run(statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
         return connection.execute(statement.removesuffix(" FOR UPDATE"), values)  # it has the whole file
 
-    connection.execute(BEGIN)
+    connection.execute("BEGIN IMMEDIATE")  # whoever comes meanwhile waits before it reads
     try:
         yield run
     except BaseException:

@@ -37,7 +37,7 @@ from payments_async import (
     PreparedRequest,
     RateLimits,
 )
-from payments_async._guard import clocks, key_guard, sqlite, sums
+from payments_async._guard import clocks, key_guard, sums
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport, TransportError
 from payments_async._runtime import SYSTEM
 
@@ -88,11 +88,6 @@ def _paid_never() -> None:
     _set(sums, _SETTLE={**sums._SETTLE, "paid": sums._NEVER})
 
 
-def _apart() -> None:
-    _set(sums, _HOLD=sums._HOLD.removesuffix(" FOR UPDATE"))
-    _set(sqlite, BEGIN="BEGIN")
-
-
 def _trusted_when_new() -> None:
     _set(sums, _NEW_WINDOW=sums._NEW_WINDOW.replace(":known_from", "0"))
 
@@ -105,7 +100,6 @@ def _clock_believed() -> None:
 ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
     "held": _held_alone,
     "paid": _paid_never,
-    "together": _apart,
     "distrust": _trusted_when_new,
     "clock": _clock_believed,
 }
