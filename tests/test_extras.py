@@ -161,7 +161,9 @@ def test_the_environment_names_what_is_needed_too() -> None:
     store = {"PAYMENTS_LIMIT_STORE": "rediss://h"}
     assert required_extras(["payouts", "run", "x.csv"], store) == ["cli", "bulk", "redis"]
     assert required_extras(["payouts", "status"], store) == ["cli", "bulk"]
-    assert required_extras(["guard", "begin"], store) == ["cli", "redis"]
+    assert required_extras(["guard", "begin"], store) == ["cli"]
+    database = {"PAYMENTS_LIMIT_STORE": "postgresql://h/d"}
+    assert required_extras(["guard", "begin"], database) == ["cli", "postgresql"]
 
 
 def test_the_help_without_libraries_names_every_command() -> None:

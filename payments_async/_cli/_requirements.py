@@ -55,7 +55,8 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
         if any(value.endswith(".parquet") for value in values):
             needed["parquet"] = None
         store = _STORES.get(_scheme(environment.get("PAYMENTS_LIMIT_STORE", "")))
-        if store and _STORED[names[0]] & set(names):
+        keeps_sums = names[0] != "guard" or store == "postgresql"  # Redis keeps none
+        if store and keeps_sums and _STORED[names[0]] & set(names):
             needed[store] = None
     return list(needed)
 

@@ -38,6 +38,7 @@ from payments_async import (
     RateLimits,
 )
 from payments_async._guard import clocks, key_guard, sums
+from payments_async._guard.state import StateUnavailable
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport, TransportError
 from payments_async._runtime import SYSTEM
 
@@ -94,7 +95,8 @@ def _trusted_when_new() -> None:
 
 def _clock_believed() -> None:
     _set(clocks.Clocks, since=lambda self, earlier: self.clock - earlier.clock)
-    _set(sums, _Seen=lambda place, now, ticks: sums._Seen(place, now, ticks - 1e9))
+    seen = sums._Seen
+    _set(sums, _Seen=lambda place, now, ticks: seen(place, now, ticks - 1e9))
 
 
 ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
@@ -296,7 +298,9 @@ async def _client(options: Guarded, chance: random.Random) -> Any:
 
 async def _begin(options: Guarded) -> None:
     async with _client(options, random.Random()) as client:
-        client._internal.guard.sums.begin()
+        while True:
+            with contextlib.suppress(StateUnavailable):  # it is away, or the others have it
+                return client._internal.guard.sums.begin()
 
 
 async def _run(options: Guarded) -> None:
