@@ -9,7 +9,7 @@
     calls          one checkout, one payout, one request from the shell
     demo           a payment and a thousand payouts, compared with the books
     doctor         checks of the set-up, as a report for a ticket
-    guard          a guard on money: its sums, and what it would refuse
+    guard          a guard on money: its rules and its sums
     mcp            the simulated service for coding agents, over the Model Context Protocol
     payouts        a file of payouts, each row paid at most once
     sandbox        the simulated service until Ctrl-C, or around one command

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,10 +30,10 @@ APPLICATION: Final = 0x70617962
 """Marks an SQLite file as a guard's: `payb`."""
 FORM: Final = 2
 """The form of its tables, SQLite's `user_version`."""
-BEGIN: Final = "BEGIN IMMEDIATE"
-"""Whoever comes meanwhile waits before it reads."""
 PATIENCE: Final = 2.0
 """Seconds for which a transaction waits for another process's."""
+PAUSE: Final = 0.003
+"""Seconds, on average, after which a process asks again for a file that another one has: about one commit."""
 _MARKS: Final = (
     "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
     "FROM pragma_application_id, pragma_user_version"
@@ -58,6 +59,7 @@ class MemoryState(SumsState):
     def transaction(self, *, keeps: bool) -> Iterator[Run]:
         """Context of one transaction."""
         with _turn:
+            self._connection.execute("BEGIN")
             yield from _carried_out(self._connection, keeps=keeps)
 
     def clocks(self) -> Clocks:
@@ -85,7 +87,9 @@ class FileState(SumsState):
         """Context of one transaction, with the file to itself. A failure ends it with its connection."""
         with _turn:
             try:
-                yield from _carried_out(self._connected(), keeps=keeps)
+                connection = self._connected()
+                self._begin(connection)
+                yield from _carried_out(connection, keeps=keeps)
             except BaseException as error:
                 self.close()
                 if isinstance(error, sqlite3.Error):
@@ -93,6 +97,24 @@ class FileState(SumsState):
                 if isinstance(error, OSError):
                     raise StateUnavailable(f"{self.place} cannot be used now ({error.strerror})") from None
                 raise
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Begin a transaction: whoever comes meanwhile waits before it reads.
+
+        SQLite's own pauses grow to 0.1 s, and many processes would keep one waiting for seconds.
+        """
+        until = self._runtime.monotonic() + PATIENCE
+        connection.execute("PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or self._runtime.monotonic() > until:
+                    raise
+            threading.Event().wait(PAUSE * (0.5 + self._runtime.random()))
+        connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")  # for those that only read
 
     def clocks(self) -> Clocks:
         """The clocks of this machine."""
@@ -178,12 +200,11 @@ class FileState(SumsState):
 
 
 def _carried_out(connection: sqlite3.Connection, *, keeps: bool) -> Iterator[Run]:
-    """One transaction around what is done with its statements."""
+    """What is done with a transaction's statements, and its end."""
 
     def run(statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
         return connection.execute(statement.removesuffix(" FOR UPDATE"), values)  # it has the whole file
 
-    connection.execute(BEGIN)
     try:
         yield run
     except BaseException:

@@ -102,8 +102,9 @@ class SumsState:
 
     def end(self) -> None:
         """Do what is left, at the end of the process."""
-        if self._thread is not None:
-            self._thread.end()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.end()
         self.close()
 
     def forked(self) -> None:

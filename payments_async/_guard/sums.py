@@ -48,7 +48,7 @@ TABLES: Final = (
     """CREATE TABLE guard_amounts (
     account text, write text, first double precision, claim text, currency text, units bigint,
     counts_from double precision, paid smallint, PRIMARY KEY (account, write, first))""",
-    "CREATE INDEX guard_amounts_counted ON guard_amounts (account, currency, counts_from, units)",
+    "CREATE INDEX guard_amounts_counted ON guard_amounts (account, currency, counts_from, units, paid)",
 )
 
 # Hold the guard's row until the transaction ends: who comes meanwhile waits, and then sees what was reserved.

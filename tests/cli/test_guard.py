@@ -59,7 +59,8 @@ def write_guard(text: str) -> None:
 
 
 def shown(guard: Command) -> dict[str, Any]:
-    (line,) = guard("show", "--json").lines
+    said = guard("show", "--json")
+    (line,) = said.lines or [{"failed": said.err}]
     return line
 
 

@@ -159,12 +159,11 @@ def test_a_client_takes_nothing_but_a_guard(guard: Any) -> None:
         AsyncPayments(KEY, base_url=BASE_URL, guard=guard)
 
 
-def test_sums_need_a_place_and_guards_of_one_key_the_same() -> None:
-    runtime = JumpingRuntime()
-    with pytest.raises(ConfigurationError, match="sums need a state"):
-        AsyncPayments(
-            KEY, base_url=BASE_URL, runtime=runtime, guard=Guard(most=MOST, sums=[("GHS", 9000, "day")])
-        )
+@pytest.mark.parametrize("store", [None, "redis://127.0.0.1:9/0"])
+def test_sums_need_a_place_that_keeps_them(store: str | None) -> None:
+    guard = Guard(most=MOST, sums=[("GHS", 9000, "day")])
+    with pytest.raises(ConfigurationError, match=r"sums need a state: a file .*limit_store in PostgreSQL"):
+        AsyncPayments(KEY, base_url=BASE_URL, guard=guard, limit_store=store)
 
 
 def test_guards_of_one_key_that_keep_their_sums_elsewhere_are_refused(tmp_path: Path) -> None:

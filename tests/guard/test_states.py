@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
         return in_file(tmp_path)
     guard = Guard(most={"XOF": 100}, sums=SUMS)
     return {"guard": guard, "limit_store": request.getfixturevalue("database"), "expected_workers": 1}
+
+
+@pytest.fixture(autouse=True)
+def _all_is_told() -> Iterator[None]:
+    """What a test has paid is told before the next one begins."""
+    yield
+    for state in account._states.values():
+        state.end()
 
 
 def in_file(folder: Path, **more: Any) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def doctor(
     """Check versions, key, address, network, guard, clock and limits, and print a report for a ticket.
 
     Reads one page of payouts with PAYMENTS_API_KEY at PAYMENTS_BASE_URL, and changes nothing there.
-    In a limit store it makes the table if it is missing, and leaves an entry that asks for no permit, and
-    one for the sums of a guard. The report holds no key, password or account data.
+    In a limit store it makes the table if it is missing, and leaves an entry that asks for no permit. The
+    report holds no key, password or account data.
 
     Parameters
     ----------

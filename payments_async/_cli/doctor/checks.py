@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from ..._extras import EXTRAS, missing_libraries
+from ..._guard.sums import GuardSums
 from ..._http.addresses import host_and_port
 from ..._http.head import check_proxy
 from ..._rate_limit.store import BlockRequest, LimitRow, StoreUnavailable
@@ -234,26 +235,27 @@ def guard(given: Mapping[str, str], *, is_live: bool) -> Check:
     path = given.get(guard_state.VARIABLE)
     if path is None:
         return _no_guard(is_live=is_live)
-    state = None
+    sums = None
     try:
         found = Guard.from_file(path)
-        state = guard_state.state_of(found, guard_state.owner_of(given))
-        problem = None if state is None else _state_problem(state)
+        sums = guard_state.sums_of(found, given)
+        problem = None if sums is None else _state_problem(sums)
     except ConfigurationError as error:
         return error_check("Guard", error)
     except CommandEnded as away:
         problem = str(away)
-    return _guard_check(path, found, state, problem)
+    place = None if sums is None else sums.state.place
+    return _guard_check(path, found, place, problem)
 
 
-def _guard_check(path: str, found: Guard, state: guard_state.GuardState | None, problem: str | None) -> Check:
+def _guard_check(path: str, found: Guard, place: str | None, problem: str | None) -> Check:
     texts = [f"{name.lower()}: {text}" for name, text in guard_state.rule_texts(found)]
     texts += [f"sum: {guard_state.sum_text(each)}" for each in found.sums]
     mode = f"{stat.S_IMODE(os.stat(path).st_mode):03o}"
     trusted = ", trusted" if problem is None else ""
-    place = "no state" if state is None else f"kept in {state.place}{trusted}"
-    text = "; ".join(filter(None, (f"{path} (mode {mode}): {texts[0]}", *texts[1:], place, problem)))
-    facts = {"file": path, "mode": mode, "rules": found.rules(), "state": state and state.place}
+    kept = "no state" if place is None else f"kept in {place}{trusted}"
+    text = "; ".join(filter(None, (f"{path} (mode {mode}): {texts[0]}", *texts[1:], kept, problem)))
+    facts = {"file": path, "mode": mode, "rules": found.rules(), "state": place}
     return Check("Guard", text, problem is None, facts={**facts, "problem": problem})
 
 
@@ -267,8 +269,8 @@ def _no_guard(*, is_live: bool) -> Check:
     return Check("Guard", text, None, facts={"file": None, "recommended": is_live})
 
 
-def _state_problem(state: guard_state.GuardState) -> str | None:
-    wait = state.wait()
+def _state_problem(sums: GuardSums) -> str | None:
+    wait = guard_state.wait_of(sums)
     if wait is None:
         return f"it does not exist yet; {guard_state.BEGIN} makes it"
     return guard_state.wait_text(wait) if wait else None
