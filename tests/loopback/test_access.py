@@ -18,7 +18,7 @@ from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import PAYOUT
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
 
-CONSOLE = ("/_sandbox/", "/_sandbox/payouts", "/_sandbox/api/state", "/_sandbox/api/stream")
+CONSOLE = ("/_sandbox/", "/_sandbox/payouts", "/_sandbox/api/state", "/_sandbox/api/requests")
 EVERYWHERE = ("/v1/payouts", *CONSOLE, "/checkout/x", "/checkout/assets/checkout.css")
 
 

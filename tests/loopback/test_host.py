@@ -20,7 +20,7 @@ EVERYWHERE = [
     "/actions/x",
     "/_sandbox/",
     "/_sandbox/api/state",
-    "/_sandbox/api/stream",
+    "/_sandbox/api/requests",
     "/x",
 ]
 NAMES = [

@@ -8,12 +8,10 @@ import attrs
 from msgspec import Meta
 
 from .._common.clock import VirtualClock
-from .._common.json import JsonObject, encode
+from .._common.json import JsonObject
 from .._common.scenario_words import duration
 from .._common.timestamps import stamp
-from .._common.values import Stream
 from .._controls import SandboxControls
-from .._http.event_stream import News, event_stream
 from .._records.tenants import KeyStatus
 from ..advisor._findings import findings_of
 from .json_views import key_view
@@ -42,22 +40,6 @@ def state(sandbox: SandboxControls) -> JsonObject:
             "journal": {name: getattr(sandbox.journal, name) for name in ("first", "last", "changes")},
             "keys": [key_view(key, tenant) for key, tenant in world.tenants.items()],
         }
-
-
-def stream(sandbox: SandboxControls, after: int = 0) -> Stream:
-    """Server-Sent Events: one when something has happened, for thousands of entries. Its id is `changes`."""
-    seen = after
-
-    def read() -> News:
-        nonlocal seen
-        with sandbox.reading() as world:
-            due_in = None if world.next_at is None else world.next_at - world.now
-            last, changes = sandbox.journal.last, sandbox.journal.changes
-        event = b"id: %d\nevent: pulse\ndata: %s\n\n" % (changes, encode({"last": last}))
-        is_new, seen = changes != seen, changes
-        return News(event if is_new else b"", due_in=due_in)
-
-    return event_stream(sandbox, read)
 
 
 def new_key(

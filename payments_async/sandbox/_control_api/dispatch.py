@@ -13,7 +13,7 @@ from ..._loopback.values import GUARDS
 from .._common.json import JsonObject, decode_object, encode
 from .._common.operations import CONTROL_API
 from .._common.scenario_words import UnknownWord
-from .._common.values import Answer, Request, RequestRefused, Stream
+from .._common.values import Answer, Request, RequestRefused
 from .._controls import SandboxControls
 from .routes import ROUTES, Route
 from .values import Refusal
@@ -21,28 +21,26 @@ from .values import Refusal
 _HEADERS: Final = {"Content-Type": "application/json", **GUARDS}
 LARGEST: Final = 65_536
 """Bytes of a request body."""
-REFUSALS_AS_200: Final = "refusals=200"
-"""The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
 
 _NAMED: Final = re.compile(r"(?:`\$\.|field `)(\w+)")
 _NEAR: Final = re.compile(r"\((?:near|there are): ([^()]*)\)")
 
 
-def answer_control(sandbox: SandboxControls, request: Request) -> Answer | Stream:
+def answer_control(sandbox: SandboxControls, request: Request) -> Answer:
     """Answer a request under `/_sandbox/api/`."""
     try:
         return _answer(sandbox, request)
     except Refusal as refusal:
-        return _refused(request, refusal)
+        return _refused(refusal)
     except UnknownWord as unknown:
-        return _refused(request, Refusal(400, str(unknown)))
+        return _refused(Refusal(400, str(unknown)))
     except LookupError as missing:
-        return _refused(request, Refusal(404, str(missing.args[0])))
+        return _refused(Refusal(404, str(missing.args[0])))
     except (ValueError, TypeError) as wrong:
-        return _refused(request, Refusal(422, str(wrong)))
+        return _refused(Refusal(422, str(wrong)))
 
 
-def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
+def _answer(sandbox: SandboxControls, request: Request) -> Answer:
     if is_of_another_page(request, sandbox.origin) or is_of_another_site(request):
         raise Refusal(403, "Another site's page may not control the sandbox.")
     route, ids = _find(request.method, request.path.removeprefix(CONTROL_API))
@@ -53,8 +51,6 @@ def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     except msgspec.ValidationError as wrong:
         raise _invalid(str(wrong)) from None
     answer = route.run(sandbox, **msgspec.structs.asdict(arguments))
-    if isinstance(answer, Stream):
-        return answer
     return Answer(route.status, _HEADERS, encode({"message": "Done."} if answer is None else answer))
 
 
@@ -91,12 +87,10 @@ def _body(request: Request) -> JsonObject:
         raise Refusal(400, unreadable.message) from unreadable
 
 
-def _refused(request: Request, refusal: Refusal) -> Answer:
+def _refused(refusal: Refusal) -> Answer:
     value: JsonObject = {"message": refusal.message}
     if match := _NEAR.search(refusal.message):
         value["near"] = match[1].split(", ")
     if refusal.field is not None:
         value["field"] = refusal.field
-    if request.query == REFUSALS_AS_200:
-        return Answer(200, _HEADERS, encode({"refused": refusal.status, **value}))
     return Answer(refusal.status, _HEADERS, encode(value))

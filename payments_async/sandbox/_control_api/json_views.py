@@ -53,15 +53,11 @@ def _try_view(one: WebhookTry) -> JsonObject:
 
 def answered_webhook_view(webhook: Webhook, answers: Sequence[ReceiverAnswer | None]) -> JsonObject:
     """A delivery with its state, and every try with what the receiver answered."""
-    return {**webhook_view(webhook), "tries": try_views(webhook, answers)}
-
-
-def try_views(webhook: Webhook, answers: Sequence[ReceiverAnswer | None]) -> list[JsonObject]:
-    """The tries of a delivery, with what the receiver answered."""
-    return [
+    tries = [
         {**_try_view(one), "answer": answer and _answer_view(answer)}
         for one, answer in zip(webhook.tries, answers, strict=True)
     ]
+    return {**webhook_view(webhook), "tries": tries}
 
 
 def _answer_view(answer: ReceiverAnswer) -> JsonObject:

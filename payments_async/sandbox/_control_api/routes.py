@@ -74,7 +74,6 @@ def _index(_: SandboxControls) -> JsonObject:
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "", _index),
     Route("GET", "state", clock.state, tool="state"),
-    Route("GET", "stream", clock.stream),
     Route("GET", "requests", requests.requests, tool="requests"),
     Route("GET", "requests/{id}", requests.request, tool="request"),
     Route("GET", "requests/{id}/code", requests.code),

@@ -7,13 +7,12 @@ Each is about money that moves twice or is believed without proof, or about an a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Final
 
 import attrs
 
-from .._common.values import LoggedRequest
-from .._journal import LoggedExchange, WebhookTried
+from .._journal import WebhookTried
 from .._records.idempotency import LIFETIME
 from ._evidence import (
     AdvisorEvidence,
@@ -21,7 +20,6 @@ from ._evidence import (
     ObservedRequest,
     grouped,
     ids,
-    observe,
     seconds_between,
     shown_name,
 )
@@ -258,17 +256,6 @@ def _webhook_trusted(evidence: AdvisorEvidence) -> Iterator[Case]:
 def _ended_at(evidence: AdvisorEvidence, tried: WebhookTried) -> float:
     """When the record came to its end: a program that polls may have read it before the delivery came."""
     return min(tried.at, evidence.reached.get((tried.record_id, tried.event.rpartition(".")[2]), tried.at))
-
-
-def first_read(newest: Iterable[LoggedExchange], record_id: str, since: float) -> LoggedRequest | None:
-    """The first read of a record within a minute of a time; `newest` are the requests, newest first."""
-    found = None
-    for exchange in takewhile(lambda one: one.log.at >= since, newest):
-        sent = observe(exchange)
-        is_near = exchange.log.at <= since + READ_BACK_WITHIN
-        if is_near and sent.reads and record_id in (*sent.path_ids, *sent.shown):
-            found = sent.log
-    return found
 
 
 def _key_in_browser(evidence: AdvisorEvidence) -> Iterator[Case]:

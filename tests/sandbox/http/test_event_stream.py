@@ -12,6 +12,7 @@ import pytest
 from payments_async.sandbox import Change, Sandbox, VirtualClock
 from payments_async.sandbox._http import event_stream as events
 from payments_async.sandbox._http.event_stream import News, event_stream
+from tests.sandbox.raw_requests import Api
 
 SOMETHING = Change(0.0, "payout", "po_1", None, "pending")
 
@@ -77,9 +78,10 @@ async def test_a_reader_who_leaves_is_woken_no_more(sandbox: Sandbox) -> None:
 
 async def test_a_stream_ends_with_the_sandbox() -> None:
     with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        session_id = Api(sandbox, sandbox.api_key).checkout().data["checkout"]["id"]
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"{sandbox.origin}/_sandbox/api/stream") as response,
+            session.get(f"{sandbox.origin}/checkout/{session_id}/events") as response,
         ):
             await response.content.readline()
             await asyncio.to_thread(sandbox.stop)

@@ -26,7 +26,6 @@ from payments_async.sandbox._checkout.router import answer_stream
 from payments_async.sandbox._common.clock import EPOCH
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES, HookWord
 from payments_async.sandbox._common.values import Request, Stream
-from payments_async.sandbox._control_api import answer_control
 from payments_async.sandbox._records import records
 from payments_async.sandbox._storage import file as _state
 from payments_async.sandbox._storage import rows
@@ -148,12 +147,8 @@ def test_reading_writes_nothing_unless_something_falls_due(
     monkeypatch.setattr(_state.StateFile, "save", lambda self, rows: written.append(len(rows)))
 
     def look() -> None:
-        watched = answer_control(
-            sandbox, Request("GET", "/_sandbox/api/stream", "pulse=1&after=0", {}, b"", "127.0.0.1")
-        )
         paying = answer_stream(sandbox, Request("GET", f"{page}/events", "", {}, b"", "127.0.0.1"))
         assert isinstance(paying, Stream)
-        asyncio.run(beginning(watched, 2))
         asyncio.run(beginning(paying, 2))
         pages = ("", "payouts", "payments", "webhooks")
         for path in (*pages, "api/payouts", "api/requests", "api/rules", "api/webhooks"):
