@@ -187,7 +187,14 @@ FOUND: Mapping[str, Mistake] = {
         for path, body in ((PAYOUTS, PAYOUT), (INTENTS, INTENT), (CHECKOUTS, INTENT))
     },
     "a second try, seconds after the fifth customer's": Mistake(
-        [*[post(CHECKOUTS), wait(30)] * 5, post(CHECKOUTS), wait(5), post(CHECKOUTS)],
+        [
+            *[post(CHECKOUTS), wait(30)] * 5,
+            post(CHECKOUTS),
+            wait(5),
+            post(CHECKOUTS),
+            wait(60),
+            post(CHECKOUTS),
+        ],
         "posted_without_key",
         (5, 6),
     ),
