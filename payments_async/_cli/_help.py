@@ -73,7 +73,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts template": ("june.xlsx",),
     "payouts wait": ("--reference invoice-7",),
     "payouts watch": ("june.csv.ledger", "june.csv.ledger --page"),
-    "sandbox": ("", "--state sandbox.db", "--scenario slow:200ms --speed 60"),
+    "sandbox": ("", "--scenario slow:200ms --speed 60"),
     "sandbox exec": ("-- python first.py", "--fail-on-advice -- pytest"),
     "trigger": ("payout.failed --reference invoice-7", "payment.completed --id pi_00000001"),
     "webhooks listen": ("", "--forward http://127.0.0.1:8000/hooks"),

@@ -13,10 +13,8 @@ import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from statistics import median
 
 import attrs
@@ -29,8 +27,6 @@ from tests.campaigns.page_weights import heaviest
 from tests.support.simulated import run_simulated
 
 ROUNDS = 7
-KEPT = 20_000
-"""Payouts in the state whose writing is watched."""
 PAGES = ("", "?find=june", "?find=key-00000077", "?find=nowhere", "?kind=failed", "payouts?find=nowhere")
 """The log and a list, and searches that find much, little and nothing."""
 ENTER = """
@@ -134,21 +130,6 @@ def a_day(_: int) -> Iterator[Promise]:
     )
 
 
-def state(_: int) -> Iterator[Promise]:
-    """How long writing a large state keeps requests waiting."""
-    with tempfile.TemporaryDirectory() as folder:
-        sandbox = Sandbox(
-            state=Path(folder) / "state.db", clock=VirtualClock.frozen(), limits=SandboxLimits.off()
-        )
-        for number in range(KEPT):
-            _pay(sandbox, number)
-        began = time.thread_time()
-        assert sandbox._dump() is not None
-        held = time.thread_time() - began
-        sandbox.stop()
-    yield Promise(f"requests wait for a state of {KEPT:,} payouts", held, 0.5, unit=" s")
-
-
 def _pay(sandbox: Sandbox, number: int, scenario: Mapping[str, str] | None = None) -> None:
     body = {
         "amount": 10 + number % 900,
@@ -186,7 +167,6 @@ PROMISES: dict[str, Callable[[int], Iterator[Promise]]] = {
     "pages": pages,
     "searches": searches,
     "day": a_day,
-    "state": state,
     "forged": forged,
     "repeated": repeated,
 }

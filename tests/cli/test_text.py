@@ -99,7 +99,7 @@ COMMANDS = (
     "payouts drain",
     "doctor",
     "sandbox --seed 1",
-    "sandbox --port 1 --state /nowhere/file",
+    "sandbox --port 1 --scenario nonsense",
     "sandbox exec -- true",
     "sandbox exec --profile strict python -c pass --verbose",
     "sandbox exec -- missing-command",
