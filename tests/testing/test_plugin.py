@@ -391,6 +391,25 @@ def test_hostile_and_impatient(sandbox, sync_payments_client):
     ).assert_outcomes(passed=1)
 
 
+def test_a_client_with_a_runtime_of_its_own_is_left_as_it_is(run: Run) -> None:
+    conftest = """
+import pytest
+
+@pytest.fixture
+def payments_client_options():
+    from payments_async._runtime import SYSTEM
+    return {"runtime": SYSTEM}
+"""
+    run(
+        """
+def test_real_time(sandbox, sync_payments_client, sandbox_clock):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert sandbox.advance(5)
+""",
+        conftest=conftest,
+    ).assert_outcomes(passed=1)
+
+
 def test_a_project_s_own_fixture_named_sandbox_comes_first(run: Run) -> None:
     conftest = """
 import pytest

@@ -91,6 +91,20 @@ def test_a_closed_tenant_s_keys_are_refused_and_the_other_s_are_not(
         assert (b"was closed" in answer.body) == (tenant is first)
 
 
+def test_what_is_held_settled_sent_again_and_forged_is_its_own(
+    tenants: tuple[SandboxTenant, SandboxTenant],
+) -> None:
+    tenant = tenants[0]
+    payout = pay(tenant, webhook_url=NOWHERE)
+    tenant.hold(payout)
+    tenant.advance(3600)
+    assert tenant.books.payouts()[0].status == "processing"
+    again = tenant.resend(tenant.webhooks[0].id)
+    lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
+    assert [webhook.id for webhook in tenant.webhooks[1:]] == [again.id, lie.id]
+    assert tenants[1].webhooks == []
+
+
 def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     first, second = tenants
     for tenant in tenants:

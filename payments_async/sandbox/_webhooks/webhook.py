@@ -51,7 +51,7 @@ class WebhookTry:
     only_listened: bool = False
     """True if its receiver said that nothing acts on it: `payments webhooks listen` does."""
     answer: ReceiverAnswer | None = attrs.field(default=None, repr=False)
-    """The beginning of what the receiver answered."""
+    """The beginning of what the receiver answered; None once it made room for newer ones."""
 
     @property
     def is_success(self) -> bool:

@@ -120,10 +120,10 @@ def _retried_with_new_key(evidence: AdvisorEvidence) -> Iterator[Case]:
         if sent.creates and sent.log.idempotency_key and sent.body and not sent.moved_nothing
     )
     for same in _repeated(open_ones, lambda sent: (sent.log.key, sent.log.path, sent.body)):
-        keys = {sent.log.idempotency_key for sent in same}
-        # two customers may buy the same: only a try in doubt makes the next one its retry
-        if len(keys) > 1 and any(sent.in_doubt for sent in same[:-1]):
-            text = f"{same[0].words} was in doubt, and {same[-1].words} sent its body under a new key"
+        last_of_keys = {sent.log.idempotency_key: sent for sent in same}.values()
+        # two customers may buy the same: only a key that was given up in doubt makes the next one a retry
+        if doubts := [sent for sent in last_of_keys if sent.in_doubt and sent is not same[-1]]:
+            text = f"{doubts[0].words} was in doubt, and {same[-1].words} sent its body under a new key"
             yield Case(text, same[0].subject, same)
 
 

@@ -109,6 +109,11 @@ ALLOWED: Mapping[str, Sequence[Step]] = {
     "what was refused is sent anew": [pay(amount=0), pay(amount=0)],
     "the same sold again to the next customer": [post(CHECKOUTS), wait(30)] * 5,
     "two customers buy the same": [post(INTENTS, **ONE), post(INTENTS, **TWO)],
+    "of two customers who buy the same one gets no answer, and tries again": [
+        post(INTENTS, **ONE, **LOST),
+        post(INTENTS, **TWO),
+        post(INTENTS, **ONE),
+    ],
     "what a 422 refused is paid under a new key": [pay(amount=0, **ONE), pay(amount=0, **TWO)],
     "what a 428 refused is paid under a new key": [pay(idempotency_key="short"), pay(**TWO)],
     "what a 429 kept out is paid under a new key": [pay(**ONE, scenario="429:10"), wait(10), pay(**TWO)],
@@ -187,7 +192,14 @@ FOUND: Mapping[str, Mistake] = {
         for path, body in ((PAYOUTS, PAYOUT), (INTENTS, INTENT), (CHECKOUTS, INTENT))
     },
     "a second try, seconds after the fifth customer's": Mistake(
-        [*[post(CHECKOUTS), wait(30)] * 5, post(CHECKOUTS), wait(5), post(CHECKOUTS)],
+        [
+            *[post(CHECKOUTS), wait(30)] * 5,
+            post(CHECKOUTS),
+            wait(5),
+            post(CHECKOUTS),
+            wait(60),
+            post(CHECKOUTS),
+        ],
         "posted_without_key",
         (5, 6),
     ),

@@ -95,7 +95,7 @@ async def test_the_time_left_is_sent_at_first_and_when_the_clock_was_moved(
         json = {"Content-Type": "application/json"}
         sandbox.handle("POST", "/_sandbox/api/clock/speed", json, b'{"speed": 1e-7}')
         assert await tab.next("clock") == "3540 1e-07"
-        sandbox.handle("POST", "/_sandbox/api/clock/freeze", json, b"{}")
+        sandbox.handle("POST", "/_sandbox/api/clock/speed", json, b'{"speed": 0}')
         assert await tab.next("clock") == "3540 0"
         payer.pay("sandbox_mobile", phone="+22990000000")
         sandbox.advance(90)
