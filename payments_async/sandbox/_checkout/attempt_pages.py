@@ -62,7 +62,6 @@ def outcome(view: SessionView) -> Answer:
         "language": view.language,
         "heading": view.say(message.heading),
         "lines": message.said_to(view),
-        "onward": status in ("completed", "failed"),
     }
     return page("after.html", context, view.appearance)
 

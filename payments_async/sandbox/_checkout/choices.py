@@ -7,13 +7,11 @@ Choices may be in the address, so that going back, reloading and opening a secon
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 import attrs
 
-from .._common.iso_codes import countries_of
 from .._common.json import object_or_null, text_or_null
-from .._common.timestamps import date_of
-from .._records.payments import method_health
 from .._records.records import CheckoutRecord
 from .language import Text
 from .method_catalogue import (
@@ -25,17 +23,9 @@ from .method_catalogue import (
     CatalogueMethod,
     FieldProblem,
     PayerField,
-    number_in,
 )
-from .practice_cards import may_be_real, without_other_cards
+from .practice_cards import may_be_real
 from .session_view import SessionView
-
-_RANKS: Mapping[str, int] = {"operational": 0, "available": 0, "degraded": 1, "unavailable": 2}
-_HEALTH_TEXTS: Mapping[str, Text] = {
-    "operational": Text("Working well"),
-    "degraded": Text("Some payments fail"),
-    "unavailable": Text("Not working right now"),
-}
 
 
 @attrs.frozen
@@ -45,32 +35,6 @@ class Choice:
     country: str | None
     method: CatalogueMethod | None
     locked: bool
-
-
-@attrs.frozen
-class FieldOption:
-    """A field of an offered method; `id` is its id on the page and its name in the form."""
-
-    id: str
-    name: str
-    label: str
-    hint: str
-    autocomplete: str
-    kind: str
-    value: str
-
-
-@attrs.frozen
-class MethodOption:
-    """A method as it is offered."""
-
-    code: str
-    label: str
-    description: str
-    health: str
-    health_text: str
-    fields: tuple[FieldOption, ...]
-    asks_phone: bool
 
 
 def locked_country(session: CheckoutRecord) -> str | None:
@@ -83,7 +47,7 @@ def locked_country(session: CheckoutRecord) -> str | None:
 
 def offered_methods(session: CheckoutRecord) -> tuple[CatalogueMethod, ...]:
     """The methods open to the payer: with a phone number given, those that use one."""
-    return tuple(method for method in METHODS if session.phone is None or PHONE in method.fields)
+    return tuple(method for method in METHODS if session.phone is None or method.asks_phone)
 
 
 def typed_fields(session: CheckoutRecord, method: CatalogueMethod) -> tuple[PayerField, ...]:
@@ -107,16 +71,10 @@ def first_choice(view: SessionView) -> Choice:
 
 
 def usual_country(view: SessionView) -> str | None:
-    """The customer's own country if the merchant sent it, else the currency's if that has exactly one."""
-    customer, homes = object_or_null(view.payment.body, "customer") or {}, _homes(view)
+    """The customer's own country, if the merchant sent it."""
+    customer = object_or_null(view.payment.body, "customer") or {}
     own = (text_or_null(customer, "country") or "").upper()
-    likely = (own, *homes) if len(homes) == 1 else (own,)
-    return next((code for code in likely if code in COUNTRIES), None)
-
-
-def _homes(view: SessionView) -> tuple[str, ...]:
-    """The countries of the payment's currency."""
-    return countries_of(view.payment.currency, date_of(view.world.now).date())
+    return own if own in COUNTRIES else None
 
 
 def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
@@ -129,67 +87,16 @@ def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
 
 
 def country_options(view: SessionView) -> list[tuple[str, str]]:
-    """The countries that can be chosen, code and name, by name: those of the currency first."""
-    names, homes = [(code, view.language.country(code)) for code in COUNTRIES], _homes(view)
-    return sorted(names, key=lambda option: (option[0] not in homes, option[1]))
+    """The countries that can be chosen, code and name, by name."""
+    return sorted(((code, view.language.country(code)) for code in COUNTRIES), key=itemgetter(1))
 
 
-def method_options(view: SessionView, country: str | None, typed: Mapping[str, str]) -> list[MethodOption]:
-    """List the methods, working ones first, with what was typed for them."""
-    offered = offered_methods(view.session)
-    healths = {method: method_health(view.tenant, view.world.now, method.code, country) for method in offered}
-    ranked = sorted(offered, key=lambda method: _RANKS[healths[method]])
-    return [_method_option(view, method, healths[method], country, typed) for method in ranked]
-
-
-def _method_option(
-    view: SessionView, method: CatalogueMethod, health: str, country: str | None, typed: Mapping[str, str]
-) -> MethodOption:
-    return MethodOption(
-        code=method.code,
-        label=view.say(method.label),
-        description=view.say(method.description),
-        health=health,
-        health_text=view.say(_HEALTH_TEXTS[health]) if health in _HEALTH_TEXTS else "",
-        fields=field_options(view, method, country, typed),
-        asks_phone=PHONE in method.fields,
-    )
-
-
-def field_options(
-    view: SessionView, method: CatalogueMethod, country: str | None, typed: Mapping[str, str]
-) -> tuple[FieldOption, ...]:
-    """The fields of a method, with what was typed; nothing of a card that may be real."""
-    safe = without_other_cards(typed, CARD.input_name(NUMBER).removesuffix(NUMBER.name))
-    return tuple(
-        _field_option(view, method, field, country, safe) for field in typed_fields(view.session, method)
-    )
-
-
-def _field_option(
-    view: SessionView,
-    method: CatalogueMethod,
-    field: PayerField,
-    country: str | None,
-    typed: Mapping[str, str],
-) -> FieldOption:
-    input_id, number = method.input_name(field), number_in(country)
-    value = typed.get(input_id, "")
-    hint = view.say(field.example, number=number) if field.example and number else view.say(field.hint)
-    return FieldOption(
-        input_id,
-        field.name,
-        view.say(field.label),
-        hint,
-        field.autocomplete,
-        field.kind,
-        "" if may_be_real(value, phone=field is PHONE) else value,
-    )
-
-
-def typed_before(view: SessionView) -> dict[str, str]:
-    """What a payer who tries again typed the last time: the phone number."""
-    active = view.payment.active_attempt
-    if active is None or active.phone is None:
-        return {}
-    return {method.input_name(PHONE): active.phone for method in METHODS if PHONE in method.fields}
+def safe_values(typed: Mapping[str, str]) -> dict[str, str]:
+    """What was typed, by the input's name; nothing of a card that may be real, in any field."""
+    phones = {method.input_name(PHONE) for method in METHODS}
+    cards = {CARD.input_name(NUMBER)}
+    return {
+        name: value
+        for name, value in typed.items()
+        if name in cards or not may_be_real(value, phone=name in phones)
+    }

@@ -62,22 +62,14 @@ class Language:
         with exactly():
             return format_currency(value, code, locale=self.locale, decimal_quantization=False)
 
-    def time(self, seconds: float) -> dict[str, str]:
-        """A time in UTC, to the minute: `text` for people, `iso` for the script, which knows their zone."""
+    def time(self, seconds: float) -> str:
+        """A time in UTC, to the minute."""
         from babel.dates import format_date, get_datetime_format
 
         at = date_of(seconds)
         day = format_date(at, "d MMM y" if self.code == "ar" else "medium", locale=self.locale)
         order = str(get_datetime_format("medium", locale=self.locale))
-        text = order.replace("{0}", f"{at:%H:%M} UTC").replace("{1}", day)
-        return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
-
-    def time_left(self, seconds: float) -> str:
-        """How far away something is, as in `in 58 minutes`."""
-        from babel.dates import format_timedelta
-
-        left = max(1, int(seconds))
-        return str(format_timedelta(left, "minute", threshold=2, add_direction=True, locale=self.locale))
+        return order.replace("{0}", f"{at:%H:%M} UTC").replace("{1}", day)
 
     def country(self, code: str | None) -> str:
         """The name of a country; empty without one."""

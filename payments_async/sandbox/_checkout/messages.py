@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from .language import Text
-from .method_catalogue import find_method
-from .session_view import UNFINISHED, SessionView
+from .session_view import SessionView
 
 _FAILURES: Mapping[str, Text] = {
     "CUSTOMER_DECLINED": Text("The payment was declined."),
@@ -90,23 +89,3 @@ def message_for(view: SessionView) -> Message:
     active = view.payment.active_attempt
     in_doubt = view.state == "expired" and active is not None and active.status == "expired"
     return EXPIRED_IN_DOUBT if in_doubt else _MESSAGES[view.state]
-
-
-def under_way_instead(view: SessionView, method: str | None) -> str:
-    """For a payer who wanted to use `method` while another payment was under way, as from a second tab.
-
-    Empty for everybody else.
-    """
-    wanted, active = find_method(method), view.payment.active_attempt
-    if wanted is None or active is None or view.state not in UNFINISHED or active.method == wanted.code:
-        return ""
-    used = find_method(active.method)
-    if used is None:
-        text = Text(
-            "Another payment is under way, so no payment with {wanted} was started. You pay only once."
-        )
-        return view.say(text, wanted=view.say(wanted.label))
-    text = Text(
-        "A payment with {used} is under way, so no payment with {wanted} was started. You pay only once."
-    )
-    return view.say(text, used=view.say(used.label), wanted=view.say(wanted.label))

@@ -6,11 +6,10 @@ The interface shows no method codes, so these exist only in the sandbox. The cou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import attrs
 
-from .._common.timestamps import stamp
 from .language import Text
 from .practice_cards import find_card, may_be_real
 from .session_view import SessionView
@@ -31,8 +30,6 @@ class PayerField:
     autocomplete: str
     kind: str
     """The input's type."""
-    example: Text | None = None
-    """The hint where the country has an example, `{number}`."""
 
 
 @attrs.frozen
@@ -44,6 +41,11 @@ class CatalogueMethod:
     description: Text
     action: str
     fields: tuple[PayerField, ...] = ()
+
+    @property
+    def asks_phone(self) -> bool:
+        """True if the payer pays with a phone number."""
+        return PHONE in self.fields
 
     def input_name(self, field: PayerField) -> str:
         """The name of a field's input, and its id on the page: each method has fields of its own."""
@@ -57,7 +59,6 @@ PHONE = PayerField(
     Text("Enter your phone number"),
     "tel",
     "tel",
-    Text("With or without the country code, as in {number}"),
 )
 PAYER_NAME = PayerField(
     "payer_name",
@@ -69,19 +70,10 @@ PAYER_NAME = PayerField(
 )
 
 NUMBER = PayerField(
-    "number", Text("Card number"), Text("A test number"), Text("Enter a test number"), "off", "text"
+    "number", Text("Card number"), Text("A test number"), Text("Choose a test number"), "off", "select"
 )
-EXPIRY = PayerField(
-    "expiry", Text("Expiry date"), Text("MM/YY"), Text("Enter the expiry date"), "off", "text"
-)
-CVC = PayerField("cvc", Text("CVC"), Text("3 digits"), Text("Enter the CVC"), "off", "text")
-
 CARD = CatalogueMethod(
-    "sandbox_card",
-    Text("Card"),
-    Text("Practise with a test number"),
-    "complete_with_sdk",
-    (NUMBER, EXPIRY, CVC),
+    "sandbox_card", Text("Card"), Text("Practise with a test number"), "complete_with_sdk", (NUMBER,)
 )
 METHODS = (
     CatalogueMethod(
@@ -111,23 +103,7 @@ METHODS = (
     ),
     CatalogueMethod("sandbox_wallet_balance", Text("Saved balance"), Text("Pay in one step"), "none"),
 )
-_NUMBERS: Mapping[str, str] = {
-    "BJ": "+229 90 00 00 00",
-    "CI": "+225 07 00 00 00 00",
-    "FR": "+33 6 00 00 00 00",
-    "GH": "+233 20 000 0000",
-    "KE": "+254 700 000 000",
-    "NG": "+234 800 000 0000",
-    "SN": "+221 70 000 00 00",
-}
-"""A fictitious phone number of each country, as an example."""
-
-COUNTRIES = tuple(_NUMBERS)
-
-
-def number_in(country: str | None) -> str:
-    """The example of the payer's country; empty when there is none."""
-    return _NUMBERS.get(country or "", "").replace(" ", NO_BREAK)
+COUNTRIES = ("BJ", "CI", "FR", "GH", "KE", "NG", "SN")
 
 
 def find_method(code: str | None) -> CatalogueMethod | None:
@@ -138,8 +114,6 @@ def find_method(code: str | None) -> CatalogueMethod | None:
 _PHONE = re.compile(r"\+?[0-9]{7,15}")
 _SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")
 _LONGEST_NAME = 100
-_EXPIRY = re.compile(r"(0[1-9]|1[0-2]|[1-9](?=\s*/))\s*(?:/\s*)?(?:20)?([0-9]{2})")
-_CVC = re.compile("[0-9]{3,4}")
 
 
 @attrs.frozen
@@ -151,13 +125,11 @@ class FieldProblem:
 
 
 def problems_with(
-    view: SessionView, method: CatalogueMethod, fields: Iterable[PayerField], country: str | None
+    view: SessionView, method: CatalogueMethod, fields: Iterable[PayerField]
 ) -> list[FieldProblem]:
     """Find every problem with what was typed for a method, in the order of the page."""
     names, form = {method.input_name(field): field for field in fields}, view.form
-    problems = (
-        (name, _wrong(view, field, form.get(name, "").strip(), country)) for name, field in names.items()
-    )
+    problems = ((name, _wrong(view, field, form.get(name, "").strip())) for name, field in names.items())
     return [FieldProblem(name, text) for name, text in problems if text]
 
 
@@ -166,30 +138,16 @@ def plain_number(text: str) -> str:
     return text.strip().translate(_SPACERS)
 
 
-def _wrong(view: SessionView, field: PayerField, value: str, country: str | None) -> str:
+def _wrong(view: SessionView, field: PayerField, value: str) -> str:
     if not value:
         return view.say(field.missing)
-    if may_be_real(value, phone=field is PHONE) or (field is NUMBER and not find_card(value)):
+    if field is NUMBER:
+        return "" if find_card(value) else view.say(field.missing)
+    if may_be_real(value, phone=field is PHONE):
         return view.say(Text("Never type a real card here. Use one of the test numbers"))
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
-        if number := number_in(country):
-            text = Text("Enter a phone number of 7 to 15 digits, as in {number}")
-            return view.say(text, number=number)
         return view.say(Text("Enter a phone number of 7 to 15 digits"))
-    if field in CARD.fields:
-        return _wrong_of_card(view, field, value)
     if len(value) > _LONGEST_NAME:
         text = Text("{label} must have {count} characters or fewer")
         return view.say(text, label=view.say(field.label), count=_LONGEST_NAME)
-    return ""
-
-
-def _wrong_of_card(view: SessionView, field: PayerField, value: str) -> str:
-    if field is EXPIRY:
-        if not (typed := _EXPIRY.fullmatch(value)):
-            return view.say(Text("Enter month and year, as in 12/34"))
-        if f"20{typed[2]}-{typed[1]:0>2}" < stamp(view.world.now)[:7]:
-            return view.say(Text("This date is past. Enter a later one, as in 12/34"))
-    if field is CVC and not _CVC.fullmatch(value):
-        return view.say(Text("Enter the 3 digits on the back of the card"))
     return ""

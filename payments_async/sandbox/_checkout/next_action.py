@@ -7,10 +7,9 @@ from hashlib import sha256
 
 import attrs
 
-from .._records.payment_json import next_action
+from .._records.payment_json import ACTIONS, next_action
 from .._records.records import AttemptRecord, CheckoutRecord
 from .language import Text
-from .responses import qr_code
 from .session_view import SessionView
 
 CODE_DIGITS = 6
@@ -31,25 +30,16 @@ def action_context(view: SessionView) -> dict[str, object]:
     """Make the context of the action's page; `simulated` leads to the page where the payer answers."""
     kind = view.attempt.plan.outcome.action
     texts = _ACTIONS[kind]
-    phone = view.attempt.phone
-    lead = texts.lead if phone else texts.lead_without_phone or texts.lead
     return {
         "kind": kind,
         "api": next_action(view.attempt, in_list=True),
         "heading": view.say(texts.heading),
-        # only as much of the number as the payer needs to recognise it
-        "lead": view.say(lead, ending=(phone or "")[-2:], digits=CODE_DIGITS),
+        "lead": view.say(texts.lead, digits=CODE_DIGITS),
         "simulated": texts.simulated and (texts.simulated[0], view.say(texts.simulated[1])),
         "refresh": texts.refresh,
         "digits": CODE_DIGITS,
         "again": kind in MESSAGED,
-        "qr": qr_code(f"{view.world.origin}{view.address('phone')}") if kind == "scan_qr_code" else None,
-        "details": (
-            (view.say(Text("To")), view.appearance.brand),
-            (view.say(Text("Account")), "SANDBOX 0000 1111 2222"),
-            (view.say(Text("Amount")), view.amount),
-            (view.say(Text("Reference")), view.payment.reference),
-        ),
+        "qr": f"{ACTIONS}{view.attempt.id}/qr.svg",
     }
 
 
@@ -62,8 +52,6 @@ class _ActionTexts:
     simulated: tuple[str, Text] | None = None
     """A part of the address and the text of the link to it."""
     refresh: bool = False
-    lead_without_phone: Text | None = None
-    """Where no phone number is known."""
 
 
 _ACTIONS: Mapping[str, _ActionTexts] = {
@@ -75,19 +63,13 @@ _ACTIONS: Mapping[str, _ActionTexts] = {
     ),
     "collect_otp": _ActionTexts(
         Text("Enter the code we sent"),
-        Text("We sent a {digits}-digit code to the number ending in {ending}."),
+        Text("We sent a {digits}-digit code to your phone."),
         ("phone", Text("Open the simulated phone")),
-        lead_without_phone=Text("We sent a {digits}-digit code to your phone."),
     ),
     "approve_on_phone": _ActionTexts(
         Text("Approve on your phone"),
-        Text(
-            "We sent a request to the number ending in {ending}. Approve it, and this page updates by itself."
-        ),
+        Text("We sent a request to your phone. Approve it, and this page updates by itself."),
         ("phone", Text("Open the simulated phone")),
-        lead_without_phone=Text(
-            "We sent a request to your phone. Approve it, and this page updates by itself."
-        ),
         refresh=True,
     ),
     "scan_qr_code": _ActionTexts(

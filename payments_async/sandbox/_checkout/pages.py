@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from .._common.values import Answer
 from .appearance import appearance_of
-from .choices import Choice, country_options, first_choice, method_options, typed_before
+from .choices import Choice, country_options, first_choice, offered_methods, safe_values, typed_fields
 from .language import Language, Text
-from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
+from .messages import ALREADY_PAID, NOT_PAID, Message, message_for
 from .method_catalogue import FieldProblem, find_method
 from .next_action import ON_PHONE, action_context
 from .practice_cards import CARDS
@@ -25,7 +23,7 @@ def entry(view: SessionView) -> Answer:
     """The page at the session's address: choose, or see the state of the payment."""
     state = view.state
     if state == "open" or (state in PAYABLE and view.query):
-        return choosing(view, first_choice(view), typed_before(view), [])
+        return choosing(view, first_choice(view), {}, [])
     if state == "paid":
         return _state_page(view, ALREADY_PAID)
     return _standing(view)
@@ -60,14 +58,16 @@ def choosing(
     view: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
 ) -> Answer:
     """The page where everything is chosen and paid, with what was typed and the problems with it."""
-    options = method_options(view, choice.country, typed)
+    methods = offered_methods(view.session)
     context = {
         **_common(view, view.say(Text("How would you like to pay?"))),
         "choice": choice,
         "country": view.language.country(choice.country),
         "countries": country_options(view),
-        "methods": options,
-        "ticked": choice.method.code if choice.method else options[0].code if len(options) == 1 else None,
+        "methods": methods,
+        "ticked": choice.method or (methods[0] if len(methods) == 1 else None),
+        "fields": {method.code: typed_fields(view.session, method) for method in methods},
+        "values": safe_values(typed),
         "cards": CARDS,
         "problems": problems,
     }
@@ -101,7 +101,6 @@ def _state_page(view: SessionView, message: Message, state: str | None = None) -
         "refresh": RELOAD_AFTER if view.state in UNFINISHED else None,
         "rerouted": view.state in ("waiting", "paid") and was_rerouted(view.payment),
         "retry": _retry(view),
-        "onward": message.tone == "good" and view.request.path.endswith("/payment"),
     }
     return page("state.html", context, view.appearance)
 
@@ -113,33 +112,6 @@ def _retry(view: SessionView) -> dict[str, str]:
     other = view.address(country=country)
     same = find_method(active.method if active else None)
     return {"other": other, "same": view.address(country=country, method=same.code) if same else other}
-
-
-@attrs.frozen
-class TimeLeft:
-    """How long a payment can still be paid: in seconds, of `whole` seconds, and as text."""
-
-    seconds: int
-    whole: int
-
-    @property
-    def text(self) -> str:
-        """Hours if any, minutes and seconds, as a stopwatch has them."""
-        minutes, seconds = divmod(self.seconds, 60)
-        hours, rest = divmod(minutes, 60)
-        return f"{hours}:{rest:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-    @property
-    def percent(self) -> int:
-        """The share that is left."""
-        return round(100 * self.seconds / self.whole)
-
-
-def time_left(view: SessionView) -> TimeLeft:
-    """How long the payment can still be paid."""
-    payment = view.payment
-    left = max(0.0, payment.expires_at - view.world.now)
-    return TimeLeft(round(left), round(payment.expires_at - payment.created_at))
 
 
 def _common(view: SessionView, heading: str) -> dict[str, object]:
@@ -154,12 +126,9 @@ def _common(view: SessionView, heading: str) -> dict[str, object]:
         "description": payment.body.get("description"),
         "token": view.session.form_token,
         "until": view.language.time(payment.expires_at),
-        "ahead": view.language.time_left(payment.expires_at - view.world.now),
         "paid_at": view.language.time(payment.completed_at) if payment.completed_at is not None else None,
         "method_label": view.say(used.label) if used else None,
         "beside": active and active.plan.outcome.action in ON_PHONE and payment.is_open,
-        "left": time_left(view),
-        "instead": under_way_instead(view, view.query.get("method")),
         "refresh": None,
         "problems": (),
     }

@@ -1,12 +1,12 @@
-"""Cards to practise with: the only numbers that the pages take, and what becomes of a payment with each.
+"""Cards to practise with: they are chosen from a list, so that no page has a field for a card's number.
 
-Any other number could be a real card. It is refused in every field, and neither kept nor shown again.
+A number that is typed into another field all the same, and may be a card's, is refused, and neither kept nor
+shown again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import attrs
 
@@ -36,36 +36,19 @@ CARDS = (
     ),
 )
 
-_DIGITS = re.compile("[^0-9]")
 
-
-def find_card(typed: str) -> PracticeCard | None:
-    """The card of a number, however it is spaced; None for any other number."""
-    plain = _DIGITS.sub("", typed)
-    return next((card for card in CARDS if _DIGITS.sub("", card.number) == plain), None)
+def find_card(number: str) -> PracticeCard | None:
+    """The card of a number, as the list has it; None for any other."""
+    return next((card for card in CARDS if card.number == number), None)
 
 
 _LONGEST_PHONE = 14
 """Digits of the longest phone number without `+`: one of 15 would be very rare, and a card often has 15."""
-_MOST_DIGITS = 6
-"""Digits of the longest expiry date or CVC, `12/2034`. More could be a part of a card number."""
 
 
 def may_be_real(typed: str, *, phone: bool = False) -> bool:
-    """True if a text has the number of a card that is not among these; as a `phone`, if not a phone's."""
-    count = len(_DIGITS.sub("", typed))
+    """True if a text has the number of a card; as a `phone`, if not a phone's."""
+    count = len(re.sub("[^0-9]", "", typed))
     if phone and count <= _LONGEST_PHONE + typed.strip().startswith("+"):
         return False
-    return find_card(typed) is None and has_card_number(typed)
-
-
-def without_other_cards(form: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """A form without what was typed of a card that is not among these, to be shown again."""
-    number = f"{prefix}number"
-    known = find_card(form.get(number, "")) is not None
-    return {
-        name: value
-        for name, value in form.items()
-        if not name.startswith(prefix)
-        or (known and (name == number or len(_DIGITS.sub("", value)) <= _MOST_DIGITS))
-    }
+    return has_card_number(typed)

@@ -63,15 +63,6 @@ def redirect(address: str) -> Answer:
 
 
 @cache
-def qr_code(text: str) -> str:
-    """`text` as a QR code: an inline SVG, so no image to fetch and no `data:` address."""
-    import segno  # imported with the first code, as Jinja2 with the first page
-
-    code = segno.make(text, error="m", micro=False)
-    return str(code.svg_inline(border=4, omitsize=True, dark="#000", light="#fff"))
-
-
-@cache
 def qr_image(text: str) -> Answer:
     """`text` as a QR code: a picture at an address of its own."""
     import segno

@@ -13,7 +13,6 @@ from typing import Final
 import attrs
 from msgspec.structs import replace
 
-from .._common.clock import real_seconds
 from .._common.values import Answer, Request, Stream
 from .._http.event_stream import EventSource, News, event_stream
 from .._records.payment_json import ACTIONS
@@ -143,38 +142,13 @@ class _SessionSteps:
     sandbox: EventSource
     session_id: str
     sent: str | None = None
-    clock: _Countdown | None = None
 
     def read(self) -> News:
         with self.sandbox.reading() as world:
             step, is_last, due_in = _status(world, self.session_id)
-            owned = find_session(world, self.session_id)
-            left = owned[1].payment.expires_at - world.now if owned else 0.0
         events = b"" if step == self.sent else b"data: %s\n\n" % step.encode()
         self.sent = step
-        return News(events if is_last else self._countdown(left) + events, is_last, due_in)
-
-    def _countdown(self, left: float) -> bytes:
-        """The time left and the clock's speed, where the reader cannot know them from the last ones."""
-        now = _Countdown(left, getattr(self.sandbox.clock, "speed", 1.0), real_seconds())
-        if self.clock is not None and self.clock.foretells(now):
-            return b""
-        self.clock = now
-        return b"event: clock\ndata: %d %g\n\n" % (round(left), now.speed)
-
-
-@attrs.frozen
-class _Countdown:
-    """The sandbox seconds left at the machine's time `at`, while the sandbox's clock runs at `speed`."""
-
-    left: float
-    speed: float
-    at: float
-
-    def foretells(self, later: _Countdown) -> bool:
-        """True if one who counts down from here is right then, to the second."""
-        expected = self.left - (later.at - self.at) * self.speed
-        return self.speed == later.speed and abs(expected - later.left) < max(1.0, self.speed)
+        return News(events, is_last, due_in)
 
 
 def _status(world: World, session_id: str) -> tuple[str, bool, float | None]:

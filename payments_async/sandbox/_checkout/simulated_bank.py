@@ -12,7 +12,7 @@ import attrs
 from .._common.scenario_words import ScenarioOutcome
 from .._common.values import Answer
 from .._records.payments import settle_attempt
-from .choices import field_options
+from .choices import safe_values
 from .language import Text
 from .method_catalogue import CARD, FieldProblem, problems_with
 from .next_action import ON_PHONE, one_time_code
@@ -65,7 +65,8 @@ def _show(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
         "part": part,
         "asked": asked,
         "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
-        "fields": field_options(view, CARD, None, view.form) if asked == _CARD_ACTION else (),
+        "method": CARD if asked == _CARD_ACTION else None,
+        "values": safe_values(view.form),
         "cards": CARDS,
         "problems": problems,
         "token": view.session.form_token,
@@ -85,7 +86,7 @@ def take(view: SessionView) -> Answer:
     simulated = SIMULATED_PAGES[part]
     asked = _awaited_action(view, simulated) if view.form.get("step") == view.step else None
     if asked == _CARD_ACTION and answer == "approve":
-        if problems := problems_with(view, CARD, CARD.fields, None):
+        if problems := problems_with(view, CARD, CARD.fields):
             return _show(view, problems)
         settle_card(view, view.attempt)
     elif asked not in (None, "collect_otp"):

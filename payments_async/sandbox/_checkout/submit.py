@@ -15,7 +15,6 @@ from .._records.payments import message_payer, settle_attempt, start_attempt
 from .._records.records import AttemptRecord, Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
 from .language import Text
-from .messages import under_way_instead
 from .method_catalogue import CARD, NUMBER, PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import MESSAGED, one_time_code
 from .pages import action_page, choosing, not_understood
@@ -38,11 +37,7 @@ def submit(view: SessionView) -> Answer:
 
 def show_state(view: SessionView) -> Answer:
     """Redirect to the state of the payment: also for a form that came too late."""
-    if view.state == "paid":
-        return redirect(view.address())
-    wanted = view.form.get("method")
-    query = {"method": wanted} if wanted and under_way_instead(view, wanted) else {}
-    return redirect(view.address("payment", **query))
+    return redirect(view.address("" if view.state == "paid" else "payment"))
 
 
 def _pay(view: SessionView) -> Answer:
@@ -53,10 +48,10 @@ def _pay(view: SessionView) -> Answer:
     method, problems = choice.method, missing_choices(view, choice)
     if method is not None:
         fields = typed_fields(view.session, method)
-        problems += problems_with(view, method, fields, choice.country)
+        problems += problems_with(view, method, fields)
     if method is None or problems:
         return choosing(view, choice, form, problems)
-    typed = plain_number(form.get(method.input_name(PHONE), "")) if PHONE in method.fields else ""
+    typed = plain_number(form.get(method.input_name(PHONE), "")) if method.asks_phone else ""
     phone = view.session.phone or typed or None
     attempt = start_attempt(
         view.world,

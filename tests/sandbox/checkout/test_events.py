@@ -11,7 +11,6 @@ import pytest_asyncio
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._http import event_stream
 from tests.sandbox.checkout.test_pages import BALANCE, Payer, visit
 from tests.sandbox.raw_requests import Api
 
@@ -22,13 +21,11 @@ class Tab:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
 
-    async def next(self, kind: str = "message") -> str:
-        """The data of the next event of a kind, others and comments passed over; empty at the end."""
-        found = "message"
+    async def next(self) -> str:
+        """The data of the next event, comments passed over; empty at the end."""
         async for line in self.response.content:
             name, _, value = line.decode().strip().partition(": ")
-            found = value if name == "event" else found if name else "message"
-            if name == "data" and found == kind:
+            if name == "data":
                 return value
         return ""
 
@@ -82,28 +79,6 @@ async def test_what_time_alone_changes_is_sent_when_it_happens(
         for step in steps:
             assert await tab.next() == step
             sandbox.advance(5 if scenario != "hang" else 3600 if step == "1-unknown" else 60)
-
-
-async def test_the_time_left_is_sent_at_first_and_when_the_clock_was_moved(
-    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_stream, "_KEEP_ALIVE", 3600.0)
-    async with following(sandbox, payer.path()) as tab:
-        assert await tab.next("clock") == "3600 0"
-        sandbox.advance(60)  # nothing falls due
-        assert await tab.next("clock") == "3540 0"
-        json = {"Content-Type": "application/json"}
-        sandbox.handle("POST", "/_sandbox/api/clock/speed", json, b'{"speed": 1e-7}')
-        assert await tab.next("clock") == "3540 1e-07"
-        sandbox.handle("POST", "/_sandbox/api/clock/speed", json, b'{"speed": 0}')
-        assert await tab.next("clock") == "3540 0"
-        payer.pay("sandbox_mobile", phone="+22990000000")
-        sandbox.advance(90)
-        payer.answer("phone", "decline")
-        assert await tab.next("clock") == "3450 0"
-        sandbox.clock.set_speed(1e-6)
-        payer.pay("sandbox_bank")
-        assert await tab.next("clock") == "3450 1e-06"
 
 
 async def test_a_running_clock_brings_steps_by_itself() -> None:

@@ -63,23 +63,16 @@ def test_no_amount_is_rounded(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "time", "left"),
+    ("code", "time"),
     [
-        ("en", "22 Nov 2026, 15:05 UTC", "in 58 minutes"),
-        ("fr", "22 nov. 2026, 15:05 UTC", "dans 58 minutes"),
-        ("pt", "22/11/2026, 15:05 UTC", "dentro de 58 minutos"),
-        ("ar", "22 نوفمبر 2026، 15:05 UTC", "خلال 58 دقيقة"),
+        ("en", "22 Nov 2026, 15:05 UTC"),
+        ("fr", "22 nov. 2026, 15:05 UTC"),
+        ("pt", "22/11/2026, 15:05 UTC"),
+        ("ar", "22 نوفمبر 2026، 15:05 UTC"),
     ],
 )
-def test_times_and_what_is_left_are_in_words(code: str, time: str, left: str) -> None:
-    language = LANGUAGES[code]
-    assert language.time(1_795_359_959.9) == {"text": time, "iso": "2026-11-22T15:05Z"}
-    assert language.time_left(3_480) == left
-
-
-def test_less_than_a_minute_is_still_ahead() -> None:
-    texts = [LANGUAGES["en"].time_left(left) for left in (-5, 20, 5_400)]
-    assert texts == ["in 1 minute", "in 1 minute", "in 90 minutes"]
+def test_times_are_in_words(code: str, time: str) -> None:
+    assert LANGUAGES[code].time(1_795_359_959.9) == time
 
 
 def test_countries_have_their_names() -> None:
@@ -129,14 +122,13 @@ def test_a_payer_pays_in_arabic_without_javascript_and_reads_on_in_french() -> N
         assert '<html lang="ar" dir="rtl">' in payer.page
         assert "ادفع \u2068\u200f1,250\u00a0F\u202fCFA\u2069</button>" in payer.page
         assert "ساحل العاج" in payer.page
-        assert "خلال 60 دقيقة" in payer.page
         payer.submit(country="BJ", method="sandbox_mobile", **{"sandbox_mobile-phone": "12"})
-        assert "أدخل رقم هاتف من 7 إلى 15 رقمًا، مثل \u2068+229\u00a090" in payer.page
+        assert "أدخل رقم هاتف من 7 إلى 15 رقمًا" in payer.page
         payer.submit(country="BJ", method="sandbox_mobile", **{"sandbox_mobile-phone": "+22990000042"})
-        assert "الرقم المنتهي بـ \u206842\u2069" in payer.page
+        assert "وافق على الدفع من هاتفك" in payer.page
         payer.switch("fr")
         assert '<html lang="fr" dir="ltr">' in payer.page
-        assert "au numéro se terminant par 42" in payer.page
+        assert "Approuvez sur votre téléphone" in payer.page
         state = payer.address
         payer.open(state.replace("/payment", "/phone"))
         assert "Confirmez ce paiement" in payer.page
@@ -156,16 +148,14 @@ def test_what_was_typed_stays_in_another_language_but_for_a_card_that_may_be_rea
         "country": "GH",
         "method": "sandbox_mobile",
         "sandbox_mobile-phone": "0244 12",
-        "sandbox_bank_transfer-payer_name": "Ama Mensah",
-        "sandbox_card-number": "4242 4242 4242 4242",
-        "sandbox_card-expiry": "1229",
+        "sandbox_card-number": "4000 0000 0000 0002",
     }
-    real = {"sandbox_card-cvc": "5105105105105100"}
+    real = {"sandbox_bank_transfer-payer_name": "5105105105105100"}
     answer = payer.send(html.unescape(target), **{**Read(page).filled, **typed, **real, "do": "choose"})
     shown = answer.body.decode()
     assert (answer.status, payer.attempts) == (200, 0)
     assert '<html lang="fr"' in shown
-    assert {**Read(shown).filled, **typed, "sandbox_card-cvc": ""} == Read(shown).filled
+    assert {**Read(shown).filled, **typed, **dict.fromkeys(real, "")} == Read(shown).filled
     assert "5105" not in shown
 
 

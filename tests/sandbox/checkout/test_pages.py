@@ -50,6 +50,7 @@ class Read(HTMLParser):
         self.filled: dict[str, str] = {}
         """What a browser would send of a form that is left as it is, but for its buttons."""
         self.buttons = 0
+        self.select = ""
         self.links: list[str] = []
         self.fetched: list[str] = []
         self.feed(page)
@@ -61,10 +62,12 @@ class Read(HTMLParser):
         if values.get("type") == "radio":
             self.radios.append(values["value"])
             self.ticked += [values["value"]] if "checked" in values else []
+        if tag == "select":
+            self.select = values["name"]
         if tag == "option":
-            self.countries.append(values["value"])
-            if "selected" in values or self.countries == [""]:
-                self.filled["country"] = values["value"]
+            self.countries += [values["value"]] if self.select == "country" else []
+            if "selected" in values or self.select not in self.filled:
+                self.filled[self.select] = values["value"]
         if tag == "input" and (values.get("type") != "radio" or "checked" in values) and "name" in values:
             self.filled[values["name"]] = values.get("value", "")
         if tag == "button":
@@ -137,7 +140,7 @@ class Payer:
         return found[1]
 
 
-CARD_PAID = {"number": "4242 4242 4242 4242", "expiry": "12/34", "cvc": "123"}
+CARD_PAID = {"number": "4242 4242 4242 4242"}
 
 
 def named(method: str, typed: dict[str, str]) -> dict[str, str]:
@@ -202,7 +205,7 @@ def test_it_shows_what_is_paid_to_whom_and_until_when(api: Api) -> None:
 def test_a_payer_chooses_and_pays_on_one_page(api: Api) -> None:
     payer = visit(api)
     page = Read(payer.look())
-    assert page.countries == ["", "BJ", "CI", "SN", "FR", "GH", "KE", "NG"]  # XOF is paid in three
+    assert page.countries == ["", "BJ", "CI", "FR", "GH", "KE", "NG", "SN"]  # by name
     assert set(page.radios) == {method.code for method in method_catalogue.METHODS}
     assert page.ticked == []
     sent = {
@@ -216,19 +219,6 @@ def test_a_payer_chooses_and_pays_on_one_page(api: Api) -> None:
     assert active["next_action"]["type"] == "approve_on_phone"
     attempt = payer.api.sandbox._core.world.tenants[payer.api.key].attempts[active["id"]]
     assert (attempt.method, attempt.country, attempt.phone) == ("sandbox_mobile", "BJ", "+22990000000")
-
-
-def test_every_way_to_pay_has_an_icon_and_every_country_a_flag_of_its_own(api: Api) -> None:
-    payer = visit(api)
-    icons = re.findall('<svg class="glyph".*?</svg>', payer.look("?country=BJ"), re.DOTALL)
-    assert len(set(icons)) == len(method_catalogue.METHODS) == 8
-    flags = {
-        found[0]
-        for code in method_catalogue.COUNTRIES
-        if (found := re.findall('<svg class="flag".*?</svg>', payer.look(f"?country={code}"), re.DOTALL))
-    }
-    assert len(flags) == len(method_catalogue.COUNTRIES)
-    assert 'class="flag"' not in payer.look()
 
 
 @pytest.mark.parametrize(
@@ -258,30 +248,15 @@ def test_what_is_not_chosen_is_asked_for_and_the_rest_kept(
     assert payer.attempts == 0
 
 
-def test_without_a_script_another_country_is_a_button_that_keeps_what_was_typed(api: Api) -> None:
-    payer = visit(api)
-    form = {**payer.form_for("sandbox_mobile"), "sandbox_mobile-phone": "0244", "country": "GH"}
-    page = payer.send(**{**form, "do": "choose"}).body.decode()
-    assert "+233\N{NO-BREAK SPACE}20" in page
-    assert title(page).startswith("How would you like to pay?")
-    assert Read(page).filled == {**form, "do": "pay"}
-    payer.pay("sandbox_bank")
-    assert payer.send(**{**form, "do": "choose", "step": payer.step}).status == 303
-    assert payer.attempts == 1
-
-
 @pytest.mark.parametrize(
     ("currency", "customer", "country"),
     [
-        ("GHS", None, "GH"),
         ("KES", {"country": "sn"}, "SN"),
-        ("NGN", {"country": "US"}, "NG"),
-        ("MZN", None, ""),  # of one country, which is not on offer
-        ("XOF", None, ""),
-        ("XXX", None, ""),
+        ("NGN", {"country": "US"}, ""),
+        ("GHS", None, ""),
     ],
 )
-def test_the_merchant_or_a_currency_of_one_country_suggests_the_payers(
+def test_the_merchant_suggests_the_payers_country(
     api: Api, currency: str, customer: Any, country: str
 ) -> None:
     page = visit(api, currency=currency, customer=customer).look()
@@ -322,27 +297,6 @@ def test_what_is_typed_wrongly_is_said_beside_it_and_kept(
     assert payer.attempts == 0
 
 
-@pytest.mark.parametrize(("country", "example"), [("GH", "+233 20 000 0000"), ("BJ", "+229 90 00 00 00")])
-def test_a_phone_number_is_asked_for_as_the_payers_country_writes_it(
-    api: Api, country: str, example: str
-) -> None:
-    payer = visit(api)
-    form = payer.form_for("sandbox_mobile", country)
-    example = example.replace(" ", "\N{NO-BREAK SPACE}")
-    hint = f">With or without the country code, as in {example}<"
-    assert hint in payer.look(f"?country={country}&method=sandbox_mobile")
-    refused = payer.send(**{**form, "sandbox_mobile-phone": "1"}).body.decode()
-    assert hint in refused
-    assert refused.count(f"7 to 15 digits, as in {example}<") == 2
-
-
-def test_a_country_without_an_example_gets_none(api: Api) -> None:
-    payer = visit(api, restriction={"country_code": "de"})
-    assert ">With or without the country code<" in payer.look("?method=sandbox_mobile")
-    refused = payer.pay("sandbox_mobile", phone="1").body.decode()
-    assert refused.count("Enter a phone number of 7 to 15 digits<") == 2
-
-
 @pytest.mark.parametrize("phone", ["0244123456", "+233 244 123 456"])
 def test_a_phone_number_is_taken_with_and_without_its_country_code(api: Api, phone: str) -> None:
     payer = visit(api)
@@ -354,7 +308,7 @@ def test_a_session_locked_to_a_country_offers_no_other(api: Api) -> None:
     payer = visit(api, restriction={"country_code": "de"})
     page = payer.look("?country=BJ")
     assert "Germany" in page
-    assert "<select" not in page
+    assert Read(page).countries == []
     payer.pay()
     attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
     assert [attempt.country for attempt in attempts] == ["DE"]
@@ -383,25 +337,6 @@ def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
     payer.pay()
     assert "You paid XOF\u00a010.5 to" in payer.look("/payment")
     assert api.sandbox.books.collected("XOF") == Decimal("10.5")
-
-
-def test_a_method_that_fails_is_marked_and_comes_last(api: Api) -> None:
-    gateway = "fail:GATEWAY_UNAVAILABLE"
-    for method, outcomes in {
-        "sandbox_card": [gateway] * 5,
-        "sandbox_bank": [gateway, gateway, "complete", "complete", "complete"],
-        "sandbox_wallet": ["complete"] * 5,
-    }.items():
-        for outcome in outcomes:
-            api.sandbox.pay(
-                api.checkout().data["checkout"]["id"], method=method, country="BJ", outcome=outcome
-            )
-    payer = visit(api)
-    page = payer.look("?country=BJ")
-    assert Read(page).radios[-2:] == ["sandbox_bank", "sandbox_card"]
-    for said in ("Working well", "Some payments fail", "Not working right now"):
-        assert said in page
-    assert "Not working" not in payer.look("?country=GH")
 
 
 def test_the_look_of_the_session_shows(api: Api) -> None:
@@ -460,7 +395,7 @@ def test_every_page_fetches_only_files_of_its_own_and_runs_no_inline_script(api:
         pages += [acting.look("/payment"), acting.look(f"/{PLACE.get(action, 'phone')}")]
     for page in pages:
         for address in Read(page).fetched:
-            assert address.startswith("/checkout/")
+            assert address.startswith(("/checkout/", "/actions/"))
         assert re.findall('<script(?! type="module" src=)', page) == []
         assert re.findall(r'\son\w+=|style="|javascript:|data:|url\(', page) == []
 
@@ -605,7 +540,6 @@ def test_a_message_that_was_sent_again_replaces_the_last_one(api: Api, method: s
     payer.send(**{**form, "do": "again"})  # a double click
     assert payer.look("/phone") == second
     if method == "sandbox_mobile":
-        assert "Message 2" in second
         payer.answer("phone")
     else:
         old, new = (re.findall(r"<b>(\d{6})</b>", page)[0] for page in (first, second))
@@ -636,32 +570,6 @@ def test_the_phone_stands_beside_what_waits_for_it(api: Api) -> None:
     other = visit(api)
     other.pay("sandbox_bank")
     assert other.path("/phone") not in Read(other.look("/payment")).fetched
-
-
-@pytest.mark.parametrize(
-    ("gone", "text", "share"),
-    [(0, "1:00:00", 100), (1, "59:59", 100), (1800, "30:00", 50), (3595, "0:05", 0)],
-)
-def test_a_page_that_waits_for_the_payer_shows_the_time_left(
-    api: Api, gone: int, text: str, share: int
-) -> None:
-    payer = visit(api)
-    payer.pay("sandbox_bank")
-    api.sandbox.advance(gone)
-    page = payer.look("/payment")
-    assert f">{text}</b>" in page
-    assert f'stroke-dasharray="{share} 100"' in page
-
-
-def test_who_tries_again_finds_the_phone_number_typed(api: Api) -> None:
-    payer = visit(api)
-    payer.pay("sandbox_mobile", phone="+229 90 00 00 42")
-    payer.answer("phone", "decline")
-    again = Read(payer.look("?country=BJ&method=sandbox_mobile_code")).filled
-    assert again["sandbox_mobile-phone"] == again["sandbox_mobile_code-phone"] == "+22990000042"
-    payer.pay("sandbox_bank")
-    payer.send(**payer.form("/payment"))
-    assert Read(payer.look("?country=BJ")).filled["sandbox_mobile-phone"] == ""
 
 
 def test_a_code_is_taken_only_where_one_was_asked_for(api: Api) -> None:
@@ -834,41 +742,6 @@ def test_of_two_tabs_one_pays(api: Api) -> None:
     landed = [payer.send(**tab).headers["Location"] for tab in tabs]
     assert landed == [payer.path("/payment"), payer.path()]
     assert (payer.attempts, payer.collected) == (1, 50)
-
-
-UNDER_WAY = (
-    "A payment with Bank window is under way, so no payment with Saved balance was started. "
-    "You pay only once."
-)
-
-
-def test_a_second_tab_shows_what_is_under_way_instead(api: Api) -> None:
-    payer = visit(api)
-    first, second = payer.form_for(BALANCE), payer.form_for("sandbox_bank_window")
-    payer.send(**second)
-    landed = payer.send(**first).headers["Location"]
-    page = payer.look(landed.removeprefix(payer.path()))
-    assert (page.count(UNDER_WAY), payer.attempts) == (1, 1)
-    assert "Confirm with your bank" in page
-    assert UNDER_WAY in payer.look(f"?country=BJ&method={BALANCE}")
-
-
-def test_other_payers_do_not_see_that(api: Api) -> None:
-    payer = visit(api)
-    form = payer.form_for("sandbox_bank")
-    payer.send(**form)
-    landed = payer.send(**form).headers["Location"].removeprefix(payer.path())
-    for part in (landed, "/payment", "/payment?method=gold", "?country=BJ&method=sandbox_bank"):
-        assert "under way" not in payer.look(part)
-    payer.answer("bank", "decline")
-    assert "under way" not in payer.look(f"/payment?method={BALANCE}")
-
-
-def test_a_payment_that_was_begun_elsewhere_is_shown_without_its_method(api: Api) -> None:
-    payer = visit(api)
-    api.sandbox.pay(payer.session_id, method="unheard_of", outcome="hang")
-    page = payer.look(f"?country=BJ&method={BALANCE}")
-    assert "Another payment is under way, so no payment with Saved balance was started." in page
 
 
 def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:
