@@ -74,13 +74,3 @@ async def test_progress_says_how_much_of_the_list_was_read(service: Sandbox, cli
     listener.assert_steady(began)
     activities = listener.doing("reconciling")
     assert len(activities) == len(listener.told) >= 8
-
-
-async def test_payouts_that_are_followed_are_told_of(client: Any, batch: Any) -> None:
-    await batch.load(items(2))
-    listener = listener_of(client)
-    began = listener.runtime.monotonic()
-    report = await batch.run(listener, wait_final=3600.0)
-    listener.assert_steady(began)
-    assert report.counts["arrived"] == 2
-    assert listener.doing("following")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,6 @@ from payments_async import Instrument
 from payments_async.bulk import BulkError, LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk._ledger import loading
 from payments_async.bulk._ledger.ledger import Ledger
-from payments_async.bulk._protocol.identifiers import body_hash, identity_of
 from payments_async.bulk._protocol.records import Batch, InputDifference, LedgerRow
 from payments_async.bulk.errors import InputPaidElsewhere
 from payments_async.bulk.sources import CsvSource
@@ -105,34 +103,6 @@ async def test_a_total_that_is_edited_meanwhile_is_not_confirmed(
 
 
 @EITHER
-async def test_accepted_edits_change_new_rows_and_call_off_what_is_gone(
-    batch: Any, service: Sandbox, tmp_path: Path
-) -> None:
-    path = csv_file(tmp_path, *({**PHONE, "row_key": f"k{n}", "amount": f"{n}.00"} for n in (1, 2, 3)))
-    first = await batch.load(path, reference_prefix="june-")
-    await batch.confirm(first.payable)
-    binding, (one, two, three) = (await batch.facts()).binding, await ledger_rows(batch)
-    csv_file(tmp_path, *({**PHONE, "row_key": f"k{n}", "amount": f"{n}.50"} for n in (1, 3)))
-    report = await batch.load(path, accept_edits=True)
-    facts, after = await stored(batch)
-    assert (report.corrected, report.cancelled, report.is_new) == (2, 1, False)
-    assert (report.batch_id, report.rows) == (first.batch_id, 3)
-    assert report.totals == facts.totals == {"XCD": Decimal("7.00")}
-    assert (facts.is_confirmed, facts.binding.input_hash == binding.input_hash) == (False, False)
-    assert [row.state for row in after] == [RowState.NEW, RowState.CANCELLED, RowState.NEW]
-    assert [row.reference for row in after] == [row.reference for row in (one, two, three)]
-    keys = {identity_of(row, binding).idempotency_key(body_hash(row.body)) for row in (one, after[0])}
-    assert len(keys) == 2
-    assert [row.revision for row in after] == [1, 0, 1]
-    assert json.loads(after[0].body)["metadata"].keys() == {"payments_sdk"}
-    again = await batch.load(path)
-    assert (again.corrected, again.cancelled, again.is_new) == (0, 0, False)
-    ended = await batch.run()
-    assert ended.is_balanced
-    assert sorted(entry.amount for entry in service.books.payouts()) == [Decimal("1.50"), Decimal("3.50")]
-
-
-@EITHER
 async def test_a_rejected_row_is_corrected_and_paid(batch: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
     await batch.load(items(2))
@@ -146,35 +116,6 @@ async def test_a_rejected_row_is_corrected_and_paid(batch: Any, service: Sandbox
     ended = await batch.run()
     assert (ended.exit_code, ended.is_balanced) == (0, True)
     assert len(service.books.payouts()) == 2
-
-
-@pytest.mark.parametrize(
-    ("edited", "what"),
-    [([item(1, amount="9.99"), item(2)], "changed"), ([item(2)], "removed"), ([*items(2), item(3)], "added")],
-)
-async def test_what_was_sent_or_is_added_refuses_all_edits(
-    batch: Any, service: Sandbox, edited: list[Any], what: str
-) -> None:
-    service.on("payouts.create", description="row 2").respond("http:422")
-    await batch.load(items(2))
-    await batch.run()
-    before = await stored(batch)
-    edits = [(key, request) for key, request in edited if key != "row-2"] + [item(2, description="better")]
-    with pytest.raises(LedgerOfAnotherInput) as caught:
-        await batch.load(edits, accept_edits=True)
-    assert [each.what for each in caught.value.differences] == [what]
-    assert caught.value.total == 1
-    assert await stored(batch) == before
-    assert not (await batch.load(items(2))).is_new
-
-
-async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, service: Sandbox) -> None:
-    service.on("payouts.create", description="row 2").respond("http:422")
-    await batch.load(items(2))
-    await batch.run()
-    with pytest.raises(LedgerOfAnotherInput) as caught:
-        await batch.load(items(1), accept_edits=True)
-    assert told(caught.value) == [(2, "removed", (), RowState.REJECTED)]
 
 
 async def test_what_is_to_pay_is_reported_without_rows_that_were_called_off(batch: Any) -> None:
@@ -198,17 +139,6 @@ async def test_a_row_that_was_called_off_does_not_come_back(batch: Any) -> None:
     assert told(caught.value) == [(2, "added", (), RowState.CANCELLED), (3, "added", (), RowState.CANCELLED)]
 
 
-@EITHER
-async def test_the_same_rows_in_another_order_or_writing_are_the_same(batch: Any) -> None:
-    await batch.confirm((await batch.load([item(1, amount="5.50"), item(2)], proofs=False)).payable)
-    before = await ledger_rows(batch)
-    report = await batch.load([item(2), item(1, amount="5.5")])
-    assert report.warnings == ("the input was rewritten; its rows are the same as before",)
-    facts, rows = await stored(batch)
-    assert (rows, facts.is_confirmed) == (before, True)
-    assert (await batch.load([item(2), item(1, amount="5.5000")])).warnings == ()
-
-
 @pytest.mark.parametrize(("before", "after"), [("a", "b"), ("a", None), (None, "a"), ("a", "b" * 189)])
 async def test_a_reference_is_never_changed(batch: Any, before: str | None, after: str | None) -> None:
     await batch.load([item(1, reference=before)])
@@ -228,14 +158,6 @@ async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpos
     report = await batch.load(edited, accept_edits=True, skip_invalid=True, rejects=rejects)
     assert (report.corrected, report.cancelled, report.skipped) == (1, 1, 1)
     assert rejects.exists()
-
-
-async def test_a_key_that_is_there_twice_is_a_fault(batch: Any) -> None:
-    await batch.load(items(2))
-    before = await stored(batch)
-    with pytest.raises(SourceErrors, match="row 2, row_key: is that of row 1 too"):
-        await batch.load([item(1), item(1, amount="9.99"), item(2)], accept_edits=True)
-    assert await stored(batch) == before
 
 
 async def test_edits_that_make_another_batchs_input_are_refused(

@@ -19,7 +19,6 @@ from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, report
 
 BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
 UNSEEN = "holds U+200B, which is invisible or unassigned"
-DECOMPOSED = normalize("NFD", "José")
 ITEMS = [(key, item(number)[1]) for number, key in enumerate(("José", "Zoé", "ann"), 1)]
 
 
@@ -83,18 +82,6 @@ async def test_a_name_that_looks_like_another_is_a_fault(
     assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
 
 
-@pytest.mark.parametrize("key", ["", " ", "\u3000"])
-async def test_a_key_is_not_blank(key: str) -> None:
-    (fault,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
-    assert getattr(fault, "reason", None) == "must not be blank"
-
-
-async def test_an_operators_reference_is_never_rewritten() -> None:
-    (row,) = [each async for each in IterableSource([item(1, reference=DECOMPOSED)]).rows()]
-    assert isinstance(row, Row)
-    assert RowIdentifiers("live", "june").new_row(row).stem == DECOMPOSED
-
-
 async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceErrors, match="row 1, reference: begins or ends with a blank"):
         await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june", reference_prefix=" po-")
@@ -125,19 +112,6 @@ async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
             assert (await batch.run()).exit_code == 0
             assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 3
-
-
-@pytest.mark.parametrize("column", ["row_key", "reference"])
-async def test_names_that_differ_only_in_unicode_form_are_one(
-    batch: Any, tmp_path: Path, column: str
-) -> None:
-    cells = [{"row_key": f"r{n}", **PHONE, column: key} for n, key in enumerate(("José", "b", DECOMPOSED))]
-    path = csv_file(tmp_path, *[cells[0] | row for row in cells])
-    for reads in (batch.preview, batch.load):
-        with pytest.raises(SourceErrors) as caught:
-            await reads(path, skip_invalid=True)
-        assert reported(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
-        assert not caught.value.can_skip
 
 
 async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(

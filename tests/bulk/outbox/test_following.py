@@ -97,16 +97,3 @@ async def test_two_processes_follow_one_outbox(
                 await found(app, f"order-{number}")
         assert (await other.status()).counts["created"] == 40
     assert books(service) == sorted(f"order-{number}" for number in range(40))
-
-
-async def test_a_paused_outbox_waits_for_its_resumption(app: App, service: Sandbox, payouts: Any) -> None:
-    await app.commit("order-1")
-    async with following(payouts):
-        await found(app, "order-1")
-        await payouts.pause("lunch")
-        paused = ledger_now()
-        await app.commit("order-2")
-        await until(lambda: ledger_now() >= paused + 60.0)
-        assert books(service) == ["order-1"]
-        await payouts.resume()
-        await found(app, "order-2")

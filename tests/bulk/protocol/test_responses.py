@@ -225,12 +225,6 @@ def test_the_words_of_a_refusal_are_its_message_and_its_fields(body: Any, words:
     assert failed(error, "r-1").message == words
 
 
-def test_a_server_that_does_not_prove_its_name_is_told_with_the_reason() -> None:
-    error = APIConnectionError("told", kind="tls", detail="certificate has expired")
-    error.attempts = (Attempt(1, "not_sent", "tls"),)
-    assert failed(error, "r-1").message == "certificate has expired"
-
-
 def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
     return kind("text", status=status, service_message=None, errors={}, headers={}, body=b"")
 

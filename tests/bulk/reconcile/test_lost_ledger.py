@@ -120,19 +120,6 @@ async def test_a_row_whose_payouts_all_have_other_content_is_in_conflict_and_eac
     assert len(service.books.payouts()) == len(paid)
 
 
-async def test_reconciling_a_row_left_under_way_records_its_later_payout(
-    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path
-) -> None:
-    await pay_anew(desk, service, tmp_path / "lost")
-    service.on("payouts.create", description="row 1").respond("http:409", times=None)
-    await batch.load(MISTAKEN, batch_id="batch")
-    service.on("payouts.list").respond("http:503", times=None)
-    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-    service.clear_rules()
-    assert (await batch.reconcile()).is_clean
-    assert (await first_row(batch, tmp_path))["outcome"] == "arrived"
-
-
 async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(
     desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:

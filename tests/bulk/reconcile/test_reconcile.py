@@ -101,22 +101,6 @@ async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
     assert (await batch.run(patience=60.0)).counts["created"] == 3
 
 
-async def test_what_a_killed_run_left_is_settled(service: Sandbox, batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    await batch.limit(max_rows=1)
-    await batch.run()
-    await batch.limit()
-    ledger, sender = batch._ledger, batch._service
-    taken = await ledger.take(2, sender.account, needs_confirmation=False)  # and then the run dies
-    await sender.send(taken.rows[0], ledger.known.binding, 60.0, lambda: True)
-    certificate = await batch.reconcile()
-    assert await states(batch) == [RowState.CREATED, RowState.CREATED, RowState.IN_FLIGHT]
-    assert certificate.audit.seen == 2
-    assert certificate.report.exit_code == 75
-    assert (await batch.run()).exit_code == 0
-    assert len(service.books.payouts()) == 3
-
-
 @EITHER
 async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(
     service: Sandbox, batch: PayoutBatch

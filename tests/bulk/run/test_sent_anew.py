@@ -133,16 +133,6 @@ async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, t
     assert last not in (first, *again)
 
 
-async def test_only_the_refused_rows_that_are_named_are_sent_again(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    refuse(service, 1, 3)
-    await batch.load(items(3))
-    await batch.run()
-    assert (await batch.retry_failed(rows=[3], rejected=True)).rows == (3,)
-    assert (await batch.status()).counts["rejected"] == 1
-
-
 async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, batch: PayoutBatch) -> None:
     refuse(service, 1, 2)
     await batch.load(items(3))

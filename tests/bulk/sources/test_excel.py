@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -359,6 +361,19 @@ def test_cells_need_no_addresses(tmp_path: Path) -> None:
     rewritten(path, lambda parts: [change(parts) for change in bare])
     rows, faults = read(path)
     assert (faults, rows[0].line, rows[0].request.amount) == ([], 2, Decimal("50.10"))
+
+
+async def test_others_run_while_a_workbook_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    going_on, load = threading.Event(), openpyxl.load_workbook
+
+    def slow(*given: Any, **options: Any) -> Any:
+        assert going_on.wait(60)
+        return load(*given, **options)
+
+    monkeypatch.setattr(openpyxl, "load_workbook", slow)
+    source = open_source(workbook(tmp_path, lines_of(PHONE)))
+    asyncio.get_running_loop().call_soon(going_on.set)
+    assert len([item async for item in source.rows()]) == 1
 
 
 def test_a_template_that_was_filled_in_is_read(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
@@ -75,6 +76,15 @@ class ExcelSource(FileSource):
         self._sheet = sheet
         self._with_hidden = with_hidden
         self._mapping = mapping or ColumnMapping()
+
+    async def rows(self) -> AsyncIterator[SourceItem]:
+        """Every row in order: a `Row`, or one or more `RowFault`s. Raises as `Source.rows` does."""
+        items = self.read()
+        first = await asyncio.to_thread(next, items, None)  # openpyxl takes seconds for a large workbook
+        if first is not None:
+            yield first
+        for item in items:
+            yield item
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with self.path.open("rb") as file:
