@@ -26,7 +26,7 @@ RECEIVER: Final = tuple(f"instrument.{name}" for name in ACCOUNT)
 """The fields that say who gets the money; the service may hide a part of them."""
 _PHONE: Final = RECEIVER[0]
 _TEXTS: Final = ("currency", "reference", "method")
-_HIDDEN: Final = re.compile(r"[*•●#…]+|([xX_.-])\1+")
+_HIDDEN: Final = re.compile(r"[*•●#…]+|x{2,}|X{2,}|_{2,}|\.{2,}|-{2,}")
 """What stands for hidden characters of an account: a letter or a separator does only where it is repeated."""
 _SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
 _LAST_DIGITS: Final = 8
