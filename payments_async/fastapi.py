@@ -40,7 +40,7 @@ _AMOUNT: Final = r"^[0-9]+(\.[0-9]+)?$"
 
 
 def _checked(cls: type[Any], value: Any) -> Any:
-    """Make a request of a body, and check it. Raises ValidationError with every fault."""
+    """Make a request of a body, and check it. Raises pydantic's error, with every fault."""
     faults: Faults = {}
     request = _read(cls, value, (), faults)
     if type(request) is cls:

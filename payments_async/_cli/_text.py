@@ -23,9 +23,9 @@ _LEAST: Final = 24
 """Columns that a hanging indent leaves for words; a deeper one becomes `_SHALLOW`."""
 _SHALLOW: Final = 2
 _UNBROKEN: Final = re.compile(
-    r"`[^`]{1,400}`"  # a command, to be copied
-    r"|pip install \"[^\"]{1,200}\"|--[a-z-]+ '[^']{1,200}'"
-    r"|\b[A-Z]{3} [0-9]"  # an amount
+    r"`[^`]{1,200}`"  # a command, to be copied
+    r"|pip install \"[^\"]{1,200}\"|(?<!-)--[a-z-]{1,40} '[^']{1,200}'"
+    r"|(?<![A-Z])[A-Z]{3} [0-9]"  # an amount
     r"|[0-9] (?:s|ms|min|h|%)(?![A-Za-z0-9])"  # a number and its unit
 )
 _GLUE: Final = "\x00"

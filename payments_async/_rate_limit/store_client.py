@@ -255,8 +255,9 @@ def open_store(url: str, *, insecure_database: bool = False) -> BlockStore:
 
             return RedisBlockStore(url, insecure_database=insecure_database)
     except ImportError as error:
-        kind, extra = ("Redis", "redis") if scheme.startswith("redis") else ("PostgreSQL", "postgresql")
-        raise ConfigurationError(needs(f"a limit_store in {kind} needs", extra)) from error
+        if scheme.startswith("redis"):
+            raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
+        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "postgresql")) from error
     raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
 
 

@@ -106,20 +106,22 @@ _ODD: Final = ("\\u0000", "\\udc")
 _EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
 _AMOUNT_EXPONENT: Final = re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)
 """An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
-_ROUNDED: Final = {AMOUNT: _AMOUNT_EXPONENT, ROW_KEY: _EXPONENT, REFERENCE: _EXPONENT}
-"""{column: a text that a spreadsheet has rounded}; those of destinations are in `_validation/texts.py`."""
 _NOBODY: Final = ("type", "country")
 _WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
 _IS_TOTAL: Final = "; if the row is a total, leave the row out"
 
 
 def _rounded_faults(cells: Cells) -> Faults:
-    """Find texts that a spreadsheet has rounded: {column: what happened, and what to do}."""
+    """Find texts that a spreadsheet has rounded, but destinations, of which `_validation/texts.py` tells."""
     return {
         name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
-        for name, form in _ROUNDED.items()
-        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip())
+        for name in (AMOUNT, ROW_KEY, REFERENCE)
+        if isinstance(cell := cells.get(name), str) and _is_rounded(name, cell.strip())
     }
+
+
+def _is_rounded(name: str, text: str) -> bool:
+    return bool(_AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text))
 
 
 class RowMaker:
