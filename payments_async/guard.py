@@ -150,11 +150,11 @@ class Guard(ValueMixin):
     countries: frozenset[str] | None = attrs.field(default=None, converter=_countries)
     """The countries of instruments, two letters. An instrument that shows none is refused. None for all."""
     decimals: bool = True
-    """Refuse amounts with more decimals than ISO 4217 gives their currency."""
+    """Refuse amounts with more decimals than ISO 4217 gives their currency, and texts of another meaning."""
     ask: Callable[[GuardRequest], bool | Awaitable[bool]] | None = attrs.field(default=None, repr=False)
     """Asked whether an amount above `most` may be sent. Only True is a yes. It lifts nothing else."""
     state: str | None = attrs.field(default=None, converter=_state)
-    """The file with the sums, which all processes of this host share. None for the client's `limit_store`."""
+    """The file with the sums, which all processes of this host share. None for PostgreSQL (`limit_store`)."""
     budgets: Literal["process"] | None = None
     """"process" keeps the sums in this process alone: they begin anew with it."""
     name: str | None = None

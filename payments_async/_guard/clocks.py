@@ -9,9 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from .._runtime import Runtime
 
@@ -21,8 +19,7 @@ BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 """Where Linux identifies the time since the machine was started."""
 
 
-@attrs.frozen
-class Clocks:
+class Clocks(NamedTuple):
     """The clocks that a process reads at one moment, seconds."""
 
     boot: str

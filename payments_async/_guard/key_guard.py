@@ -182,13 +182,16 @@ class KeyGuard:
     ) -> Admission | None:
         """Judge a write, and reserve its amount. `left`: seconds of the call's deadline.
 
-        None for a write that no rule is about. Raises LimitStoreUnavailable, and GuardRefused, whose effect
+        None for a write that needs no account. Raises LimitStoreUnavailable, and GuardRefused, whose effect
         is unknown where an earlier call of this process may have carried the write out.
         """
-        for guard in self.guards:
+        for guard in () if write.is_ours else self.guards:
             self._refuse(write, rules.judge_path(guard, write))
         if not any(rules.is_judged(guard, write) for guard in self.guards):
             return None
+        if self._account is None and all(guard.ask is None for guard in self.guards):
+            await self._allowed(write, left, may_ask=may_ask)
+            return None  # nothing to give back, and to ask again costs nobody anything
         name = hashlib.sha256(f"{idempotency_key}\0{write.place}\0".encode() + write.body).hexdigest()[:24]
         known = self._judged.get(name)
         try:

@@ -48,7 +48,7 @@ class DatabaseState(SumsState):
         super().__init__()
         address = Address.of(url, ConfigurationError)
         self.place: str = address.label
-        self._parameters = {**address.parameters, "connect_timeout": 2}
+        self._parameters = {**address.parameters, "connect_timeout": 5}
         self._runtime, self._insecure_database = runtime, insecure_database
         self._require_private(address.exposure)
 

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
 
-import attrs
-
 from .. import _assumptions
 from .clocks import Clocks
 from .state import Place, Run, SumsState
@@ -213,7 +211,7 @@ class _HeldSums:
         row = self._run(_HOLD).fetchone()
         self.clocks: Clocks = clocks()  # after the wait for the row
         if row is None:
-            self._run(_MAKE, born=max(self.clocks.wall, reached[0] + 1.0), **attrs.asdict(self.clocks))
+            self._run(_MAKE, born=max(self.clocks.wall, reached[0] + 1.0), **self.clocks._asdict())
             row = self._run(_HOLD).fetchone()
         born, serial, before, *then = row
         self.now: float = before + self.clocks.since(Clocks(*then))
@@ -302,7 +300,7 @@ class _HeldSums:
     def close(self) -> Place:
         """Note the change, last of all. Returns how far the state has come."""
         born, serial = self._place[0], self._place[1] + 1
-        self._run(_NOTE, born=born, serial=serial, now=self.now, **attrs.asdict(self.clocks))
+        self._run(_NOTE, born=born, serial=serial, now=self.now, **self.clocks._asdict())
         return born, serial
 
 
