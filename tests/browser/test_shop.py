@@ -67,7 +67,7 @@ async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Serv
     await payer.press("Continue to the bank")
     await payer.press("Approve")
     await payer.sees("Payment complete")
-    await payer.press("Return to")  # at once: the page goes there by itself, ten seconds later
+    await payer.press("Return to")
     await payer.page.wait_for_url(re.compile("/orders/"))
     await payer.sees("Paid")  # the order's page looks again until the webhook has come
     await payer.page.locator("#service-side").get_by_text("Completed", exact=True).wait_for()
