@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
@@ -14,7 +13,7 @@ from .money import is_expressible
 
 try:
     from babel import Locale
-    from babel.numbers import get_currency_precision, get_currency_symbol, get_territory_currencies
+    from babel.numbers import get_currency_precision, get_currency_symbol
 except ImportError as _missing:
     raise ImportError(needs("the sandbox needs", "sandbox")) from _missing
 
@@ -67,13 +66,6 @@ def is_country(code: str) -> bool:
     """True if this is a two-letter country code in capitals that ISO 3166 has."""
     known = len(code) == 2 and code.isalpha() and code in _LOCALE.territories
     return known and code not in _NOT_COUNTRIES
-
-
-@lru_cache(maxsize=512)
-def countries_of(code: str, day: date) -> tuple[str, ...]:
-    """The countries that have this currency as legal tender on a day."""
-    codes = filter(is_country, _LOCALE.territories)
-    return tuple(country for country in codes if code in get_territory_currencies(country, day))
 
 
 def amount_form(value: Decimal, code: str) -> JsonObject:
