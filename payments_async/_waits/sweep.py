@@ -128,7 +128,8 @@ class _Run:
         self.position = ListPosition(list_name)
         self.has_news = False
         """True if a record had changed."""
-        self._is_past = False
+        self._is_at_end = False
+        """True if no page follows on which a record may be."""
         self._most = wanted[0].most_pages or schedule.MAX_PAGES
         self._left: dict[Key, list[Wanted]] = {}
         """Those whose record was not on the pages read so far, by each of its keys."""
@@ -152,16 +153,16 @@ class _Run:
     def advance(self, page: Page[Any]) -> None:
         """Note that this run's next page was read."""
         self.position.advance(page)
-        self._is_past = self.days.begin_after(page)
-        for each in self.wanted if self.is_lookup else ():
-            each.pages, each.problem = self.position.pages, self.position.problem
-            each.is_unread = not (self._is_past or self.position.is_over)
+        problem, is_whole = self.position.problem, self.position.is_over or self.days.begin_after(page)
+        self._is_at_end = is_whole or problem is not None
+        if self.is_lookup:
+            for each in self.wanted:
+                each.pages, each.problem, each.is_unread = self.position.pages, problem, not is_whole
 
     @property
     def goes_on(self) -> bool:
         """True if somebody's record is missing, and a page follows on which it may be."""
-        is_at_end = self._is_past or self.position.is_over or self.position.problem is not None
-        return not is_at_end and self.position.pages < self._most and any(self._missing())
+        return not self._is_at_end and self.position.pages < self._most and any(self._missing())
 
     def _missing(self) -> Iterator[Wanted]:
         """Those whose record was not seen; one with several keys comes more than once."""

@@ -227,7 +227,8 @@ class DeliveryCoalescer:
         try:
             claims = deliveries[0].delivery.claims
             sweep = self._payouts if claims.kind == "payout" else self._payments
-            result = await look_up(self._client, sweep, claims, token, _named(deliveries))
+            now = self._runtime.monotonic()
+            result = await look_up(self._client, sweep, claims, token, _named(deliveries), now)
             requests = 1 + result.was_synced
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)

@@ -48,9 +48,17 @@ class LookupResult:
 
 
 async def look_up(
-    client: AsyncPayments, sweep: ListSweep, claims: TokenClaims, token: str, record_id: str | None
+    client: AsyncPayments,
+    sweep: ListSweep,
+    claims: TokenClaims,
+    token: str,
+    record_id: str | None,
+    now: float,
 ) -> LookupResult:
-    """Find the record of a URL in its list; `record_id` is what the delivery names. Raises PaymentsError."""
+    """Find the record of a URL in its list. Raises PaymentsError.
+
+    `record_id` is what the delivery names; `now` is monotonic seconds.
+    """
     is_payout = claims.kind == "payout"
     wanted = Wanted(
         [("token", token), ("reference", claims.reference)],
@@ -59,7 +67,7 @@ async def look_up(
         most_pages=PAYOUT_PAGES if is_payout and record_id is not None else None,
         is_lookup=True,
     )
-    record = await sweep.find(wanted, client._internal.runtime.monotonic() + LONGEST)
+    record = await sweep.find(wanted, now + LONGEST)
     if record is None and is_payout and record_id is not None:
         return await _synced(client, wanted, record_id)
     if wanted.last is None:
