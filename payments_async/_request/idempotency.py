@@ -11,8 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from decimal import Decimal
-from typing import Any, Final, Protocol
-from weakref import WeakSet
+from typing import Any, Final
 
 from .. import _assumptions
 from ..errors import PaymentsError
@@ -25,13 +24,6 @@ from .prepare import reading
 LATE: Final = 3600.0
 """Seconds after the first attempt from which a retry asks for the service's time."""
 _MOST_UNSENT: Final = 10_000
-
-
-class URLMaker(Protocol):
-    """A maker of webhook URLs, whose tokens differ though they are for the same record."""
-
-    def subject(self, url: str) -> Hashable:
-        """The record that a URL of its own is for; None for any other URL."""
 
 
 class KeyUse:
@@ -54,8 +46,6 @@ class UsedKeys:
     def __init__(self, size: int = 50_000) -> None:
         self._size = size
         self._seen: OrderedDict[Hashable, KeyUse] = OrderedDict()
-        self.url_makers: WeakSet[URLMaker] = WeakSet()
-        """Those whose URLs for the same record are no difference."""
 
     def first_use(self, key: Hashable, body: bytes, now: float) -> KeyUse:
         """The key's first use: this one where it is new, or free for another body after a day."""
@@ -68,21 +58,10 @@ class UsedKeys:
         return use
 
     def conflict(self, use: KeyUse, body: bytes) -> str | None:
-        """What differs from the first body, in words; None when it is no more than the token of our URL."""
-        if use.body == body:
+        """What differs from the first body, in words; None for the same fields, however they are written."""
+        if use.body == body or not _differing(_fields(use.body), _fields(body)):
             return None
-        one, other = _fields(use.body), _fields(body)
-        urls = [fields.get("webhook_url") for fields in (one, other)]
-        names = _differing(one, other)
-        is_same = not names or (names == ["webhook_url"] and self._is_for_one(*urls))
-        return None if is_same else difference(use.body, body)
-
-    def _is_for_one(self, *urls: Any) -> bool:
-        """Return whether two URLs of one maker are for the same record."""
-        if not all(isinstance(url, str) for url in urls):
-            return False
-        subjects = ([maker.subject(url) for url in urls] for maker in self.url_makers)
-        return any(first == second is not None for first, second in subjects)
+        return difference(use.body, body)
 
 
 def difference(one: bytes, other: bytes) -> str:

@@ -18,7 +18,6 @@ import attrs
 
 from .._request.pages import ListPosition, ListReader, RecordList
 from .._request.pipeline import Pipeline
-from .._runtime import event_loop
 from ..errors import (
     APIConnectionError,
     DeadlineExceeded,
@@ -69,8 +68,10 @@ class Wanted:
 
     keys: Sequence[Key]
     """The record has one of these."""
-    ends: Callable[[Any], bool]
-    """Returns whether the record, as just read, is what is waited for."""
+    ends: Callable[[Any], bool] | None = None
+    """Returns whether the record, as just read, ends the wait; None when any reading does."""
+    record_id: str | None = None
+    """Only the record with this id is looked for; others have the same key."""
     days: Days = Days()
     most_pages: int | None = None
     """Pages after which nobody looks any further; `schedule.MAX_PAGES` when None."""
@@ -86,18 +87,24 @@ class Wanted:
     """The reason why a lookup's list could not be read to its end."""
     is_unread: bool = False
     """True if pages are left on which a lookup's record may be."""
-    future: asyncio.Future[Any] = attrs.field(factory=lambda: event_loop().create_future())
+    future: asyncio.Future[Any] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def is_over(self) -> bool:
         """True if it was found or given up."""
         return self.future.done()
 
+    @property
+    def is_unknown(self) -> bool:
+        """True if only the record's id is known, as the caller wrote it."""
+        return self.last is None and self.days.since is None
+
     def show(self, record: Any) -> bool:
         """Take a reading; returns whether the record has changed."""
         news: bool = record != self.last
         self.last, self.is_seen = record, True
-        if self.ends(record):
+        is_own = self.record_id in (None, record.id)
+        if is_own and (self.ends is None or self.ends(record)):
             self.settle(record)
         return news
 
@@ -121,7 +128,8 @@ class _Run:
         self.position = ListPosition(list_name)
         self.has_news = False
         """True if a record had changed."""
-        self._is_past = False
+        self._is_at_end = False
+        """True if no page follows on which a record may be."""
         self._most = wanted[0].most_pages or schedule.MAX_PAGES
         self._left: dict[Key, list[Wanted]] = {}
         """Those whose record was not on the pages read so far, by each of its keys."""
@@ -132,7 +140,7 @@ class _Run:
 
     def take(self, page: Page[Any]) -> None:
         """Pass a page's records to those who look for them, whichever run has read the page."""
-        for record in page:
+        for record in page.items:
             for key in keys_of(record):
                 for each in self._left.get(key, ()):
                     if not each.is_over:
@@ -145,30 +153,31 @@ class _Run:
     def advance(self, page: Page[Any]) -> None:
         """Note that this run's next page was read."""
         self.position.advance(page)
-        self._is_past = self.days.begin_after(page)
-        for each in self.wanted if self.is_lookup else ():
-            each.pages, each.problem = self.position.pages, self.position.problem
-            each.is_unread = not (self._is_past or self.position.is_over)
+        problem, is_whole = self.position.problem, self.position.is_over or self.days.begin_after(page)
+        self._is_at_end = is_whole or problem is not None
+        if self.is_lookup:
+            for each in self.wanted:
+                each.pages, each.problem, each.is_unread = self.position.pages, problem, not is_whole
 
     @property
     def goes_on(self) -> bool:
         """True if somebody's record is missing, and a page follows on which it may be."""
-        return (
-            any(not each.is_over for all_of_key in self._left.values() for each in all_of_key)
-            and not (self._is_past or self.position.is_over or self.position.problem)
-            and self.position.pages < self._most
-        )
+        return not self._is_at_end and self.position.pages < self._most and any(self._missing())
+
+    def _missing(self) -> Iterator[Wanted]:
+        """Those whose record was not seen; one with several keys comes more than once."""
+        for all_of_key in self._left.values():
+            yield from (each for each in all_of_key if not each.is_over)
 
     def end(self) -> SearchIncomplete | None:
         """Settle lookups, and waits for what is no id; returns why the run may have missed a record."""
-        left = {each for all_of_key in self._left.values() for each in all_of_key if not each.is_over}
         if self.is_lookup:
-            for each in left:
+            for each in self._missing():
                 each.settle(None)
             return None
         if self.position.is_over:
             self._refuse_references()
-        if self.position.is_over or not left:
+        if self.position.is_over or not any(self._missing()):
             return None
         if self.position.problem is None:
             return self.position.incomplete(f"the record is not on the newest {self.position.pages:,} pages")
@@ -176,17 +185,14 @@ class _Run:
 
     def fail(self, error: Exception) -> None:
         """End those whose record was not seen with an error."""
-        for all_of_key in self._left.values():
-            for each in all_of_key:
-                each.fail(error)
+        for each in self._missing():
+            each.fail(error)
 
     def _refuse_references(self) -> None:
         """At the list's end, fail the waits whose id turned out to be a payout's reference."""
         for text in self._references:
             for each in self._left.get(("id", text), ()):
-                if (
-                    each.last is None and each.days.since is None
-                ):  # only its id is known, as the caller wrote it
+                if each.is_unknown:
                     each.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
 
 
@@ -261,11 +267,20 @@ class ListSweep:
                 continue
             try:
                 await self._read(for_waits=rest <= 0)
+                self._forget_ended()
             except Exception as error:  # whoever looks for a record must not outlive its sweep
                 self._task = None
                 for each in [*self._waits, *self._lookups]:
                     each.fail(error)
                 return
+            if not self._waits and not self._lookups:
+                self._task = None
+                return
+
+    def _forget_ended(self) -> None:
+        """Forget those whose record was found; they leave a moment later."""
+        for wanted in (self._waits, self._lookups):
+            wanted.difference_update([each for each in wanted if each.is_over])
 
     async def _read(self, *, for_waits: bool) -> None:
         """Read until every record was seen, or to the list's end, also for lookups that come meanwhile."""

@@ -144,17 +144,17 @@ class Waiting:
         self._pipeline = pipeline
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopReadings] = WeakKeyDictionary()
 
-    def sweep(self, *, payouts: bool) -> ListSweep:
-        """The reading of a list on the running event loop."""
+    def sweeps(self) -> tuple[ListSweep, ListSweep]:
+        """The readings of payouts and of payments on the running event loop."""
         readings = self._readings()
-        return readings.payouts if payouts else readings.intents
+        return readings.payouts, readings.intents
 
     async def payout(self, payout: Payout | str, deadline: float) -> Payout:
         """The payout when it is final. Raises WaitTimeout."""
         if isinstance(payout, Payout) and payout.is_final:
             return payout
         wait = self._wait(_target("payout", payout), deadline)
-        wanted = Wanted([("id", wait.target.id)], _IS_FINAL, Days(day_of(wait.target.created_at)))
+        wanted = Wanted([("id", wait.target.id)], _IS_FINAL, days=Days(day_of(wait.target.created_at)))
         wanted.last = payout if isinstance(payout, Payout) else None
         with self._reminding(wait):
             final: Payout = await self._until(wait, wait.readings.payouts, wanted)
@@ -180,7 +180,7 @@ class Waiting:
         if payment.is_final:
             return checkout
         intents = wait.readings.intents
-        wanted = Wanted([("id", payment.id)], _IS_FINAL, Days(day_of(payment.created_at)))
+        wanted = Wanted([("id", payment.id)], _IS_FINAL, days=Days(day_of(payment.created_at)))
         listed = await self._until(wait, intents, wanted, checkout, just_read=just_read)
         fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=intents.page_at)
         return _with_listed(fresh, listed)

@@ -16,7 +16,6 @@ from .._codec import decode, encode
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
-from .._request.idempotency import URLMaker
 from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
@@ -146,10 +145,6 @@ class ResourceClient:
         settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
         pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
         pipeline.keys.of(self.key())
-
-    def add_url_maker(self, maker: URLMaker) -> None:
-        """Take two URLs of this maker for the same record as one, under a key of the caller's own."""
-        self.pipeline.pending.used.url_makers.add(maker)
 
     def fail_closed(self) -> None:
         """End this client's calls when the limit store cannot be reached for long: for a bulk run."""

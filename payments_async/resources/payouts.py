@@ -290,7 +290,7 @@ class AsyncPayouts(Resource):
     async def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.
 
-        All waits of a key in this process share one reading of the list, never more often than every five
+        All waits of a client and event loop share one reading of the list, never more often than every five
         seconds (Limits, Polling guidance).
 
         Args:

@@ -157,10 +157,11 @@ class WaitingDelivery:
 
 
 class DeliveryCoalescer:
-    """The deliveries under way on one event loop."""
+    """The deliveries under way on one event loop. Made on it."""
 
     def __init__(self, client: AsyncPayments, store: SeenStore) -> None:
         self._client, self._runtime = client, client._internal.runtime
+        self._payouts, self._payments = client._internal.waiting.sweeps()
         self._store = store
         self._waiting: dict[str, list[WaitingDelivery]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -224,7 +225,10 @@ class DeliveryCoalescer:
         """Read the record, and note when it may be read again: after five seconds for each request made."""
         result: LookupResult | WebhookResponse
         try:
-            result = await look_up(self._client, deliveries[0].delivery.claims, token, _named(deliveries))
+            claims = deliveries[0].delivery.claims
+            sweep = self._payouts if claims.kind == "payout" else self._payments
+            now = self._runtime.monotonic()
+            result = await look_up(self._client, sweep, claims, token, _named(deliveries), now)
             requests = 1 + result.was_synced
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
@@ -252,9 +256,8 @@ class DeliveryCoalescer:
             foreign_id = _named(deliveries)
         for other in [waiting for waiting in deliveries if waiting not in own]:
             is_foreign = isinstance(record, Payout) or other.hint.record_id == foreign_id is not None
-            other.resolve(
-                REFUSED if is_foreign else busy(FLOOR)
-            )  # a payment may share the URL: it is read next
+            # a payment may share the URL: it is read next
+            other.resolve(REFUSED if is_foreign else busy(FLOOR))
         if record is None:
             return
         try:

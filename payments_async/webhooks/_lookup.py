@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .._waits.sweep import PAGE_DEADLINE, Days, Wanted, keys_of
+from .._waits.sweep import PAGE_DEADLINE, Days, ListSweep, Wanted, keys_of
 from ..errors import NotFoundError
 from ._delivery import ListedRecord
 from ._tokens import TokenClaims
@@ -48,21 +48,26 @@ class LookupResult:
 
 
 async def look_up(
-    client: AsyncPayments, claims: TokenClaims, token: str, record_id: str | None
+    client: AsyncPayments,
+    sweep: ListSweep,
+    claims: TokenClaims,
+    token: str,
+    record_id: str | None,
+    now: float,
 ) -> LookupResult:
-    """Find the record of a URL; `record_id` is what the delivery names. Raises PaymentsError."""
+    """Find the record of a URL in its list. Raises PaymentsError.
+
+    `record_id` is what the delivery names; `now` is monotonic seconds.
+    """
     is_payout = claims.kind == "payout"
     wanted = Wanted(
         [("token", token), ("reference", claims.reference)],
-        # payments may share a URL: the one that the delivery names may follow
-        lambda record: is_payout or record_id in (None, record.id),
-        days_of(claims),
+        record_id=None if is_payout else record_id,  # payments may share a URL
+        days=days_of(claims),
         most_pages=PAYOUT_PAGES if is_payout and record_id is not None else None,
         is_lookup=True,
     )
-    internal = client._internal
-    until = internal.runtime.monotonic() + LONGEST
-    record = await internal.waiting.sweep(payouts=is_payout).find(wanted, until)
+    record = await sweep.find(wanted, now + LONGEST)
     if record is None and is_payout and record_id is not None:
         return await _synced(client, wanted, record_id)
     if wanted.last is None:

@@ -181,12 +181,6 @@ class SignedURLs:
             raise InvalidRequest({"reference": [problem]}, operation=operation)
         return url
 
-    def subject(self, url: str) -> tuple[Kind, str] | None:
-        """The kind and reference of a URL of ours, expired or not; None for any other."""
-        base_url, _, token = url.rpartition("/")
-        claims = read(self.signer, token, 0.0) if base_url == self.base_url else None
-        return None if claims is None else (claims.kind, claims.reference)
-
 
 def _problem(base_url: object) -> str | None:
     """The fault of a base URL. A function of its own: the parts of an address may hold a password."""

@@ -48,7 +48,6 @@ class BaseReceiver:
         self._client, self._store = client, store
         self._runtime: Runtime = client._internal.runtime
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
-        client._internal.add_url_maker(self._urls)
 
     @property
     def base_url(self) -> str:

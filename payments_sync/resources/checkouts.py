@@ -155,7 +155,7 @@ class Checkouts:
     def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.
 
-        All waits of a key in this process share one reading of the list, never more often than every five
+        All waits of a client and event loop share one reading of the list, never more often than every five
         seconds (Limits, Polling guidance).
 
         Args:

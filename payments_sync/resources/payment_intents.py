@@ -308,7 +308,7 @@ class PaymentIntents:
     ) -> models.PaymentAttempt:
         """Wait until an attempt is final.
 
-        All waits of a key in this process share one reading of the list, never more often than every five
+        All waits of a client and event loop share one reading of the list, never more often than every five
         seconds (Limits, Polling guidance).
 
         Args:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from payments_async._assumptions import KEY_LIFETIME
@@ -59,34 +56,3 @@ def test_the_oldest_keys_are_forgotten_first() -> None:
 )
 def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str) -> None:
     assert difference(one, other) == told
-
-
-class Maker:
-    """URLs `ours/REFERENCE/TOKEN`."""
-
-    def subject(self, url: str) -> str | None:
-        ours, reference, _ = url.split("/")
-        return reference if ours == "ours" else None
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
-        ({"webhook_url": "ours/1/a"}, {"webhook_url": "ours/1/b"}, True),
-        ({"webhook_url": "ours/1/a", "b": 1}, {"webhook_url": "ours/1/b", "b": 1}, True),
-        ({"webhook_url": "ours/1/a", "b": 1}, {"webhook_url": "ours/1/b", "b": 2}, False),
-        ({"webhook_url": "ours/1/a"}, {"webhook_url": "ours/2/a"}, False),
-        ({"webhook_url": "theirs/1/a"}, {"webhook_url": "theirs/1/b"}, False),
-        ({"webhook_url": "ours/1/a"}, {"webhook_url": "theirs/1/b"}, False),
-        ({"webhook_url": "ours/1/a"}, {"webhook_url": 7}, False),
-        ({"webhook_url": "ours/1/a"}, {}, False),
-        ({"return_url": "ours/1/a"}, {"return_url": "ours/1/b"}, False),
-    ],
-)
-def test_only_the_token_of_a_url_of_ours_is_no_difference(
-    one: dict[str, Any], other: dict[str, Any], is_same: bool
-) -> None:
-    keys, maker = UsedKeys(), Maker()
-    keys.url_makers.add(maker)
-    first = keys.first_use("k", json.dumps(one).encode(), 0.0)
-    assert (keys.conflict(first, json.dumps(other).encode()) is None) == is_same

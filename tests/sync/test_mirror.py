@@ -69,21 +69,6 @@ def test_a_new_name_appears_in_the_package(copy: Path) -> None:
     assert "LimitSnapshot" not in texts["payments_sync/__init__.py"]
 
 
-@pytest.mark.parametrize("old", ['"""`client.payouts`."""', '"""Payouts: money sent to an instrument."""'])
-def test_a_class_or_module_without_words_is_refused(copy: Path, old: str) -> None:
-    edit(copy / "payments_async/resources/payouts.py", old, "")
-    with pytest.raises(mirror.Unmirrored, match="has no docstring"):
-        mirror.mirror(copy)
-
-
-def test_a_public_method_without_words_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with (copy / "payments_async/resources/methods.py").open("a") as file:
-        file.write("\n    async def mute(self) -> None:\n        return None\n")
-    assert mirror.main(["--check"], copy) == 1
-    shown = "payments_async/resources/methods.py: AsyncMethods.mute has no docstring\n"
-    assert capsys.readouterr().err == shown
-
-
 def test_a_twin_without_a_source_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / "payments_sync/resources/refunds.py").write_text("", encoding="utf-8")
     assert mirror.main([], copy) == 1
@@ -118,35 +103,33 @@ def test_a_signature_is_written_out_from_its_own_arguments(copy: Path) -> None:
     assert methods.read_text(encoding="utf-8") == before
 
 
+PAYOUTS, METHODS, ARGUMENTS = "resources/payouts.py", "resources/methods.py", "arguments.py"
+MUTE = "\n    async def mute(self) -> None:\n        return None\n\n    async def status("
+OPTIONS = "options: Unpack[arguments.ReadOptions]\n    ) -> models.MethodStatus:\n"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "problem"),
+    ("file", "old", "new", "problem"),
     [
-        ("by(_status)", "by(_state)", "status names _state, which is not beside it"),
+        (PAYOUTS, '"""`client.payouts`."""', "", "has no docstring"),
+        (PAYOUTS, '"""Payouts: money sent to an instrument."""', "", "has no docstring"),
+        (METHODS, "\n    async def status(", MUTE, "AsyncMethods.mute has no docstring"),
+        (METHODS, "by(_status)", "by(_state)", "status names _state, which is not beside it"),
         (
-            "options: Unpack[arguments.ReadOptions]\n    ) -> models.MethodStatus:\n",
-            'options: Unpack[arguments.ReadOptions]\n    ) -> models.MethodStatus:\n        """Health."""\n',
+            METHODS,
+            OPTIONS,
+            f'{OPTIONS}        """Health."""\n',
             "the arguments of _status are not written out",
         ),
+        (METHODS, "Args:", "Takes:", "status has no Args section"),
+        (ARGUMENTS, '    """A payout method code."""\n', "", "_PayoutFilters.method has no docstring"),
     ],
 )
-def test_a_signature_that_cannot_be_written_out_is_refused(
-    copy: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, problem: str
+def test_what_lacks_words_or_cannot_be_written_out_is_refused(
+    copy: Path, capsys: pytest.CaptureFixture[str], file: str, old: str, new: str, problem: str
 ) -> None:
-    edit(copy / "payments_async/resources/methods.py", old, new)
+    edit(copy / "payments_async" / file, old, new)
     assert mirror.main([], copy) == 1
-    assert capsys.readouterr().err == f"payments_async/resources/methods.py: {problem}\n"
-
-
-def test_an_argument_without_words_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit(copy / "payments_async/arguments.py", '    """A payout method code."""\n', "")
-    assert mirror.main([], copy) == 1
-    shown = "payments_async/arguments.py: _PayoutFilters.method has no docstring\n"
-    assert capsys.readouterr().err == shown
-
-
-def test_a_method_without_a_place_for_its_arguments_is_refused(
-    copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    edit(copy / "payments_async/resources/methods.py", "Args:", "Takes:")
-    assert mirror.main([], copy) == 1
-    assert capsys.readouterr().err == "payments_async/resources/methods.py: status has no Args section\n"
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"payments_async/{file}: ")
+    assert problem in shown

@@ -86,25 +86,6 @@ async def test_a_checkout_hands_its_payment_over(shop: Shop) -> None:
     assert shop.paid.given[0].record.id == checkout.payment.id
 
 
-async def test_pay_pressed_again_is_one_checkout_on_the_next_day_too(shop: Shop) -> None:
-    def wait(seconds: float) -> None:
-        shop.receiver._runtime.advance(seconds)
-        shop.sandbox.advance(seconds)
-
-    wait(86_000.0)
-    pressed = []
-    for _ in range(3):
-        options = {"webhook_url": shop.receiver.url_for_checkout("order-8"), "idempotency_key": "order-8-pay"}
-        checkout = await shop.client.checkouts.create(**INTENT, **options)
-        pressed.append((options["webhook_url"], checkout.id))
-        wait(300.0)
-    assert len({url for url, _ in pressed}) == 2, "one for each day"
-    assert len({checkout for _, checkout in pressed}) == 1
-    shop.sandbox.pay(pressed[0][1])
-    assert await shop.bring_last() == 200
-    assert shop.paid.ends == [("order-8", True)]
-
-
 @pytest.mark.parametrize("between", [0, 100], ids=["one page", "two pages"])
 async def test_payments_that_share_a_url_are_told_apart_by_their_ids(shop: Shop, between: int) -> None:
     first = await shop.ask()
