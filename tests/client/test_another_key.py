@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import pickle
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +24,7 @@ from payments_async.testing import SkippingRuntime
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import jumping, listed, payout_answer, play, refusal
+from tests.support.motion import jumping, payout_answer, play, refusal
 from tests.support.patience import until
 from tests.support.rawserver import RawServer, Step
 from tests.support.receivers import Handler, bring, make_receiver
@@ -141,21 +140,6 @@ async def test_the_same_idempotency_key_is_another_one_under_another_key(connect
         await create(merchant, "payouts", idempotency_key="shared-key-1", method="moov_bj")
 
 
-async def test_waits_of_two_keys_read_their_own_lists(connect: Connect) -> None:
-    final = {"id": "po_1", "status": "completed", "completed_at": "2026-01-01T00:00:00Z"}
-    played = play(connect, listed(final))
-    merchant = played.client.with_options(api_key=OTHER)
-    await asyncio.gather(*(each.payouts.wait("po_1") for each in (played.client, merchant)))
-    keys = {str(request.headers["Authorization"]) for request in played.transport.requests}
-    assert keys == {f"Bearer {KEY}", f"Bearer {OTHER}"}
-
-
-def test_it_has_no_pickle_as_any_client(surface: str) -> None:
-    merchant = make_client(surface, KEY, base_url=BASE_URL).with_options(api_key=OTHER)
-    with pytest.raises(TypeError, match="has no pickle"):
-        pickle.dumps(getattr(merchant, "_blocking", merchant))
-
-
 async def test_a_request_that_was_prepared_for_one_key_is_not_sent_with_another(connect: Connect) -> None:
     played = play(connect, payout_answer())
     prepared = played.client.payouts.prepare(**PAYOUT)
@@ -206,21 +190,6 @@ async def test_a_function_that_gives_a_key_of_the_other_environment_is_refused_b
     with pytest.raises(ConfigurationError, match="the key is a live key"):
         await merchant.payouts.list()
     assert len(played.transport.requests) == 1
-
-
-async def test_a_function_of_a_client_is_asked_for_its_environment_once(connect: Connect) -> None:
-    asked: list[str] = []
-
-    def give() -> str:
-        asked.append(KEY)
-        return KEY
-
-    client = play(connect, EMPTY_PAGE, api_key=give).client
-    for _ in range(3):
-        client.with_options(api_key=OTHER).with_options(api_key=OTHER)
-    known = play(connect, EMPTY_PAGE, api_key=give, environment="sandbox").client
-    known.with_options(api_key=OTHER)
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("insecure", [True, False])
@@ -311,18 +280,6 @@ async def test_a_client_that_is_left_of_several_keeps_the_connections(
     await merchant.payouts.list()
     assert connections(lines) == 1
     await merchant.aclose()
-    await ended(lines)
-
-
-async def test_a_client_derived_of_a_closed_one_opens_connections(
-    connect: Connect, sandbox: Sandbox, lines: Lines
-) -> None:
-    client = connect(sandbox)
-    await client.payouts.list()
-    await client.aclose()
-    async with client.with_options(api_key=sandbox.new_key()) as merchant:
-        await merchant.payouts.list()
-    assert connections(lines) == 2
     await ended(lines)
 
 

@@ -159,13 +159,6 @@ async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(connect: C
     assert transport.requests == []
 
 
-async def test_a_scheme_in_capitals_is_the_same_scheme(connect: Connect) -> None:
-    transport = ScriptedTransport(EMPTY_PAGE)
-    client = connect(base_url="HTTPS://Pay.test/v1", transport=transport)
-    await client.payouts.list()
-    assert transport.requests[0].url.startswith("https://Pay.test/v1/payouts")
-
-
 @pytest.mark.parametrize(
     ("key", "base_url"),
     [
@@ -230,13 +223,6 @@ def test_a_rate_share_divides_the_limits(
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
     client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
     assert client.limits_snapshot()["write"].limit == writes
-
-
-def test_a_rate_share_divides_given_limits_too(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1/2")
-    limits = RateLimits(writes=600)
-    client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime(), limits=limits)
-    assert client.limits_snapshot()["write"].limit == 300
 
 
 @pytest.mark.parametrize("share", ["0", "2", "-1/2", "1/0", "half"])

@@ -13,8 +13,7 @@ import pytest
 
 from payments_async import UnprocessableError
 from payments_async.bulk._run.service import Service
-from payments_async.errors import InvalidRequest, SearchIncomplete, ServerError, WaitTimeout
-from payments_async.models import Page, Pagination, Payout, Unread
+from payments_async.errors import InvalidRequest, SearchIncomplete, WaitTimeout
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
 from tests.support.creations import PAYOUT, create
 from tests.support.motion import play
@@ -82,12 +81,6 @@ async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Connect) ->
 async def test_the_last_page_allowed_may_be_the_lists_last(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b"))
     assert await connect(transport=transport).payouts.find("inv-7", max_pages=2) is None
-
-
-async def test_an_error_of_a_page_is_the_finds_error(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), answer(501, {"message": "no"}))
-    with pytest.raises(ServerError):
-        await connect(transport=transport).payouts.find("inv-7")
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
@@ -183,21 +176,6 @@ async def test_a_page_whose_records_cannot_be_read_is_not_empty(connect: Connect
     client = connect(transport=ScriptedTransport(answer(200, {"data": [{"id": 7}]})))
     page = await client.payouts.list()
     assert (len(page), len(page.unread), page.is_last) == (0, 1, False)
-
-
-@pytest.mark.parametrize(
-    ("page", "is_last"),
-    [
-        (Page(), True),
-        (Page((Payout(id="po_1"),)), False),
-        (Page(unread=(Unread(0, "odd"),)), False),
-        (Page((), Pagination(next_cursor="c")), False),
-        (Page((), Pagination(has_more_pages=True)), False),
-        (Page((Payout(id="po_1"),), Pagination(has_more_pages=False)), True),
-    ],
-)
-def test_a_page_that_is_made_by_hand_is_judged_alike(page: Page[Payout], is_last: bool) -> None:
-    assert page.is_last is is_last
 
 
 async def test_a_wait_says_that_the_list_proved_no_end(connect: Connect) -> None:

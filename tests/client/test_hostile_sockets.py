@@ -11,7 +11,7 @@ import pytest
 from payments_async.errors import APIConnectionError, APIStatusError, DecodeError, OutcomeUnknown
 from tests.support.bodies import encoded
 from tests.support.calls import OPERATIONS
-from tests.support.patience import PATIENCE, bounded_memory
+from tests.support.patience import bounded_memory
 from tests.support.rawserver import RawServer, Script, Step
 from tests.support.surfaces import Connect
 
@@ -38,31 +38,6 @@ def create(client: Any) -> Any:
 
 def read(client: Any) -> Any:
     return OPERATIONS["payouts.sync"].call(client)
-
-
-GOOD: dict[str, Script] = {
-    "plain": [http()],
-    "in small pieces": [http()[:40], http()[40:41], http()[41:]],
-    "after 100 and 103": [
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + http()
-    ],
-    "compressed": [http(gzip.compress(BODY), "Content-Encoding: gzip")],
-    "chunked": [
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
-    ],
-    "until the end of the connection": [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + BODY, Step.CLOSE],
-    "with a wrong type": [http(BODY, "Content-Type: text/html; charset=nonsense")],
-    "with cookies": [http(BODY, "Set-Cookie: a=b; Path=/")],
-}
-
-
-@pytest.mark.parametrize("script", GOOD.values(), ids=GOOD.keys())
-async def test_a_sound_answer_is_read_however_it_comes(
-    server: RawServer, client: Any, script: Script
-) -> None:
-    server.scripts = {CREATE: script, READ: script}
-    assert (await create(client)).id == "po_1"
-    assert (await read(client)).reference == "inv-7"
 
 
 BROKEN: dict[str, Script] = {
@@ -154,21 +129,3 @@ async def test_204_says_nothing_about_a_creation(server: RawServer, client: Any)
     with pytest.raises(DecodeError) as caught:
         await read(client)
     assert caught.value.effect == "none"
-
-
-async def test_a_service_that_never_answers_is_given_up(connect: Connect, server: RawServer) -> None:
-    server.scripts = {
-        CREATE: [Step.HANG],
-        READ: [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", Step.HANG],
-    }
-    for timeout in PATIENCE:
-        client = connect(base_url=server.url("/v1"), max_retries=0, timeout=timeout)
-        with pytest.raises((OutcomeUnknown, APIConnectionError)) as given_up:
-            await create(client)
-        if given_up.type is OutcomeUnknown:  # else it was not even sent in time
-            break
-    with pytest.raises(APIConnectionError) as failed:
-        await read(client)
-    assert isinstance(given_up.value, OutcomeUnknown)
-    assert [attempt.reason for attempt in given_up.value.attempts] == ["timeout"]
-    assert failed.value.kind == "timeout"

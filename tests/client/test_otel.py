@@ -21,7 +21,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from payments_async import (
     APIConnectionError,
     AsyncPayments,
-    DeadlineExceeded,
     Guard,
     GuardRefused,
     NotFoundError,
@@ -220,18 +219,6 @@ async def test_a_hook_that_passes_on_only_some_events_loses_only_their_spans(
     assert events.AttemptEnded in map(type, backend.heard)
 
 
-async def test_time_waited_in_vain_is_measured(connect: Connect, backend: Backend) -> None:
-    limits = RateLimits(writes=1)
-    client = play(connect, payout_answer(), on_event=backend.telemetry, limits=limits).client
-    await client.payouts.create(**PAYOUT)
-    with pytest.raises(DeadlineExceeded):
-        await client.payouts.create(**PAYOUT, deadline=20)
-    ((_, waited),) = backend.points("payments.client.limit.wait")
-    assert (waited.count, waited.sum) == (1, pytest.approx(20, abs=0.1))
-    *_, call = backend.ended()
-    assert [event.name for event in call.events] == ["payments.limit.waited"]
-
-
 def test_a_call_that_ends_elsewhere_leaves_that_context_alone(backend: Backend) -> None:
     begun = events.CallStarted("payouts.list", 0, "GET", "/payouts", "https://api.test/v1", call=7)
     contextvars.Context().run(backend.telemetry, begun)
@@ -266,13 +253,6 @@ async def test_a_refusal_of_the_guard_is_an_event_of_the_call_s_span(
     ]
 
 
-async def test_a_program_without_providers_has_no_spans(connect: Connect) -> None:
-    heard: list[bool] = []
-    telemetry = OpenTelemetry(on_event=lambda event: heard.append(trace.get_current_span().is_recording()))
-    await play(connect, EMPTY_PAGE, on_event=telemetry).client.payouts.list()
-    assert heard == [False] * 4
-
-
 async def test_nothing_told_is_a_secret_or_personal(connect: Connect, backend: Backend) -> None:
     said = answer(422, {"message": f"no {CANARY_ACCOUNT}", "errors": {"instrument": [CANARY_ACCOUNT]}})
     script = (lost(), echoed(said), echoed(payout_answer()), EMPTY_PAGE)
@@ -288,12 +268,6 @@ async def test_nothing_told_is_a_secret_or_personal(connect: Connect, backend: B
     assert "payouts.create" in shown
     private = ("90112233", "Ada", "ada@", "Adeyemi", key, "cu_ada", '"r-1"', "po_1", CANARY_ACCOUNT, NEEDLE)
     assert [text for text in private if text in shown] == []
-
-
-def test_both_packages_have_it() -> None:
-    import payments_sync.otel
-
-    assert payments_sync.otel.OpenTelemetry is OpenTelemetry
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,9 @@ from payments_async import PreparedRequest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPResponse
 from payments_async._runtime import SYSTEM
-from payments_async._waits.sweep import ListSweep
 from payments_async.errors import (
     ConfigurationError,
     DuplicateReference,
-    InvalidRequest,
     OutcomeUnknown,
     ResponseMismatch,
 )
@@ -114,14 +112,6 @@ async def test_no_other_operation_and_no_other_value_is_a_reference(
     assert caught.value.reference is None
 
 
-@pytest.mark.parametrize("name", ["Expect", "TE", "Trailer", "upgrade", "Host", "Connection"])
-async def test_headers_that_frame_a_message_are_the_clients_own(connect: Connect, name: str) -> None:
-    client = connect(transport=(transport := ScriptedTransport(answer(200, {}))))
-    with pytest.raises(InvalidRequest, match="extra_headers"):
-        await client.payouts.create(**PAYOUT, extra_headers={name: "x"})
-    assert transport.requests == []
-
-
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Connect) -> None:
     transport = ScriptedTransport(lost())
@@ -138,31 +128,6 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
     with pytest.raises(asyncio.CancelledError) as stopped:
         await asking
     assert stopped.value.outcome.reference == "r-1"  # type: ignore[attr-defined] # it rides along
-
-
-async def test_siblings_share_one_reading_of_the_list(
-    connect: Connect, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime, find, joined = JumpingRuntime(on_jump=sandbox.advance), ListSweep.find, list[None]()
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        joined.append(None)
-        if len(joined) == 6:  # all wait, though their threads may have begun one after the other
-            runtime.busy -= 1
-        return find(*arguments, **options)
-
-    monkeypatch.setattr(ListSweep, "find", counted)
-    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
-    client = connect(sandbox, runtime=runtime, transport=transport)
-    made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]
-    siblings = [client.with_options(timeout=20.0) for _ in made]
-    before = len(sandbox.requests)
-    runtime.busy += 1
-    final = await asyncio.gather(
-        *(each.payouts.wait(payout) for each, payout in zip(siblings, made, strict=True))
-    )
-    assert all(payout.is_successful for payout in final)
-    assert len(sandbox.requests) - before <= 3
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)

@@ -122,12 +122,6 @@ async def test_any_json_number_is_a_rate_without_loss(
     assert exactly(attempt.exchange_rate, expected)
 
 
-@pytest.mark.parametrize("nothing", [dict.fromkeys(bodies.amount()), {}], ids=["null", "missing"])
-async def test_an_amount_may_hold_nothing(connect: Connect, nothing: Any) -> None:
-    attempt = await read(connect, "attempt", {"data": {**bodies.ATTEMPT, "amount": nothing}})
-    assert [getattr(attempt.amount, name) for name in bodies.amount()] == [None] * 4
-
-
 @pytest.mark.fact("refunds.unavailable")
 async def test_what_cannot_be_refunded_says_why_and_names_no_method(connect: Connect) -> None:
     changed = {"is_refundable": False, "available_types": [], "execution_method": None}

@@ -9,7 +9,7 @@ import pytest
 
 from payments_async.errors import InvalidRequest
 from payments_async.sandbox import Sandbox
-from tests.support.creations import PAYOUT, SMALLEST, create
+from tests.support.creations import SMALLEST, create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
@@ -99,13 +99,6 @@ async def test_a_day_later_a_key_is_free_again(connect: Connect) -> None:
     assert len(transport.requests) == 2
 
 
-async def test_preparing_uses_a_key_as_sending_does(connect: Connect) -> None:
-    client = connect(transport=ScriptedTransport(CREATED))
-    client.payouts.prepare(**PAYOUT, idempotency_key="caller-key-1")
-    with pytest.raises(InvalidRequest, match="another body"):
-        client.payouts.prepare(**{**PAYOUT, "amount": 51}, idempotency_key="caller-key-1")
-
-
 @pytest.mark.fact("open.body-fields")
 @pytest.mark.parametrize("resource", SMALLEST)
 async def test_extra_body_adds_fields_and_replaces_them(
@@ -178,12 +171,3 @@ async def test_text_of_every_script_travels_as_utf_8_json(connect: Connect, watc
     assert payout.description == text
     assert payout.metadata == {text: text}
     assert watched.headers["accept"] == "application/json"
-
-
-async def test_a_repeated_call_sends_the_same_bytes(connect: Connect, watched: WatchedSandbox) -> None:
-    client = connect(watched)
-    for _ in range(2):
-        await client.payouts.create(**PAYOUT, metadata={"b": 1, "a": 2})
-    first, second = (request.body for request in watched.arrived)
-    assert first == second
-    assert first.index(b'"b"') < first.index(b'"a"')

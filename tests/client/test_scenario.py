@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import AttemptInput, CustomerInput, DuplicateReference, Instrument
+from payments_async import CustomerInput, Instrument
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.surfaces import Connect
 from tests.support.waits import Watched
@@ -69,60 +69,3 @@ async def test_a_payment_is_collected_by_the_hosted_page(world: Watched) -> None
     refundable = await client.payment_intents.refund_availability(paid.payment.id)
     assert refundable.refundable_amount.value == Decimal(40)
     assert refundable.refunded_amount.value == Decimal("9.90")
-
-
-async def test_a_payment_is_collected_through_the_api(world: Watched) -> None:
-    world.sandbox.on("payment_intents.create").outcome("complete after=30s")
-    client = world.client()
-    intent = await client.payment_intents.create(
-        amount=Decimal(5000),
-        currency="XOF",
-        attempt=AttemptInput(
-            method_code="mtn_bj", country="BJ", phone={"number": "+22990112233", "country": "BJ"}
-        ),
-    )
-    over = await client.payment_intents.wait_attempt(intent.id, intent.active_attempt.id)
-    assert over.is_successful
-    requery = await client.payment_intents.requery(intent.id)
-    assert requery.payment_intent_id == intent.id
-    inspection = await client.payment_intents.inspect_attempt(intent.id, over.id)
-    assert inspection.gateway_transaction_id
-    (listed,) = [item async for item in client.payment_intents.iterate()]
-    assert (listed.id, listed.is_successful) == (intent.id, True)
-
-
-async def test_payouts_are_made_found_listed_and_followed(world: Watched) -> None:
-    client = world.client()
-    created = [await client.payouts.create(**payout(number)) for number in range(7)]
-    with pytest.raises(DuplicateReference):
-        await client.payouts.create(**payout(3))
-
-    found = await client.payouts.find("salary-3")
-    assert (found.id, found.amount.value) == (created[3].id, Decimal("15.50"))
-    assert found.metadata == {"month": "11"}
-    assert await client.payouts.find("salary-9") is None
-
-    page = await client.payouts.list(page_size=3, currency="EUR")
-    assert [item.id for item in page] == [made.id for made in reversed(created[4:])]
-    everything = [item.id async for item in client.payouts.iterate(page_size=2)]
-    assert everything == [made.id for made in reversed(created)]
-    assert len([item async for item in client.payouts.iterate(page_size=2, max_items=5)]) == 5
-
-    synced = await client.payouts.sync(created[0].id)
-    assert (synced.id, synced.reference) == (created[0].id, "salary-0")
-    inspection = await client.payouts.inspect(created[0].id)
-    assert inspection.gateway_transaction_id
-
-    finals = [await client.payouts.wait(made) for made in created]
-    assert all(final.is_successful for final in finals)
-    assert [final.amount.value for final in finals] == [
-        entry.amount for entry in world.sandbox.books.payouts()
-    ]
-    assert world.sandbox.books.total("EUR") == sum(final.amount.value for final in finals)
-
-
-async def test_a_methods_health_is_read_before_it_is_offered(world: Watched) -> None:
-    status = await world.client().methods.status("mtn_bj", "BJ")
-    assert (status.method, status.country) == ("mtn_bj", "BJ")
-    assert isinstance(status.status, str)
-    assert status.ttl_seconds > 0

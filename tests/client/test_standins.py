@@ -7,7 +7,6 @@ cassettes is in docs/testing.md.
 from __future__ import annotations
 
 import asyncio
-import copy
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -149,8 +148,3 @@ async def sent_key(connect: Connect) -> Any:
     transport = ScriptedTransport(EMPTY_PAGE)
     await connect(transport=transport).payouts.list()
     return transport.requests[0].headers["Authorization"]
-
-
-async def test_a_secret_is_copied_as_itself(connect: Connect) -> None:
-    secret = await sent_key(connect)
-    assert copy.copy(secret) is copy.deepcopy([secret])[0] is secret

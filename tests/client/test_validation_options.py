@@ -13,7 +13,7 @@ import pytest
 from payments_async import CheckoutRestriction, CustomerInput, Instrument, PhoneInput
 from payments_async.errors import InvalidRequest
 from payments_async.params.operations import OPERATIONS
-from tests.support.creations import PAYMENT, SMALLEST, create, row
+from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 
@@ -192,34 +192,6 @@ async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
     assert rule in errors[option][0]
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "bad"),
-    [
-        ("checkouts.retrieve", "extra_headers", {"Authorization": "x"}),
-        ("checkouts.retrieve", "timeout", 0),
-        ("payment_intents.requery", "extra_query", []),
-        ("payment_intents.requery", "deadline", float("nan")),
-        ("payouts.sync", "max_retries", -1),
-    ],
-)
-async def test_an_option_of_an_operation_by_id_is_checked_with_the_id(
-    connect: Connect, name: str, option: str, bad: Any
-) -> None:
-    assert list(await faults(connect, name, "id_1", **{option: bad})) == [option]
-
-
-@pytest.mark.parametrize("name", [*BY_ID, "payouts.list", "payouts.create", "methods.status", "payouts.find"])
-async def test_an_unknown_argument_is_a_type_error(connect: Connect, name: str) -> None:
-    transport = ScriptedTransport(answer(500))
-    client = connect(transport=transport)
-    known = {"payouts.create": SMALLEST["payouts"]}.get(name, {})
-    ids = ["id_1" for _ in BY_ID.get(name, ())]
-    ids += {"methods.status": ["m", "BJ"], "payouts.find": ["r-1"]}.get(name, [])
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        await method_of(client, name)(*ids, **known, colour="green")
-    assert transport.requests == []
-
-
 @pytest.mark.fact("idempotency.length-8-to-128")
 @pytest.mark.parametrize("key", ["12345678", "k" * 128, "a b~!/:;,.", "{inv} 7\"'"])
 async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Connect, key: str) -> None:
@@ -268,11 +240,3 @@ async def test_all_faults_of_a_request_are_reported_together(connect: Connect) -
     nested = {"customer.email", "customer.country", "restriction.country_code"}
     assert set(caught.value.errors) == nested | faulty.keys() - {"customer"}
     assert all(len(texts) == 1 for texts in caught.value.errors.values())
-
-
-async def test_prepare_refuses_what_create_refuses(connect: Connect) -> None:
-    client = connect(transport=ScriptedTransport(answer(500)))
-    with pytest.raises(InvalidRequest) as caught:
-        client.payment_intents.prepare(**{**PAYMENT, "amount": 0}, idempotency_key="short")
-    assert set(caught.value.errors) == {"amount", "idempotency_key"}
-    assert caught.value.operation == "payment_intents.create"
