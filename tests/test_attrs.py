@@ -7,8 +7,6 @@ import inspect
 import pickle
 import weakref
 from collections.abc import Callable
-from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -18,7 +16,7 @@ from payments_async._attrs import evolver, maker
 from payments_async._validation.tables import RULES
 from payments_async.bulk._protocol.answers import AttemptReply, Posted, Word
 from payments_async.models import Attempt, ResponseInfo
-from payments_async.params import Instrument, PayoutRequest, PreparedRequest
+from payments_async.params import PreparedRequest
 
 MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES, AttemptReply, Posted, Word]
 """The classes that calls and rows make with a maker, and everything that is like them."""
@@ -97,28 +95,6 @@ def test_wrong_arguments_are_refused_as_ever(cls: type[Any]) -> None:
         needed.popitem()
         with pytest.raises(TypeError, match="missing 1 required"):
             make(**needed)
-
-
-def test_other_defaults_are_taken_before_the_classs_own() -> None:
-    make: Callable[..., Any] = maker(PayoutRequest, amount=None, currency=None, reference="r-1")
-    made = make(method="m", instrument={}, currency="XOF")
-    assert made == PayoutRequest(amount=None, currency="XOF", method="m", instrument={}, reference="r-1")
-
-
-def test_equal_values_stay_equal_and_hash_alike() -> None:
-    attempt = (1, "executed", "201", 201, 0.0, 0.5)
-    assert maker(Attempt)(*attempt) == Attempt(*attempt)  # type: ignore[arg-type] # plain tuples have no literals
-    assert hash(maker(Attempt)(*attempt)) == hash(Attempt(*attempt))  # type: ignore[arg-type] # as above
-
-
-def test_converters_and_factories_are_used() -> None:
-    instrument = Instrument.phone("+229", "BJ")
-    made = maker(PayoutRequest)(amount="5.0", currency="XOF", method="m", instrument=instrument)
-    assert (str(made.amount), type(made.amount)) == ("5", Decimal)
-    stored = ("payouts.create", "/payouts", b"{}", "key-0001", datetime(2026, 1, 1, tzinfo=UTC))
-    one, other = (maker(PreparedRequest)(*stored, "https://x.test/v1", "sandbox", "f") for _ in range(2))
-    assert one.headers == {} == other.headers
-    assert one.headers is not other.headers
 
 
 def test_a_class_with_its_own_slot_for_weak_references_has_a_maker_too() -> None:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
@@ -91,14 +90,6 @@ def test_a_library_that_is_there_and_broken_is_not_called_missing() -> None:
         said = needs("it needs", "redis")
     why = "which is installed and cannot be imported (cannot import name 'x')"
     assert said == f"it needs redis, {why}: {install_command(['redis'])}"
-
-
-def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "rich").mkdir()
-    monkeypatch.delitem(sys.modules, "rich", raising=False)
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    invalidate_caches()
-    assert missing_libraries(["cli"])[-1:] == ["rich"]
 
 
 @pytest.mark.parametrize("package", ["payments_async", "payments_sync"])

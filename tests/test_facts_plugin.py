@@ -119,22 +119,6 @@ def test_a_claim_that_cannot_be_is_a_collection_error(suite: pytest.Pytester, te
     result.stdout.fnmatch_lines([said])
 
 
-def test_a_verbose_run_prints_the_count_alone(suite: pytest.Pytester) -> None:
-    result = run(suite, NONE, "-v")
-    assert result.ret == OK
-    result.stdout.fnmatch_lines(["facts: 3 listed, 0 proven"])
-    result.stdout.no_fnmatch_line("*lacks*")
-
-
-@pytest.mark.parametrize(("tests", "options"), [(NONE, ()), (COMPLETE, ("--facts", "--collect-only"))])
-def test_a_run_that_is_not_strict_or_dry_says_nothing(
-    suite: pytest.Pytester, tests: str, options: tuple[str, ...]
-) -> None:
-    result = run(suite, tests, *options)
-    assert result.ret == OK
-    result.stdout.no_fnmatch_line("*facts:*")
-
-
 @pytest.mark.parametrize(
     ("tests", "code", "line"),
     [
@@ -161,27 +145,3 @@ def test_the_last_of_several_runs_judges_what_all_of_them_proved(suite: pytest.P
     result = run(suite, COMPLETE, "--proofs=kept.json", "--facts")
     assert result.ret == FAILED
     result.stdout.fnmatch_lines(["  service.rule: failed in *::test_service"])
-
-
-@pytest.mark.parametrize(
-    ("entry", "complaint"),
-    [
-        ('id = "a"\nsection = "S"\nside = "none"\ntext = "T"', "*rules.toml: fact 2: 'side' must be in*"),
-        (
-            'id = "a b"\nsection = "S"\nside = "both"\ntext = "T"',
-            "*rules.toml: fact 2: 'id' must match regex*",
-        ),
-        ('id = "a"\nsection = "S"\nside = "both"', "*rules.toml: fact 2: *missing*'text'*"),
-        ('id = "a"\nsection = "S"\nside = "both"\ntext = 1', "*rules.toml: fact 2: 'text' must be*"),
-        ('id = "ok"\nsection = "S"\nside = "both"\ntext = "T"', "*rules.toml: fact 2: the id 'ok' is taken*"),
-        ("= 1", "*rules.toml: Invalid statement*"),
-    ],
-)
-def test_a_broken_list_stops_the_run_and_says_where(
-    suite: pytest.Pytester, entry: str, complaint: str
-) -> None:
-    good = '[[fact]]\nid = "ok"\nsection = "S"\nside = "both"\ntext = "T"\n'
-    suite.makefile(".toml", rules=f"{good}[[fact]]\n{entry}")
-    result = run(suite, COMPLETE)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([complaint])

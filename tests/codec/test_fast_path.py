@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from payments_async._codec import decode, fast_path
 from payments_async._request.call import Call
 from payments_async._request.outcome import read_answer
-from payments_async.models import Amount, Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
+from payments_async.models import Amount, Payout
 from payments_async.params.operations import OPERATIONS
 from tests.codec.conftest import forget
 from tests.support import bodies
@@ -368,14 +368,3 @@ def test_one_record_that_is_kept_of_a_page_keeps_nothing_of_the_others() -> None
     finally:
         tracemalloc.stop()
     assert (kept.id, kept.amount.value) == ("po_50", Decimal("10.10"))
-
-
-@pytest.mark.parametrize("cls", [Payout, PaymentIntent, PaymentAttempt, Checkout, Pagination])
-def test_a_record_of_the_fast_path_is_the_class_itself_and_frozen(cls: type[Any]) -> None:
-    given = {"id": "x_1"} if cls in (Payout, PaymentIntent) else {}
-    found = decode.usual_answer(bodies.encoded({"data": given}), cls, page=False).data
-    assert type(found) is cls
-    assert found == cls(**given)
-    assert (found.extra, found.response) == ({}, None)
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        found._extra = {}

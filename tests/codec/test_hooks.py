@@ -99,12 +99,6 @@ def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
         decode.structure(value, cls)
 
 
-def test_a_refusal_names_the_field_and_both_types_and_not_the_value() -> None:
-    with pytest.raises(UnreadableJSON) as caught:
-        decode.structure({"instrument": {"phone_number": 22990112233}}, Payout)
-    assert str(caught.value) == "PayoutInstrument.phone_number should be str and is int"
-
-
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
@@ -135,20 +129,6 @@ def test_a_moment_that_cannot_be_read_is_kept_beside_the_record(raw: Any) -> Non
     assert found.failed_at is None
     assert found.extra == {"later": 1, "failed_at": raw}
     assert not found.is_final
-
-
-@attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class WeighedPayout(Payout):
-    """A record class of a user's own."""
-
-    weight: Decimal | None = None
-
-
-def test_a_record_class_of_a_users_own_is_read_like_ours() -> None:
-    found = decode.structure({"id": "po_1", "exchange_rate": 2, "weight": "1.50", "later": 1}, WeighedPayout)
-    assert type(found) is WeighedPayout
-    assert (found.id, found.exchange_rate, found.weight) == ("po_1", Decimal(2), Decimal("1.50"))
-    assert found.extra == {"later": 1}
 
 
 @pytest.mark.usefixtures("nothing_learned")

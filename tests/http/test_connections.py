@@ -95,15 +95,6 @@ async def test_one_that_waited_too_long_is_closed_and_not_used(
     assert (server.connections, len(opened_by(transport).idle._ready)) == (3, 1)
 
 
-async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
-    server: RawServer, transport: AiohttpTransport, clock: Clock
-) -> None:
-    await transport.send(get(server.url("/")))
-    connector = opened_by(transport).session.connector
-    assert connector is not None
-    assert connector._keepalive_timeout == LONGEST - REST
-
-
 async def test_another_origin_has_no_use_for_what_waits(
     server: RawServer, transport: AiohttpTransport
 ) -> None:

@@ -71,23 +71,6 @@ async def test_a_failure_shows_no_key(
     assert KEY.split()[1] not in shown + caplog.text + repr(vars(transport))
 
 
-async def test_a_failure_before_sending_shows_no_key(
-    transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    with pytest.raises(TransportError) as caught:
-        await transport.send(make_request("http://127.0.0.1:1/"))
-    assert KEY.split()[1] not in everything(caught.value) + caplog.text
-
-
-async def test_a_refused_header_shows_no_key(transport: AiohttpTransport) -> None:
-    request = make_request("http://127.0.0.1:1/")
-    request.headers["Authorization"] = KEY + "\n"
-    with pytest.raises(ValueError, match="control character") as caught:
-        await transport.send(request)
-    assert KEY.split()[1] not in everything(caught.value)
-
-
 async def test_common_headers_show_no_key_once_they_are_written(
     server: RawServer, transport: AiohttpTransport
 ) -> None:

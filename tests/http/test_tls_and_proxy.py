@@ -10,7 +10,7 @@ import pytest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import KEY, cut_short, get, make_request
+from tests.http.requests import KEY, get, make_request
 from tests.support.rawserver import EXPIRED, OK, RawServer, Step, client_tls
 
 pytestmark = BOTH
@@ -56,14 +56,6 @@ async def test_an_expired_certificate_is_told_with_its_dates_and_the_clock(
     )
     assert clock.endswith(" UTC: is the clock right?")
     assert server.requests == []
-
-
-async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport: MakeTransport) -> None:
-    tls_server.scripts["/slow"] = [Step.HANG]
-    transport = make_transport(ssl_context=client_tls())
-    _, caught = await cut_short(transport, tls_server.url("/slow", scheme="https"))
-    assert caught.value.kind == "timeout"
-    await transport.aclose()
 
 
 async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport: MakeTransport) -> None:
@@ -113,13 +105,6 @@ async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
         await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
     assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
-
-
-def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(
-    make_transport: MakeTransport,
-) -> None:
-    with pytest.raises(ValueError, match="proxy must be"):
-        make_transport(proxy="127.0.0.1:3128")
 
 
 async def test_a_tunnel_in_use_is_closed_with_its_attempt(

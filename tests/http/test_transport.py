@@ -16,7 +16,6 @@ import uvloop
 
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SYSTEM
 from tests.http.conftest import MakeTransport
 from tests.http.requests import cut_short, get, idle_connections_lost, make_request
 from tests.support.rawserver import RawServer, Step
@@ -222,16 +221,6 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
     await connector.close()
 
 
-async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
-    transport = make_transport()
-    await calls(transport, server)
-    (opened,) = transport._loops.values()
-    await opened.session.close()
-    _transport._after_fork()
-    await calls(transport, server)
-    assert len(transport._loops) == 1
-
-
 async def test_the_watch_on_attempts_ends_with_the_loops_connections(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
@@ -240,13 +229,3 @@ async def test_the_watch_on_attempts_ends_with_the_loops_connections(
     assert opened.deadlines._timer is not None
     await transport.aclose()
     assert opened.deadlines._timer is None
-
-
-def test_importing_opens_no_loop_and_no_socket() -> None:
-    code = (
-        "import asyncio; import payments_async._http.transport as t\n"
-        "from payments_async._runtime import SYSTEM\n"
-        "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=300)
-    assert AiohttpTransport(runtime=SYSTEM)._loops == {}

@@ -75,24 +75,6 @@ async def test_common_headers_go_out_like_a_requests_own(
     assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
 
 
-async def test_requests_one_after_another_share_a_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    for _ in range(5):
-        assert (await transport.send(make_request(server.url("/")))).body == b"{}"
-    assert (server.connections, len(server.requests)) == (1, 5)
-
-
-async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
-    for number in range(32):
-        text = b'{"n":%d}' % number
-        server.scripts[f"/{number}"] = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text), text]
-    for _ in range(3):
-        answers = await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(32)))
-        assert [answer.body for answer in answers] == [b'{"n":%d}' % number for number in range(32)]
-    assert server.connections <= 32
-
-
 async def test_no_more_connections_are_opened_than_allowed(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
@@ -189,12 +171,6 @@ async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transpo
     assert server.connections == 1
 
 
-async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
-    answer = await transport.send(make_request(server.url("/moved")))
-    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
-
-
 @pytest.mark.parametrize(
     ("size", "pieces"), [(1, 0), (30_000, 0), (300_000, 0), (100, 1), (40_000, 1), (1, 3), (300_000, 3)]
 )
@@ -210,13 +186,6 @@ async def test_a_body_is_read_whole_however_it_comes_and_the_connection_goes_on(
     for _ in range(3):
         assert (await transport.send(get(server.url("/body")))).body == text * (pieces or 1)
     assert server.connections == 1
-
-
-async def test_cookies_are_not_kept(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/cookie"] = [OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: a=b\r\n\r\n")]
-    await transport.send(get(server.url("/cookie")))
-    await transport.send(get(server.url("/next")))
-    assert b"ookie" not in server.requests[1].split(b"\r\n", 1)[1]
 
 
 async def test_the_environment_chooses_no_proxy(

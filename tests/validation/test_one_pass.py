@@ -206,10 +206,6 @@ class Redacted(dict[str, Any]):
         return [(name, "hidden") for name in self]
 
 
-class Number(int):
-    """A whole number of a class of its own."""
-
-
 def row_of_a_database() -> sqlite3.Row:
     """What has keys and items, and is no mapping."""
     connection = sqlite3.connect(":memory:")
@@ -218,12 +214,6 @@ def row_of_a_database() -> sqlite3.Row:
         return connection.execute("select 1 as order_id, 2 as order_id").fetchone()  # type: ignore[no-any-return]
     finally:
         connection.close()
-
-
-def test_a_number_of_a_callers_own_class_is_written_as_a_number() -> None:
-    request = PayoutRequest(**{**REQUIRED, "metadata": {"order": Number(7)}})
-    assert checked_body(request) is None
-    assert b'"order":7' in encode(request)
 
 
 @pytest.mark.parametrize("field", ["metadata", "gateway_options"])
