@@ -22,32 +22,21 @@ pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the
 
 NOT_JSON = {
     "nothing": b"",
-    "white space": b" \n",
-    "text": b"OK",
     "html": b"<!doctype html><title>502</title>",
-    "html with a json type": b"<html>{}</html>",
     "half": b'{"data": {"id": "po_1", "amo',
     "two values": b"{}{}",
     "byte order mark": b"\xef\xbb\xbf{}",
-    "utf-16": '{"data": {"id": "po_1"}}'.encode("utf-16"),
     "latin-1": b'{"data": {"id": "po_1", "reference": "\xe9"}}',
     "lone surrogate": b'{"data": {"id": "po_1", "reference": "\\ud800"}}',
-    "encoded surrogate": b'{"data": {"id": "po_1", "reference": "\xed\xa0\x80"}}',
     "depth bomb": b'{"data":' * 100_000,
-    "list bomb": b"[" * 100_000 + b"]" * 100_000,
     "5,000 digits": b'{"data": {"id": "po_1", "amount": {"value": ' + b"9" * 5000 + b"}}}",
     "NaN": b'{"data": {"id": "po_1", "amount": {"value": NaN}}}',
-    "Infinity": b'{"data": {"id": "po_1", "amount": {"value": -Infinity}}}',
     "gzip that was not announced": gzip.compress(b'{"data": {"id": "po_1"}}'),
-    "null bytes": b"\x00" * 100,
 }
 NO_RECORD = {
     "null": b"null",
     "a list": b"[]",
-    "a number": b"7",
-    "a text": b'"po_1"',
     "an empty object": b"{}",
-    "no data": b'{"message": "Created."}',
     "null data": b'{"data": null}',
     "empty data": b'{"data": {}}',
     "data as text": b'{"data": "po_1"}',
@@ -146,7 +135,7 @@ async def test_every_field_may_be_null_or_missing(connect: Connect, operation: s
 LISTS = ("payouts.list", "payment_intents.list")
 
 
-@pytest.mark.parametrize("data", [None, {}, "x", 7, True, {"0": {"id": "po_1"}}])
+@pytest.mark.parametrize("data", [None, "x", {"0": {"id": "po_1"}}])
 @pytest.mark.parametrize("operation", LISTS)
 async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
     with pytest.raises(DecodeError) as caught:
@@ -154,22 +143,16 @@ async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operati
     assert caught.value.effect == "none"
 
 
-ODD = [
-    (None, None),
-    ([], None),
-    ("po_1", None),
-    (7, None),
-    ({"id": 7}, None),
-    ({"status": "pending"}, None),
-    ({"id": None}, None),
-    ({"id": ""}, None),
-    ({"id": "", "status": 7}, None),
-    ({"id": "x_1", "status": ["pending"]}, "x_1"),
-    ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
-]
-
-
-@pytest.mark.parametrize(("odd", "record_id"), ODD)
+@pytest.mark.parametrize(
+    ("odd", "record_id"),
+    [
+        (None, None),
+        ("po_1", None),
+        ({"id": 7}, None),
+        ({"id": "", "status": 7}, None),
+        ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
+    ],
+)
 @pytest.mark.parametrize("operation", LISTS)
 async def test_a_record_that_cannot_be_read_hides_no_other(
     connect: Connect, operation: str, odd: Any, record_id: str | None
@@ -194,19 +177,7 @@ async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect
     assert (await client.payouts.wait("po_9")).status == "completed"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "last",
-        7,
-        [1],
-        {"count": "many"},
-        {"next_cursor": 5},
-        {"next_cursor": {"at": 1}},
-        {"has_more_pages": "yes"},
-        {"per_page": 1.5},
-    ],
-)
+@pytest.mark.parametrize("wrong", ["last", [1], {"next_cursor": 5}, {"has_more_pages": "yes"}])
 @pytest.mark.parametrize("operation", LISTS)
 async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
     connect: Connect, operation: str, wrong: Any
@@ -263,33 +234,3 @@ async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Conn
     with pytest.raises(DecodeError) as caught:
         await call(connect, "payouts.list", body.encode())
     assert "1,000" not in str(caught.value)
-
-
-@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b" "])
-async def test_a_write_of_ones_own_without_an_object_is_in_doubt(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    with pytest.raises(OutcomeUnknown):
-        await client.request("POST", "/refunds", json={"amount": 5})
-
-
-@pytest.mark.parametrize("body", [b"7", b'{"data": "x"}', b'{"data": 7}', b'{"id": 7}'])
-async def test_a_read_of_ones_own_that_is_no_record_is_a_decode_error(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    with pytest.raises(DecodeError) as caught:
-        await client.request("GET", "/payouts/po_1", result=Payout)
-    assert caught.value.effect == "none"
-
-
-@pytest.mark.parametrize("body", [b'[{"id": "po_1"}]', b'{"data": [{"id": "po_1"}]}', b'[{"id": "po_1"}, 7]'])
-async def test_a_read_of_ones_own_may_be_a_list(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    page = await client.request("GET", "/payouts/recent", result=Payout)
-    assert page.items == (Payout(id="po_1"),)
-    assert [one.raw for one in page.unread] == ([7] if b"7" in body else [])
-    assert page.next_cursor is None
-
-
-async def test_a_read_of_ones_own_is_returned_whole_whatever_it_is(connect: Connect) -> None:
-    for body, value in ((b"7", 7), (b"[1, null]", [1, None]), (b'{"data": {"id": 7}}', {"data": {"id": 7}})):
-        client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-        assert await client.request("GET", "/anything") == value

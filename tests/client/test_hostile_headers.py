@@ -30,8 +30,7 @@ def http_date(seconds: float) -> str:
 WAITS: list[tuple[dict[str, str], float, float]] = [
     ({"Retry-After": "0"}, 0.0, 0.2),
     ({"Retry-After": "7"}, 7.0, 8.0),
-    ({"Retry-After": " 7 "}, 7.0, 8.0),
-    ({"Retry-After": "1.5"}, 1.5, 1.9),
+    ({"Retry-After": " 1.5 "}, 1.5, 1.9),
     ({"Retry-After": "120"}, 120.0, 121.0),
     ({"Retry-After": http_date(30)}, 30.0, 31.0),
     ({"Retry-After": http_date(90), "Date": http_date(60)}, 30.0, 31.0),
@@ -40,23 +39,7 @@ WAITS: list[tuple[dict[str, str], float, float]] = [
     ({"Retry-After": http_date(-YEAR)}, 0.0, 0.2),
     *(
         ({"Retry-After": unreadable}, 0.5, 1.0)
-        for unreadable in (
-            "",
-            "soon",
-            "-5",
-            "٣",
-            "３",
-            "1e3",
-            "inf",
-            "NaN",
-            "0x10",
-            "1_0",
-            "9" * 21,
-            "Wed, 99 Foo 2026 99:99:99 GMT",
-            "Mon, 01 Jan 0001 00:00:00 +2459",
-            "Thu, 01 Jan 99999 00:00:30 GMT",
-            "a" * 100_000,
-        )
+        for unreadable in ("", "-5", "٣", "1e3", "9" * 21, "Mon, 01 Jan 0001 00:00:00 +2459", "a" * 100_000)
     ),
     ({}, 0.5, 1.0),
 ]

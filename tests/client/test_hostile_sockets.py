@@ -42,20 +42,11 @@ def read(client: Any) -> Any:
 
 BROKEN: dict[str, Script] = {
     "cut in the body": [http(BODY[:50], length=len(BODY)), Step.CLOSE],
-    "cut in the head": [b"HTTP/1.1 200 OK\r\nContent-", Step.CLOSE],
-    "nothing at all": [Step.CLOSE],
     "a reset": [Step.RESET],
-    "no HTTP": [b"SSH-2.0-OpenSSH_9.0\r\n", Step.CLOSE],
-    "a header without end": [b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000, Step.CLOSE],
     "two lengths": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n" + BODY, Step.CLOSE],
-    "a negative length": [b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + BODY, Step.CLOSE],
-    "a chunk that is none": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Step.CLOSE],
-    "chunks that stop": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{", Step.CLOSE],
-    "another protocol": [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"],
-    "an encoding nobody asked for": [http(BODY, "Content-Encoding: br")],
-    "gzip that is none": [http(BODY, "Content-Encoding: gzip")],
     "half a gzip": [http(gzip.compress(BODY)[:-9], "Content-Encoding: gzip")],
 }
+"""One of each kind; tests/http/test_failures.py has them all."""
 
 
 @one_surface
@@ -75,7 +66,6 @@ async def test_a_broken_answer_leaves_a_creation_in_doubt_and_a_read_without_one
 LARGE: dict[str, Callable[[], bytes]] = {
     "a length of 10 GB": lambda: http(BODY, length=10**10),
     "a bomb": lambda: http(gzip.compress(bytes(100 * MIB), compresslevel=1), "Content-Encoding: gzip"),
-    "a byte more than 4 MiB": lambda: http(gzip.compress(bytes(4 * MIB + 1)), "Content-Encoding: gzip"),
 }
 
 
@@ -107,9 +97,7 @@ async def test_a_list_of_a_million_records_is_refused_before_any_is_made(
         await client.payouts.list()
 
 
-@pytest.mark.parametrize(
-    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
-)
+@pytest.mark.parametrize("status", ["302 Found", "307 Temporary"])
 async def test_a_redirect_is_never_followed(server: RawServer, client: Any, status: str) -> None:
     redirect = http(BODY, f"Location: {server.url('/elsewhere')}", status=status)
     server.scripts = {CREATE: [redirect], READ: [redirect]}
