@@ -74,18 +74,6 @@ async def test_an_attempt_cancelled_while_it_is_closed_is_cancelled(
     assert task.cancelled()
 
 
-async def test_an_unrequested_cancellation_is_a_failure(
-    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def cancelled(*_: object, **__: object) -> None:
-        raise asyncio.CancelledError
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", cancelled)
-    with pytest.raises(TransportError) as caught:
-        await transport.send(make_request("http://localhost:1/"))
-    assert caught.value.kind == "connect"
-
-
 async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_sent_nothing(
     server: RawServer, transport: AiohttpTransport
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -105,18 +104,3 @@ async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
         await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
     assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
-
-
-async def test_a_tunnel_in_use_is_closed_with_its_attempt(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts[f"127.0.0.1:{server.port}"] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
-    server.scripts["/slow"] = [Step.HANG]
-    transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
-    task = asyncio.ensure_future(transport.send(make_request(server.url("/slow", scheme="https"))))
-    while await asyncio.to_thread(server.arrivals.get, timeout=300) != "/slow":
-        pass
-    task.cancel()
-    await asyncio.wait([task])
-    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
-    await transport.aclose()
