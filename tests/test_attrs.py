@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-import pickle
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -67,14 +65,6 @@ def test_the_object_is_frozen(cls: type[Any]) -> None:
 
 
 @CLASSES
-def test_the_object_can_be_copied_and_stored(cls: type[Any]) -> None:
-    made = maker(cls)(**values(cls))
-    for twin in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert type(twin) is cls
-        assert fields_of(twin) == fields_of(made)
-
-
-@CLASSES
 def test_a_changed_copy_is_frozen_and_has_all_other_values(cls: type[Any]) -> None:
     before, evolve = maker(cls)(**values(cls)), evolver(cls)
     name = attrs.fields(cls)[-1].name
@@ -95,14 +85,3 @@ def test_wrong_arguments_are_refused_as_ever(cls: type[Any]) -> None:
         needed.popitem()
         with pytest.raises(TypeError, match="missing 1 required"):
             make(**needed)
-
-
-def test_a_class_with_its_own_slot_for_weak_references_has_a_maker_too() -> None:
-    @attrs.frozen
-    class Own:
-        number: int
-
-    assert "__weakref__" in Own.__slots__  # type: ignore[attr-defined] # attrs adds it
-    made = maker(Own)(3)
-    assert (type(made), made) == (Own, Own(3))
-    assert weakref.ref(made)() is made

@@ -117,17 +117,6 @@ async def test_the_class_the_place_and_the_text_are_in_both_errors_and_the_origi
     assert (raised.__traceback__, raised.__cause__, raised.__context__) == (None, None, None)
 
 
-async def test_a_read_says_that_nothing_happened_and_what_to_correct(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
-) -> None:
-    raising(monkeypatch, lambda: TypeError("takes 2 arguments"))
-    with pytest.raises(
-        APIConnectionError, match="nothing can have happened: correct what raised it"
-    ) as caught:
-        await connect(sandbox, max_retries=0).payouts.list()
-    assert (caught.value.kind, caught.value.effect) == ("unexpected", "none")
-
-
 @pytest.mark.parametrize("text", [f"with {KEY}", "for +233200000001"], ids=["key", "account"])
 async def test_a_text_with_a_secret_is_masked_and_its_exception_left_out(
     text: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox

@@ -44,43 +44,36 @@ async def test_a_payout_is_found_by_its_reference(connect: Connect, watched: Wat
     assert len(watched.arrived) == 1
 
 
-async def test_none_means_that_the_whole_list_was_read(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("c"))
-    assert await connect(transport=transport).payouts.find("inv-7") is None
-    assert [request.url.rpartition("=")[2] for request in transport.requests] == ["100", "c1", "c2"]
-
-
-async def test_a_find_stops_reading_when_it_has_found(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), page("b", "inv-7", cursor="c2"))
-    found = await connect(transport=transport).payouts.find("inv-7", max_pages=2)
-    assert found.id == "po_inv-7"
-    assert len(transport.requests) == 2
+@pytest.mark.parametrize(
+    ("pages", "most", "found", "read"),
+    [
+        ([page("a", cursor="c1"), page("b", cursor="c2"), page("c")], None, None, ["100", "c1", "c2"]),
+        ([page("a", cursor="c1"), page("b", "inv-7", cursor="c2")], 2, "po_inv-7", ["100", "c1"]),
+        ([page("a", cursor="c1"), page("b")], 2, None, ["100", "c1"]),
+    ],
+    ids=["to its end", "until it is found", "to the last page allowed"],
+)
+async def test_a_list_is_read_until_it_ends_or_the_payout_is_found(
+    connect: Connect, pages: list[Any], most: int | None, found: str | None, read: list[str]
+) -> None:
+    transport = ScriptedTransport(*pages)
+    payout = await connect(transport=transport).payouts.find("inv-7", **({"max_pages": most} if most else {}))
+    assert (payout and payout.id) == found
+    assert [request.url.rpartition("=")[2] for request in transport.requests] == read
 
 
 async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"))
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("inv-7"))
+    client = connect(transport=transport)
     with pytest.raises(SearchIncomplete) as caught:
-        await connect(transport=transport).payouts.find("inv-7", max_pages=2)
+        await client.payouts.find("inv-7", max_pages=2)
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
         assert (error.pages, error.cursor) == (2, "c2")
         assert error.operation == "payouts.find"
         assert error.effect == "none"
         assert "go on with cursor=error.cursor" in str(error)
-    assert len(transport.requests) == 2
-
-
-async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), page("inv-7"))
-    client = connect(transport=transport)
-    with pytest.raises(SearchIncomplete) as caught:
-        await client.payouts.find("inv-7", max_pages=1)
-    assert (await client.payouts.find("inv-7", cursor=caught.value.cursor)).id == "po_inv-7"
-    assert ["cursor=c1" in request.url for request in transport.requests] == [False, True]
-
-
-async def test_the_last_page_allowed_may_be_the_lists_last(connect: Connect) -> None:
-    transport = ScriptedTransport(page("a", cursor="c1"), page("b"))
-    assert await connect(transport=transport).payouts.find("inv-7", max_pages=2) is None
+    assert (await client.payouts.find("inv-7", cursor=error.cursor)).id == "po_inv-7"
+    assert "cursor=c2" in transport.requests[-1].url
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
@@ -90,8 +83,6 @@ async def test_the_last_page_allowed_may_be_the_lists_last(connect: Connect) -> 
         ("", {}, {"reference"}),
         (7, {}, {"reference"}),
         (None, {"max_pages": 0}, {"reference", "max_pages"}),
-        ("inv-7", {"max_pages": 0}, {"max_pages"}),
-        ("inv-7", {"max_pages": -1}, {"max_pages"}),
         ("inv-7", {"max_pages": 1.0}, {"max_pages"}),
         ("inv-7", {"max_pages": True}, {"max_pages"}),
         ("inv-7", {"created_on_or_after": 7}, {"created_on_or_after"}),
@@ -120,10 +111,7 @@ async def test_a_record_that_cannot_be_read_may_be_the_one_wanted(connect: Conne
 UNPROVEN: list[dict[str, Any]] = [
     {},
     {"pagination": None},
-    {"pagination": []},
-    {"pagination": {}},
     {"pagination": {"count": 1, "per_page": 100, "next_page_url": None}},
-    {"pagination": {"has_more_pages": None}},
     {"pagination": {"has_more_pages": True}},
     {"pagination": {"has_more_pages": True, "next_cursor": None}},
 ]

@@ -133,24 +133,8 @@ async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Conne
 @pytest.mark.parametrize(
     "path",
     [
-        *(
-            *("", "/", "payouts", "//evil.test/x", "https://evil.test/", "/a//b", "/a/", "/a/../b", "/.."),
-            "/a/.",
-        ),
-        *(
-            "/a/%2e%2e/b",
-            "/a%2Fb",
-            "/a%5Cb",
-            "/a\\b",
-            "/a b",
-            "/a?b=1",
-            "/a#b",
-            "/é",
-            "/a\n",
-            "/a%0d%0aX",
-            "/%",
-        ),
-        *("/a%00", "/{x}", 7, None),
+        *("", "/", "payouts", "//evil.test/x", "https://evil.test/", "/a/", "/a/../b", "/a/%2e%2e/b"),
+        *("/a%2Fb", "/a\\b", "/a b", "/a?b=1", "/a#b", "/é", "/a\n", "/a%0d%0aX", "/%", "/{x}", 7, None),
     ],
     ids=ascii,
 )

@@ -32,7 +32,7 @@ from tests.support.canary import (
 from tests.support.creations import PAYOUT
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
-from tests.support.surfaces import Connect, make_client
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 pytestmark = pytest.mark.fact("auth.key-stays-secret")
@@ -248,22 +248,6 @@ async def test_a_refused_argument_is_not_repeated(
     assert NEEDLE not in told_by(caught.value) + watch.said()
     for shown in (printed(caught.value), pickled(caught.value), watch.said()):
         assert CANARY_ACCOUNT not in shown
-
-
-async def test_a_cancelled_call_shows_nothing(watched: WatchedSandbox, watch: Watch) -> None:
-    watched.admit(LONG_CANARY_KEY)
-    watched.on("payouts.create").respond("hang")
-    client = make_client("async", LONG_CANARY_KEY, base_url=watched.base_url, on_event=watch.events.append)
-    call = asyncio.ensure_future(client.payouts.create(**ARGUMENTS))
-    await asyncio.to_thread(watched.await_arrival)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await call
-    await client.aclose()
-    assert caught.value.outcome.effect == "unknown"  # type: ignore[attr-defined] # it rides along
-    check_error(caught.value.outcome, watch)  # type: ignore[attr-defined] # it rides along
-    assert NEEDLE not in told_by(caught.value) + watch.said()
-    assert CANARY_ACCOUNT not in told_by(caught.value)
 
 
 async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(

@@ -71,16 +71,6 @@ async def test_it_reads_one_page_and_changes_nothing(connect: Connect, sandbox: 
     assert sandbox.books.payouts() == []
 
 
-async def test_the_next_call_takes_the_connection_that_it_opened(connect: Connect) -> None:
-    with RawServer() as server:
-        server.scripts["/v1/payouts"] = [answer({"data": [], "pagination": {"has_more_pages": False}})]
-        server.scripts["/v1/utils/status/payment/method/mtn_bj/BJ"] = [answer({"data": {}, "meta": {}})]
-        client = connect(base_url=server.url("/v1"))
-        await client.warm_up()
-        await client.methods.status("mtn_bj", "BJ")
-        assert (len(server.requests), server.connections) == (2, 1)
-
-
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["sync", "async"])
 def test_the_first_calls_of_a_process_load_compile_and_open_nothing(program: str) -> None:
     """But for the first answer with an unknown field, which the hostile gap profile adds."""
