@@ -235,13 +235,6 @@ async def test_any_other_refusal_is_raised(world: Watched) -> None:
 
 
 @BULK
-async def test_any_other_refusal_is_raised_in_bulk(world: Watched) -> None:
-    world.sandbox.on("payouts.list").respond("http:422", times=None)
-    with pytest.raises(UnprocessableError):
-        await Service(world.client()).page(None, {})
-
-
-@BULK
 async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
     service = Service(world.client())
     world.sandbox.on("payouts.list").respond("slow:60", times=2)  # both are asked before one is answered

@@ -178,16 +178,6 @@ async def test_paths_are_templates(
     assert "cu_7" not in backend.everything()
 
 
-async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend: Backend) -> None:
-    client = play(connect, lost(), EMPTY_PAGE, on_event=backend.telemetry).client
-    await asyncio.gather(*(client.payouts.list() for _ in range(5)))
-    calls = {span.get_span_context().span_id for span in backend.ended() if span.name.startswith("payments")}
-    attempts = [span for span in backend.ended() if span.name == "GET /v1/payouts"]
-    assert len(calls) == 5
-    assert len(attempts) == 6
-    assert {span.parent.span_id for span in attempts if span.parent} == calls
-
-
 async def test_an_attempt_that_is_cut_short_is_measured_too(backend: Backend) -> None:
     client = AsyncPayments(
         CANARY_KEY, base_url=BASE_URL, transport=SilentTransport(), on_event=backend.telemetry

@@ -30,6 +30,7 @@ FAILS = {"sandbox_scenario": "fail:CUSTOMER_DECLINED immediate"}
     "conventions.create-message",
     "service.checkout-is-payment-and-page",
     "endpoint.checkouts.redirect-to-url",
+    "service.return-is-not-proof",
 )
 async def test_a_checkout_is_a_page_and_a_payment(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)
@@ -42,6 +43,10 @@ async def test_a_checkout_is_a_page_and_a_payment(connect: Connect, sandbox: San
     assert (made.id, made.payment.id) == (found.id, found.payment.id)
     assert made.payment.id == sandbox.books.payments()[0].id
     assert found.response.message is None
+
+    assert not found.payment.is_successful, "the payer came back without having paid"
+    sandbox.pay(made.id)
+    assert (await client.checkouts.retrieve(made.id)).payment.is_successful
 
 
 @pytest.mark.fact(

@@ -188,13 +188,6 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
     assert payments_async.__getattr__(name) is importlib.import_module(f"payments_async.{name}")
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'payments_async' has no attribute 'Refund'"):
-        _ = payments_async.Refund  # type: ignore[attr-defined] # the point
-    with pytest.raises(ImportError):
-        exec("from payments_async import Refund")
-
-
 @pytest.mark.parametrize(
     ("name", "field", "value", "told"),
     [

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any
-
-import pytest
-
 from payments_async._request.prepare import unlisted
 from payments_async.models import Payout
 from payments_async.params.operations import (
     OPERATIONS,
     by_name,
-    custom,
 )
-
-INTERFACE = (Path(__file__).parents[2] / "docs" / "interface.md").read_text(encoding="utf-8")
-
-
-def written(path: str) -> str:
-    """A path with its placeholders as the interface writes them."""
-    return re.sub(
-        r"{(\w+)}", lambda found: "{" + re.sub(r"_(\w)", lambda m: m[1].upper(), found[1]) + "}", path
-    )
-
-
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda each: each.name)
-def test_the_interface_shows_every_operation(operation: Any) -> None:
-    line = rf"{operation.method}[ `|]+{re.escape(written(operation.path))}(?![\w/{{])"
-    assert re.search(line, INTERFACE)
 
 
 def test_the_table_holds_the_nine_endpoints_and_the_four_live_operations() -> None:
@@ -49,14 +27,6 @@ def test_the_table_holds_the_nine_endpoints_and_the_four_live_operations() -> No
         assert operation.record is not None or operation.limit != "diagnostic"
         assert operation.echo is None or operation.record is not None
         assert operation.writes == (operation.method == "POST")
-
-
-def test_only_a_listed_write_that_makes_nothing_is_known_to_make_nothing() -> None:
-    path = "/payment/intents/pi_1/requery"
-    made = {method: custom(method, path).creates for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
-    assert made == {"GET": False, "POST": False, "PUT": True, "PATCH": True, "DELETE": True}
-    assert unlisted("POST", path, None, "write")[0].creates is False
-    assert custom("POST", f"{path}/again").creates
 
 
 def test_a_listed_path_has_its_listed_limit_and_record() -> None:
