@@ -38,15 +38,11 @@ async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
         ("payouts.create", (), "max_retry", "; did you mean 'max_retries'?"),
         ("payouts.create", (), "foo", ""),
         ("payouts.prepare", (), "refrence", "; did you mean 'reference'?"),
-        ("payment_intents.create", (), "discription", "; did you mean 'description'?"),
         ("checkouts.create", (), "restrictions", "; did you mean 'restriction'?"),
-        ("payouts.list", (), "statuss", "; did you mean 'status'?"),
         ("payouts.list", (), "max_items", ""),
         ("payouts.list", (), "channel", ""),
-        ("payouts.iterate", (), "max_item", "; did you mean 'max_items'?"),
         ("payment_intents.iterate", (), "chanel", "; did you mean 'channel'?"),
         ("payouts.find", ("r-1",), "max_page", "; did you mean 'max_pages'?"),
-        ("payouts.find", ("r-1",), "status", ""),
         ("checkouts.retrieve", ("ch_1",), "time_out", "; did you mean 'timeout'?"),
         ("payouts.sync", ("po_1",), "foo", ""),
         ("payment_intents.requery", ("pi_1",), "dead_line", "; did you mean 'deadline'?"),
@@ -168,16 +164,6 @@ MODULES = ("arguments", "errors", "events", "guard", "models", "params")
 def test_the_list_is_what_type_checkers_see() -> None:
     assert {*payments_async.__all__, *MODULES} == names_for_type_checkers()
     assert len(payments_async.__all__) == len(set(payments_async.__all__))
-
-
-@pytest.mark.parametrize("name", payments_async.__all__)
-def test_every_name_is_there_and_documented(name: str) -> None:
-    value = getattr(payments_async, name)
-    assert getattr(payments_async, name) is value
-    assert name in dir(payments_async)
-    if name != "__version__":
-        assert value.__name__ == name
-        assert value.__doc__
 
 
 @pytest.mark.parametrize("name", MODULES)
