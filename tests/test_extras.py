@@ -107,9 +107,7 @@ def test_an_outbox_without_sqlalchemy_says_what_to_install(package: str) -> None
 @pytest.mark.parametrize(
     ("missing", "is_named"), [("sqlalchemy", True), ("sqlalchemy.sql", True), ("x", False)]
 )
-def test_only_a_missing_library_of_the_extra_is_named(
-    missing: str, is_named: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_named(missing: str, is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def import_module(*_: object) -> None:
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 

@@ -62,9 +62,7 @@ def authorizations(lines: Lines) -> list[str]:
     return [headers["authorization"] for _, headers in lines]
 
 
-async def test_keys_take_turns_on_one_connection_and_each_request_has_its_own(
-    connect: Connect, sandbox: Sandbox, lines: Lines
-) -> None:
+async def test_keys_take_turns_on_one_connection(connect: Connect, sandbox: Sandbox, lines: Lines) -> None:
     keys = [sandbox.api_key, *(sandbox.new_key() for _ in range(3))]
     client = connect(sandbox, max_connections=1)
     merchant = client.with_options(api_key=keys[1])
@@ -84,9 +82,7 @@ async def test_keys_take_turns_on_one_connection_and_each_request_has_its_own(
         assert len(sandbox._core.world.tenants[key].payouts) == 8
 
 
-async def test_each_key_has_limits_of_its_own_that_its_clients_share(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_each_key_has_limits_that_its_clients_share(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox, limits=RateLimits(reads=1), on_limit="raise")
     merchant, again = (client.with_options(api_key=key) for key in [sandbox.new_key()] * 2)
     await client.payouts.list()
@@ -164,9 +160,7 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
 
 
 @pytest.mark.parametrize(("options", "key", "told"), REFUSED)
-def test_a_key_that_cannot_be_used_is_refused(
-    surface: str, options: dict[str, Any], key: Any, told: str
-) -> None:
+def test_an_unusable_key_is_refused(surface: str, options: dict[str, Any], key: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     given = {"api_key": KEY, "base_url": BASE_URL, "transport": transport, **options}
     client = make_client(surface, **given)
@@ -177,9 +171,7 @@ def test_a_key_that_cannot_be_used_is_refused(
     assert (caught.value.effect, transport.requests) == ("none", [])
 
 
-async def test_a_function_that_gives_a_key_of_the_other_environment_is_refused_before_anything_is_sent(
-    connect: Connect,
-) -> None:
+async def test_a_function_may_not_change_the_environment(connect: Connect) -> None:
     played = play(connect, EMPTY_PAGE)
     keys = iter([OTHER, LIVE])
     merchant = played.client.with_options(api_key=lambda: next(keys))
@@ -249,7 +241,7 @@ async def test_closing_one_ends_its_own_calls_alone(connect: Connect, server: Ra
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "dropped"])
-async def test_clients_that_are_made_for_one_call_use_one_connection(
+async def test_clients_of_one_call_share(
     is_closed: bool, connect: Connect, sandbox: Sandbox, lines: Lines
 ) -> None:
     client = connect(sandbox)
@@ -265,9 +257,7 @@ async def test_clients_that_are_made_for_one_call_use_one_connection(
     await ended(lines)
 
 
-async def test_a_receiver_looks_up_with_the_key_of_its_client(
-    connect: Connect, sandbox: Sandbox, lines: Lines
-) -> None:
+async def test_a_receiver_looks_up_with_its_key(connect: Connect, sandbox: Sandbox, lines: Lines) -> None:
     key, handler = sandbox.new_key(), Handler()
     merchant = connect(sandbox).with_options(api_key=key)
     receiver = make_receiver(merchant, on_payout=handler)

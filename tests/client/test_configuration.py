@@ -187,9 +187,7 @@ async def test_the_environment_fills_what_is_missing(
     assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
 
 
-async def test_what_is_given_comes_before_the_environment(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_given_comes_first(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_other")
     monkeypatch.setenv("PAYMENTS_BASE_URL", "https://other.test/v1")
     transport = ScriptedTransport(EMPTY_PAGE)
@@ -199,7 +197,7 @@ async def test_what_is_given_comes_before_the_environment(
 
 
 @pytest.mark.parametrize("option", ["api_key", "base_url"])
-def test_an_empty_option_does_not_fall_back_to_the_environment(
+def test_an_empty_option_is_no_missing_one(
     surface: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", KEY)
@@ -209,7 +207,7 @@ def test_an_empty_option_does_not_fall_back_to_the_environment(
 
 
 @pytest.mark.parametrize(("share", "writes"), [("1/8", 7_500), ("0.5", 30_000), ("1", 60_000), ("", 60_000)])
-def test_a_rate_share_divides_the_limits(
+def test_a_share_divides_limits(
     surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
@@ -225,7 +223,7 @@ def test_a_senseless_rate_share_is_refused(surface: str, share: str, monkeypatch
 
 
 @pytest.mark.parametrize(("app_info", "ending"), [(None, ""), ("shop/1.2 (ada)", " shop/1.2 (ada)")])
-async def test_the_user_agent_says_who_calls(
+async def test_a_user_agent_is_sent(
     connect: Connect, watched: WatchedSandbox, app_info: str | None, ending: str
 ) -> None:
     await connect(watched, app_info=app_info).payouts.list()
@@ -262,7 +260,7 @@ async def test_a_callable_gives_the_key_of_each_request(connect: Connect, watche
     ],
     ids=["empty", "line end", "none", "other environment", "not https"],  # no listing shows the key
 )
-async def test_a_callables_key_is_checked_each_time(
+async def test_every_key_of_a_callable_is_checked(
     connect: Connect, given: Any, environment: Any, told: str
 ) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)

@@ -79,7 +79,7 @@ async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) 
 
 
 @pytest.mark.parametrize(("options", "given", "timeout"), [({}, {}, 30.0), ({"timeout": 7}, {}, 7)])
-async def test_without_a_deadline_an_attempt_gets_its_timeout(
+async def test_an_attempt_gets_its_timeout(
     connect: Connect, options: Any, given: Any, timeout: float
 ) -> None:
     played = play(connect, EMPTY_PAGE, **options)
@@ -112,9 +112,7 @@ async def test_a_doubt_before_the_wait_stays_a_doubt(connect: Connect) -> None:
         await played.client.payouts.create(**PAYOUT, deadline=20.0)
 
 
-async def test_a_clock_that_jumps_past_the_deadline_while_waiting_sends_nothing_more(
-    connect: Connect,
-) -> None:
+async def test_a_clock_that_jumps_past_the_deadline_sends_nothing_more(connect: Connect) -> None:
     """The machine slept: what was scheduled in time wakes up late."""
     played = play(connect, unsent(), payout_answer())
     runtime = played.runtime

@@ -83,7 +83,7 @@ def refused(client: Any, field: str, **fields: Any) -> str:
 @pytest.mark.parametrize(
     "field", ["phone_number", "account_number", "bank_code", "swift_bic", "address", "network", "memo_tag"]
 )
-async def test_what_is_no_account_is_refused_in_every_field(
+async def test_what_is_no_account_is_refused(
     connect: Connect, tmp_path: Path, field: str, text: str, told: str
 ) -> None:
     """As an object, as a mapping, and as the cell of a file: one grammar."""
@@ -240,7 +240,7 @@ async def test_what_is_an_account_passes_unchanged(
         ("account_number", "1234567890123456000", "CI", None),
     ],
 )
-def test_what_is_probably_a_slip_is_a_doubt(
+def test_a_likely_slip_is_a_doubt(
     tmp_path: Path, field: str, text: str, country: str, doubt: str | None
 ) -> None:
     fields = {**BANK, field: text, "country": country}

@@ -122,7 +122,7 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
         row("payouts", "GET /v1/payouts", facts="endpoint.payouts.list"),
     ],
 )
-async def test_a_list_goes_to_its_path_without_a_query(
+async def test_a_list_goes_to_its_path(
     connect: Connect, watched: WatchedSandbox, resource: str, line: str
 ) -> None:
     client = connect(watched)
@@ -136,9 +136,7 @@ async def test_a_list_goes_to_its_path_without_a_query(
 
 
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")
-async def test_waiting_and_listing_never_use_the_live_operations(
-    connect: Connect, watched: WatchedSandbox
-) -> None:
+async def test_waiting_uses_no_live_operation(connect: Connect, watched: WatchedSandbox) -> None:
     client = jumping(connect, watched)
     intent = await create(client, "payment_intents", attempt=ATTEMPT)
     payout = await create(client, "payouts", reference="r-1")

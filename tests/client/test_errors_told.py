@@ -41,9 +41,7 @@ async def told(error: type[Exception], call: Any) -> str:
         ("protocol", "is the service's"),
     ],
 )
-async def test_no_answer_says_that_nothing_happened_and_what_to_check(
-    connect: Connect, kind: str, step: str
-) -> None:
+async def test_no_answer_says_what_happened_and_what_to_check(connect: Connect, kind: str, step: str) -> None:
     never = connect(transport=ScriptedTransport(unsent(kind)))
     message = await told(errors.APIConnectionError, create(never, "payouts", **ONE))
     assert f"no answer from 127.0.0.1:9 ({kind}: " in message

@@ -103,9 +103,7 @@ async def test_waiting_in_vain_is_told(connect: Connect) -> None:
     assert heard[1].waited == pytest.approx(20, abs=0.1)
 
 
-async def test_a_listener_that_raises_breaks_nothing(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_raising_listener_breaks_nothing(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: events.Event) -> None:
         raise ZeroDivisionError
 
@@ -116,7 +114,7 @@ async def test_a_listener_that_raises_breaks_nothing(
     }
 
 
-async def test_events_go_to_the_log_and_hold_no_secret_and_no_account(
+async def test_events_go_to_the_log_without_secrets(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     played = play(connect, lost(), max_retries=1, api_key="sk_sandbox_topsecret")
@@ -149,9 +147,7 @@ async def test_a_gate_that_closes_for_long_is_a_warning(
 
 @pytest.mark.fact("events.webhook-url-optional")
 @pytest.mark.parametrize("url", [None, "http://127.0.0.1:9/hook"])
-async def test_creations_take_a_webhook_url_or_none(
-    connect: Connect, sandbox: Sandbox, url: str | None
-) -> None:
+async def test_creations_take_a_webhook_url(connect: Connect, sandbox: Sandbox, url: str | None) -> None:
     client = connect(sandbox)
     await client.payouts.create(**PAYOUT, webhook_url=url)
     await client.payment_intents.create(**INTENT, webhook_url=url)

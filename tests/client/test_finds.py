@@ -89,7 +89,7 @@ async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Connect
         ("inv-7", {"timeout": 0}, {"timeout"}),
     ],
 )
-async def test_senseless_arguments_are_refused(
+async def test_senseless_is_refused(
     connect: Connect, reference: Any, search: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(page("inv-7"))
@@ -131,9 +131,7 @@ def body(size: int, says: dict[str, Any], **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(("says", "size"), [*zip(UNPROVEN, [1, 15, 100] * 3, strict=False)])
-async def test_a_search_does_not_take_silence_for_the_end(
-    connect: Connect, says: dict[str, Any], size: int
-) -> None:
+async def test_silence_is_not_the_end_of_a_search(connect: Connect, says: dict[str, Any], size: int) -> None:
     client = connect(transport=ScriptedTransport(body(size, says)))
     with pytest.raises(SearchIncomplete, match="gave no cursor") as caught:
         await client.payouts.find("wanted")
@@ -144,9 +142,7 @@ async def test_a_search_does_not_take_silence_for_the_end(
 
 
 @pytest.mark.parametrize("says", PROVEN)
-async def test_a_search_ends_where_the_service_says_that_the_list_does(
-    connect: Connect, says: dict[str, Any]
-) -> None:
+async def test_a_search_ends_where_the_list_is_said_to_end(connect: Connect, says: dict[str, Any]) -> None:
     client = connect(transport=ScriptedTransport(body(2, says)))
     assert await client.payouts.find("wanted") is None
     page = await client.payouts.list()

@@ -50,9 +50,7 @@ NO_RECORD = {
     [*zip(cycle(CREATES), (NOT_JSON | NO_RECORD).values())],
     ids=(NOT_JSON | NO_RECORD).keys(),
 )
-async def test_a_creation_without_a_readable_record_is_in_doubt(
-    connect: Connect, operation: str, body: bytes
-) -> None:
+async def test_a_creation_without_a_record_is_in_doubt(connect: Connect, operation: str, body: bytes) -> None:
     with pytest.raises(OutcomeUnknown) as caught:
         await call(connect, operation, body, 201)
     assert caught.value.effect == "unknown"
@@ -62,9 +60,7 @@ async def test_a_creation_without_a_readable_record_is_in_doubt(
 
 
 @pytest.mark.parametrize(("operation", "body"), [*zip(cycle(READS), NOT_JSON.values())], ids=NOT_JSON.keys())
-async def test_a_read_that_is_not_json_is_a_decode_error(
-    connect: Connect, operation: str, body: bytes
-) -> None:
+async def test_a_read_without_json_is_a_decode_error(connect: Connect, operation: str, body: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
         await call(connect, operation, body)
     assert caught.value.effect == "none"
@@ -77,18 +73,14 @@ async def test_a_read_that_is_not_json_is_a_decode_error(
     "body", [body for name, body in NO_RECORD.items() if name not in ("data as a list", "empty data")]
 )
 @pytest.mark.parametrize("operation", ["payouts.sync", "payouts.list", "methods.status"])
-async def test_a_read_without_its_record_is_a_decode_error(
-    connect: Connect, operation: str, body: bytes
-) -> None:
+async def test_a_read_without_record_is_no_success(connect: Connect, operation: str, body: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
         await call(connect, operation, body)
     assert caught.value.effect == "none"
 
 
 @pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
-async def test_a_creation_with_an_id_and_an_unreadable_rest_has_happened(
-    connect: Connect, wrong: bodies.Json
-) -> None:
+async def test_a_creation_with_a_readable_id_has_happened(connect: Connect, wrong: bodies.Json) -> None:
     with pytest.raises(DecodeError) as caught:
         await call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
     assert (caught.value.effect, caught.value.record_id) == ("happened", "pi_1")
@@ -97,9 +89,7 @@ async def test_a_creation_with_an_id_and_an_unreadable_rest_has_happened(
 
 
 @pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
-async def test_an_amount_beyond_every_float_is_compared_all_the_same(
-    connect: Connect, written: bytes
-) -> None:
+async def test_an_amount_beyond_every_float_is_compared(connect: Connect, written: bytes) -> None:
     raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
     client = connect(transport=ScriptedTransport(answer(201, raw)), max_retries=0)
     with pytest.raises(ResponseMismatch):
@@ -154,7 +144,7 @@ async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operati
     ],
 )
 @pytest.mark.parametrize("operation", LISTS)
-async def test_a_record_that_cannot_be_read_hides_no_other(
+async def test_an_unreadable_record_hides_none(
     connect: Connect, operation: str, odd: Any, record_id: str | None
 ) -> None:
     page = await call(connect, operation, {"data": [{"id": "a"}, odd, {"id": "b"}, odd]})
@@ -179,9 +169,7 @@ async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect
 
 @pytest.mark.parametrize("wrong", ["last", [1], {"next_cursor": 5}, {"has_more_pages": "yes"}])
 @pytest.mark.parametrize("operation", LISTS)
-async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
-    connect: Connect, operation: str, wrong: Any
-) -> None:
+async def test_an_unreadable_pagination_is_no_page(connect: Connect, operation: str, wrong: Any) -> None:
     with pytest.raises(DecodeError):
         await call(connect, operation, {**OPERATIONS[operation].body, "pagination": wrong})
 
@@ -208,9 +196,7 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
 
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
 @pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
-async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
-    connect: Connect, written: str, rest: str
-) -> None:
+async def test_a_list_of_ones_own_is_bounded_as_records(connect: Connect, written: str, rest: str) -> None:
     body = written.replace("LIST", f"{rest}[{','.join(['{}'] * 1_001)}]").encode()
     client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
     with pytest.raises(DecodeError, match="more than 1,000 records"):

@@ -64,7 +64,7 @@ async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
     ("asked", "seconds"),
     [("121", 121.0), ("31536000", YEAR), ("1795305607000", 1795305607000.0), (http_date(YEAR), YEAR)],
 )
-async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
+async def test_too_long_a_wait_is_refused_with_its_length(
     connect: Connect, asked: str, seconds: float
 ) -> None:
     runtime = JumpingRuntime()
@@ -120,9 +120,7 @@ async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(co
     ["text/html", "application/octet-stream", "application/json; charset=utf-16", "", "x" * 5000],
 )
 @pytest.mark.parametrize("operation", ["payouts.create", "payouts.sync"])
-async def test_json_is_json_whatever_its_content_type_says(
-    connect: Connect, operation: str, content_type: str
-) -> None:
+async def test_json_is_json_whatever_its_type(connect: Connect, operation: str, content_type: str) -> None:
     body = OPERATIONS[operation].body
     assert (await call(connect, operation, body, Content_Type=content_type)).id == "po_1"
 

@@ -51,7 +51,7 @@ BROKEN: dict[str, Script] = {
 
 @one_surface
 @pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_answer_leaves_a_creation_in_doubt_and_a_read_without_one(
+async def test_a_broken_answer_leaves_a_creation_in_doubt(
     server: RawServer, client: Any, script: Script
 ) -> None:
     server.scripts = {CREATE: script, READ: script}
@@ -71,9 +71,7 @@ LARGE: dict[str, Callable[[], bytes]] = {
 
 @one_surface
 @pytest.mark.parametrize("large", LARGE)
-async def test_of_an_answer_that_is_too_large_no_more_than_16_mib_are_read(
-    server: RawServer, client: Any, large: str
-) -> None:
+async def test_of_too_large_an_answer_16_mib_are_read(server: RawServer, client: Any, large: str) -> None:
     server.scripts[CREATE] = server.scripts[READ] = [LARGE[large]()]
     with pytest.raises(DecodeError):
         await read(client)  # everything is loaded now
@@ -87,9 +85,7 @@ async def test_of_an_answer_that_is_too_large_no_more_than_16_mib_are_read(
 
 
 @one_surface
-async def test_a_list_of_a_million_records_is_refused_before_any_is_made(
-    server: RawServer, client: Any
-) -> None:
+async def test_a_list_of_a_million_is_refused_before_any_is_made(server: RawServer, client: Any) -> None:
     page = b'{"data":[' + b",".join([b"{}"] * 1_398_000) + b"]}"
     server.scripts = {"/v1/payouts": [http(gzip.compress(page, 1), "Content-Encoding: gzip")]}
     # the body twice, compressed and in pieces, and no object of its JSON

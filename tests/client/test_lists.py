@@ -34,9 +34,7 @@ def page(*ids: str, cursor: str | None = None, more: bool | None = None) -> Any:
 
 @pytest.mark.fact("service.lists-cursor-paginated")
 @pytest.mark.parametrize("resource", NEWEST_FIRST)
-async def test_pages_are_walked_by_cursor_newest_first(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_pages_are_walked_by_cursor(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     client = connect(watched)
     ids = await seven(client, resource)
     listing = getattr(client, resource).list
@@ -97,9 +95,7 @@ async def test_a_filter_is_sent_under_its_name(
 
 
 @pytest.mark.parametrize("resource", LISTS)
-async def test_a_walk_reads_a_page_only_when_it_is_needed(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_a_walk_reads_pages_as_needed(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     client = connect(watched)
     ids = await seven(client, resource)
     watched.arrived.clear()
@@ -161,9 +157,7 @@ async def test_a_repeated_cursor_is_an_error_and_not_a_loop(connect: Connect, re
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 @pytest.mark.parametrize("resource", LISTS)
-async def test_async_for_over_a_page_that_was_not_awaited_names_iterate(
-    connect: Connect, resource: str
-) -> None:
+async def test_async_for_over_a_page_names_iterate(connect: Connect, resource: str) -> None:
     client = connect(transport=ScriptedTransport(page("x_1")))
     with pytest.raises(TypeError, match=r"async for record in iterate\("):
         async for _ in getattr(client, resource).list():
@@ -174,7 +168,7 @@ async def test_async_for_over_a_page_that_was_not_awaited_names_iterate(
 
 @pytest.mark.parametrize("word", ["complete", "COMPLETED", "+233200000001"])
 @pytest.mark.parametrize("resource", LISTS)
-async def test_a_status_that_nobody_has_named_is_sent_with_a_warning(
+async def test_a_status_nobody_named_is_sent_and_warned_of(
     connect: Connect, resource: str, word: str
 ) -> None:
     transport = ScriptedTransport(page())

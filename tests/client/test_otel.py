@@ -165,9 +165,7 @@ async def test_metrics_count_calls_attempts_and_the_time_waited(connect: Connect
         ("/people/po_7", "GET", "/{path}"),
     ],
 )
-async def test_paths_are_templates(
-    connect: Connect, backend: Backend, path: str, name: str, shown: str
-) -> None:
+async def test_a_path_is_told(connect: Connect, backend: Backend, path: str, name: str, shown: str) -> None:
     base = "http://127.0.0.1:9/at/v1"
     said = answer(200, {"data": {"id": "po_7"}})
     client = play(connect, said, base_url=base, on_event=backend.telemetry).client
@@ -195,9 +193,7 @@ async def test_an_attempt_that_is_cut_short_is_measured_too(backend: Backend) ->
     assert isinstance(backend.heard[-1], events.CallEnded)
 
 
-async def test_a_hook_that_passes_on_only_some_events_loses_only_their_spans(
-    connect: Connect, backend: Backend
-) -> None:
+async def test_a_hook_that_drops_events_loses_only_their_spans(connect: Connect, backend: Backend) -> None:
     def pass_on(event: events.Event) -> None:
         if not isinstance(event, events.RequestSent):
             backend.telemetry(event)
@@ -230,9 +226,7 @@ def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> N
     OpenTelemetry()(late)  # to nobody
 
 
-async def test_a_refusal_of_the_guard_is_an_event_of_the_call_s_span(
-    connect: Connect, backend: Backend
-) -> None:
+async def test_a_refusal_of_the_guard_is_an_event_of_the_span(connect: Connect, backend: Backend) -> None:
     client = play(connect, on_event=backend.telemetry, guard=Guard(most={"XOF": 5})).client
     with pytest.raises(GuardRefused):
         await client.payouts.create(**{**PAYOUT, "amount": 10})

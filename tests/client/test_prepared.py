@@ -184,9 +184,7 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
 
 
 @pytest.mark.parametrize("how", ["send", "resolve"])
-async def test_a_request_goes_to_its_service_however_the_address_is_written(
-    connect: Connect, how: str
-) -> None:
+async def test_a_request_goes_to_its_service_by_any_spelling(connect: Connect, how: str) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     stored = (
         connect(transport=transport, base_url="https://pay.test/v1")

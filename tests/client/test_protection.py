@@ -44,9 +44,7 @@ async def test_a_rotated_key_of_the_same_project_may_send_it_when_told(connect: 
     assert (await rotated.send(prepared, rotated_key=True)).id == "po_1"
 
 
-async def test_resolving_under_another_key_looks_up_and_never_sends_again(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_resolving_under_another_key_sends_nothing(connect: Connect, sandbox: Sandbox) -> None:
     sandbox.on("payouts.create").respond("lost_response")
     with pytest.raises(OutcomeUnknown) as caught:
         await connect(sandbox, max_retries=0).payouts.create(**PAYOUT, reference="r-1")
@@ -57,9 +55,7 @@ async def test_resolving_under_another_key_looks_up_and_never_sends_again(
     assert (await connect(sandbox).resolve(caught.value)).reference == "r-1"
 
 
-async def test_after_its_keys_time_only_a_reference_protects_a_request(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_after_its_keys_time_a_reference_protects(connect: Connect, sandbox: Sandbox) -> None:
     runtime = JumpingRuntime()
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))  # no jump while an answer is on its way
     client = connect(sandbox, runtime=runtime, transport=transport)
@@ -103,9 +99,7 @@ async def test_the_reference_is_the_one_in_the_bytes(connect: Connect, how: str)
 
 
 @pytest.mark.parametrize(("path", "reference"), [("/transfers", "r-2"), ("/payouts", 7), ("/payouts", None)])
-async def test_no_other_operation_and_no_other_value_is_a_reference(
-    connect: Connect, path: str, reference: Any
-) -> None:
+async def test_no_other_value_is_a_reference(connect: Connect, path: str, reference: Any) -> None:
     client = connect(transport=ScriptedTransport(lost()), max_retries=0)
     with pytest.raises(OutcomeUnknown) as caught:
         await client.request("POST", path, json={"reference": reference} if reference else None)
@@ -175,7 +169,7 @@ async def test_a_key_that_nothing_was_sent_under_changes_nothing(connect: Connec
 
 
 @pytest.mark.parametrize("first", [refusal(429, {"Retry-After": "1"}), lost()])
-async def test_a_retry_after_a_rotation_is_bound_to_its_key_unless_an_attempt_is_in_doubt(
+async def test_a_retry_after_a_rotation_is_bound_to_the_key_it_was_sent_under(
     connect: Connect, first: Any
 ) -> None:
     keys = iter([OLD, NEW, NEW])

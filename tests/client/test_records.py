@@ -93,9 +93,7 @@ async def test_a_read_has_no_idempotency_key_and_was_not_replayed(connect: Conne
     ("text", "count"),
     [("0", 0), (" 7 ", 7), ("-1", None), ("1.5", None), ("٣", None), ("", None), ("9" * 19, None)],
 )
-async def test_rate_limit_headers_count_by_ascii_rules(
-    connect: Connect, text: str, count: int | None
-) -> None:
+async def test_limit_headers_count_by_ascii_rules(connect: Connect, text: str, count: int | None) -> None:
     body = OPERATIONS["payouts.sync"].body
     payout = await call(connect, "payouts.sync", body, X_RateLimit_Limit=text)
     assert payout.response.rate_limit.limit == count

@@ -108,9 +108,7 @@ async def test_the_services_refusal_is_the_usual_error(connect: Connect, watched
         ("GET", "/anything", "refund_availability", "refund_availability"),
     ],
 )
-async def test_a_path_counts_against_its_limit(
-    connect: Connect, method: str, path: str, limit: Any, room: str
-) -> None:
+async def test_a_path_has_its_limit(connect: Connect, method: str, path: str, limit: Any, room: str) -> None:
     transport = ScriptedTransport(answer(200, {}))
     limits = RateLimits(**{room: 1})
     client = connect(transport=transport, runtime=JumpingRuntime(), limits=limits, on_limit="raise")
@@ -164,7 +162,7 @@ async def test_an_unsafe_path_is_refused(connect: Connect, path: Any) -> None:
     ],
     ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
-async def test_arguments_that_cannot_be_used_are_refused(
+async def test_unusable_arguments_are_refused(
     connect: Connect, arguments: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(answer(200, {}))

@@ -97,9 +97,7 @@ async def test_a_checkout_is_known_by_its_sessions_id(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("method", "status"), [("GET", 200), ("GET", 204), *((method, 202) for method in WRITES)]
 )
-async def test_nothing_is_an_answer_when_nothing_was_asked_for(
-    connect: Connect, method: str, status: int
-) -> None:
+async def test_nothing_is_an_answer_to_who_asked_for_none(connect: Connect, method: str, status: int) -> None:
     assert await ask(connect, b"", method, status) is None
 
 

@@ -21,9 +21,7 @@ CREATED = answer(201, {"data": {"id": "po_1"}})
 
 @pytest.mark.fact("idempotency.writes-only", "endpoint.creations-accept-idempotency-key")
 @pytest.mark.parametrize("resource", SMALLEST)
-async def test_a_creation_without_a_key_gets_one_of_its_own(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_a_creation_gets_its_own_key(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     client = connect(watched)
     records = [await create(client, resource) for _ in range(3)]
     keys = [request.headers[HEADER.lower()] for request in watched.arrived]
@@ -76,9 +74,7 @@ async def test_the_same_key_with_the_same_body_is_one_payout(connect: Connect, s
     ],
     ids=str,
 )
-async def test_the_same_key_with_another_body_stays_here(
-    connect: Connect, changed: dict[str, Any], told: str
-) -> None:
+async def test_a_key_with_another_body_stays(connect: Connect, changed: dict[str, Any], told: str) -> None:
     transport = ScriptedTransport(CREATED)
     client = connect(transport=transport)
     await create(client, "payouts", idempotency_key="caller-key-1")
@@ -101,9 +97,7 @@ async def test_a_day_later_a_key_is_free_again(connect: Connect) -> None:
 
 @pytest.mark.fact("open.body-fields")
 @pytest.mark.parametrize("resource", SMALLEST)
-async def test_extra_body_adds_fields_and_replaces_them(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_extra_body_adds_and_replaces(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     extra = {"new_field": {"deep": [1, Decimal("2.50")]}, "description": "theirs"}
     await create(connect(watched), resource, description="ours", extra_body=extra)
     assert watched.body["new_field"] == {"deep": [1, Decimal("2.50")]}
@@ -113,7 +107,7 @@ async def test_extra_body_adds_fields_and_replaces_them(
 
 @pytest.mark.fact("open.query-names")
 @pytest.mark.parametrize("resource", ["payment_intents", "payouts"])
-async def test_extra_query_adds_parameters_and_replaces_them(
+async def test_extra_query_adds_and_replaces(
     connect: Connect, watched: WatchedSandbox, resource: str
 ) -> None:
     extra = {"sort": "é & =", "many": ["a", "b"], "deep": True, "none": None, "status": "theirs"}
@@ -122,9 +116,7 @@ async def test_extra_query_adds_parameters_and_replaces_them(
 
 
 @pytest.mark.fact("open.query-names")
-async def test_extra_query_goes_with_creations_and_single_reads_too(
-    connect: Connect, watched: WatchedSandbox
-) -> None:
+async def test_extra_query_goes_with_every_call(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     checkout = await create(client, "checkouts", extra_query={"expand": "all"})
     assert watched.query == {"expand": "all"}

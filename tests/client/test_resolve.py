@@ -55,9 +55,7 @@ async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Con
     assert len({request.body for request in played.transport.requests}) == 1
 
 
-async def test_a_creation_that_never_arrived_is_made_by_resolving_it(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_a_creation_that_never_arrived_is_made_at_last(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payouts.create").respond("lost_request", times=3)
     with pytest.raises(OutcomeUnknown) as caught:
@@ -68,9 +66,7 @@ async def test_a_creation_that_never_arrived_is_made_by_resolving_it(
 
 
 @pytest.mark.parametrize("how", ["payouts", "payment_intents", "checkouts"])
-async def test_a_stored_request_is_resolved_like_its_error(
-    connect: Connect, sandbox: Sandbox, how: str
-) -> None:
+async def test_a_stored_request_is_resolved_too(connect: Connect, sandbox: Sandbox, how: str) -> None:
     client = jumping(connect, sandbox)
     sandbox.on(f"{how}.create").respond("lost_response", times=3)
     prepared = getattr(client, how).prepare(**(PAYOUT if how == "payouts" else INTENT))
@@ -157,9 +153,7 @@ async def test_a_payout_is_looked_for_from_the_day_before_it_was_first_sent(conn
         ({"instrument": {"phone_number": "+22990112299", "country": "BJ"}}, "instrument.phone_number"),
     ],
 )
-async def test_another_payout_under_the_reference_is_a_mismatch(
-    connect: Connect, changes: Any, differs: str
-) -> None:
+async def test_another_payout_is_a_mismatch(connect: Connect, changes: Any, differs: str) -> None:
     played = play(connect, lost(), refusal(409), page({**OURS, **changes}))
     error = await doubt(played)
     with pytest.raises(ResponseMismatch) as caught:
@@ -218,9 +212,7 @@ async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(c
 
 
 @pytest.mark.parametrize("stored", [False, True])
-async def test_a_fresh_refusal_is_not_certain_while_a_late_try_may_be_alive(
-    connect: Connect, stored: bool
-) -> None:
+async def test_a_fresh_refusal_is_uncertain_while_a_try_may_live(connect: Connect, stored: bool) -> None:
     """The request is old, and was sent again a moment ago, or nobody knows when."""
     played = play(connect, lost(), refusal(422), page())
     prepared = played.client.payouts.prepare(**PAYOUT)
@@ -274,9 +266,7 @@ async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Con
         await played.client.resolve(error)
 
 
-async def test_a_secret_key_of_another_environment_is_noticed_before_anything_is_sent_with_it(
-    connect: Connect,
-) -> None:
+async def test_a_secret_key_of_another_environment_is_noticed_before_sending(connect: Connect) -> None:
     keys = iter(["sk_sandbox_a", "sk_live_b"])
     address = "https://pay.example/v1"
     played = play(connect, unsent(), api_key=lambda: next(keys), base_url=address)

@@ -167,7 +167,7 @@ async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) ->
 @pytest.mark.parametrize(
     ("first", "repeated"), [(lost(), "first"), (unsent(), "second")], ids=["in doubt", "not sent"]
 )
-async def test_only_an_attempt_in_doubt_is_repeated_with_its_own_secret_key(
+async def test_an_attempt_in_doubt_is_repeated_with_its_key(
     connect: Connect, first: Any, repeated: str
 ) -> None:
     keys = iter(["sk_sandbox_first", "sk_sandbox_second"])
@@ -198,9 +198,7 @@ async def test_a_function_is_asked_for_the_secret_key_once_a_call(connect: Conne
 
 
 @pytest.mark.fact("events.polling-is-secondary")
-async def test_a_creation_sends_one_request_and_nothing_afterwards(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_a_creation_sends_one_request_alone(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     await client.payouts.create(**PAYOUT)
     await client.payment_intents.create(**INTENT)

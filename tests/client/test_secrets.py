@@ -114,9 +114,7 @@ async def test_no_ending_of_a_write_shows_key_or_account(connect: Connect, watch
 
 
 @pytest.mark.parametrize("ending", ANSWERED)
-async def test_a_service_that_repeats_the_key_does_not_show_it(
-    connect: Connect, watch: Watch, ending: str
-) -> None:
+async def test_a_repeated_key_is_not_shown(connect: Connect, watch: Watch, ending: str) -> None:
     transport = ScriptedTransport(echoed(ENDINGS[ending]))
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
     client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
@@ -174,9 +172,7 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
 
 @pytest.mark.parametrize("key", [CANARY_KEY, LONG_CANARY_KEY], ids=["short", "long"])
 @pytest.mark.parametrize("form", FORMS)
-async def test_the_clients_own_key_is_masked_in_any_form(
-    connect: Connect, watch: Watch, form: str, key: str
-) -> None:
+async def test_the_own_key_is_masked_in_any_form(connect: Connect, watch: Watch, form: str, key: str) -> None:
     written, secret = FORMS[form]
     transport = ScriptedTransport(echoed(answer(403, ECHO), written))
     client = connect(transport=transport, api_key=key, on_event=watch.events.append)
@@ -209,9 +205,7 @@ async def test_a_short_key_is_masked_as_a_whole_only(connect: Connect) -> None:
 @pytest.mark.parametrize(
     "record", [{"id": LONG_CANARY_KEY, "amount": "none"}, {**RECORD, "reference": LONG_CANARY_KEY}]
 )
-async def test_an_error_about_a_record_with_the_key_in_it_does_not_pass_it_on(
-    connect: Connect, record: dict[str, Any]
-) -> None:
+async def test_an_error_passes_on_no_key_of_its_record(connect: Connect, record: dict[str, Any]) -> None:
     """The record itself stays what the service said; a pickle leaves it behind."""
     client = connect(transport=ScriptedTransport(answer(201, {"data": record})), api_key=LONG_CANARY_KEY)
     with pytest.raises((DecodeError, ResponseMismatch)) as caught:
@@ -239,9 +233,7 @@ async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: C
     ],
     ids=lambda fault: next(iter(fault)),
 )
-async def test_a_refused_argument_is_not_repeated(
-    connect: Connect, watch: Watch, fault: dict[str, Any]
-) -> None:
+async def test_no_refused_argument_is_told(connect: Connect, watch: Watch, fault: dict[str, Any]) -> None:
     client = connect(transport=ScriptedTransport(unsent()), api_key=LONG_CANARY_KEY)
     with pytest.raises(InvalidRequest) as caught:
         await client.payouts.create(**{**ARGUMENTS, **fault})
@@ -250,7 +242,7 @@ async def test_a_refused_argument_is_not_repeated(
         assert CANARY_ACCOUNT not in shown
 
 
-async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
+async def test_account_data_is_in_no_repr_of_a_record(
     connect: Connect, watched: WatchedSandbox, watch: Watch
 ) -> None:
     watched.admit(LONG_CANARY_KEY)

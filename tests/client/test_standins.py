@@ -59,9 +59,7 @@ async def test_pytest_httpserver(connect: Connect) -> None:
         server.check()
 
 
-async def test_responses_answers_other_libraries_and_lets_the_client_through(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_responses_lets_the_client_through(connect: Connect, sandbox: Sandbox) -> None:
     import requests
     import responses
 
@@ -106,9 +104,7 @@ def without_keys(response: dict[str, Any]) -> dict[str, Any]:
     return response
 
 
-async def test_vcrpy_and_its_cassette_without_the_key(
-    connect: Connect, sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_vcrpy_and_its_cassette(connect: Connect, sandbox: Sandbox, tmp_path: Path) -> None:
     """The recipe of docs/testing.md. What was recorded is played when the service is gone."""
     import vcr
 

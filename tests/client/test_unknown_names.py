@@ -73,9 +73,7 @@ async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
 
 @pytest.mark.parametrize("resource", SMALLEST)
 @pytest.mark.parametrize("method", ["create", "prepare"])
-async def test_missing_fields_are_faults_among_the_others(
-    connect: Connect, resource: str, method: str
-) -> None:
+async def test_missing_fields_are_faults_too(connect: Connect, resource: str, method: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     with pytest.raises(InvalidRequest) as caught:
         await outcome(connect(transport=transport), f"{resource}.{method}", description=7)
@@ -103,9 +101,7 @@ async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(connect: Co
         (True, "must be a whole number, 0 or more, not bool"),
     ],
 )
-async def test_a_senseless_max_items_is_told_by_its_kind_only_when_that_is_wrong(
-    connect: Connect, bad: Any, told: str
-) -> None:
+async def test_a_senseless_max_items_is_told(connect: Connect, bad: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     with pytest.raises(InvalidRequest) as caught:
         await outcome(connect(transport=transport), "payouts.iterate", max_items=bad)
@@ -126,9 +122,7 @@ OWNERS = {
     ("owner", "name", "instead"),
     [(owner, name, instead) for owner, names in ABSENT.items() for name, instead in names.items()],
 )
-def test_an_absent_call_says_what_to_do_instead(
-    connect: Connect, owner: str, name: str, instead: str
-) -> None:
+def test_an_absent_call_says_what_to_do(connect: Connect, owner: str, name: str, instead: str) -> None:
     client = connect(transport=ScriptedTransport())
     found = getattr(client, OWNERS[owner]) if OWNERS[owner] else client
     with pytest.raises(AttributeError) as caught:
@@ -197,7 +191,7 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
         ("payouts", "customer", {"firstname": "A"}, "did you mean 'first_name'?"),
     ],
 )
-async def test_a_field_of_a_mapping_that_is_a_slip_is_not_sent(
+async def test_a_slip_in_a_mapping_stays(
     connect: Connect, name: str, field: str, value: Any, told: str
 ) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)

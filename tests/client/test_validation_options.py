@@ -74,9 +74,7 @@ async def test_an_id_that_is_no_part_of_a_path_is_refused(connect: Connect, name
     [(name, *ids) for name, ids in zip(cycle([*BY_ID, "methods.status"]), OPAQUE_IDS.items(), strict=False)],
     ids=lambda text: ascii(text)[:20],
 )
-async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
-    connect: Connect, name: str, given: str, written: str
-) -> None:
+async def test_an_id_is_one_part_of_the_path(connect: Connect, name: str, given: str, written: str) -> None:
     transport = ScriptedTransport(answer(200, {"data": {}}))
     ids = [given, "BJ"] if name == "methods.status" else [given for _ in BY_ID[name]]
     await method_of(connect(transport=transport), name)(*ids)
@@ -112,7 +110,7 @@ FILTERS: list[Any] = [
         for name, each in zip(cycle(["payouts.list", "payment_intents.list"]), FILTERS, strict=False)
     ],
 )
-async def test_a_filter_that_cannot_be_sent_is_refused(
+async def test_a_bad_filter_is_refused(
     connect: Connect, name: str, argument: str, bad: Any, rule: str
 ) -> None:
     errors = await faults(connect, name, **{argument: bad})
@@ -189,7 +187,7 @@ async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Connect, k
         ("checkouts", "restriction", {"country_code": "gh"}, "restriction.country_code"),
     ],
 )
-async def test_a_country_code_in_lower_case_is_a_warning(
+async def test_small_letters_are_warned_of(
     connect: Connect, resource: str, field: str, given: Any, name: str
 ) -> None:
     prepare = getattr(connect(transport=ScriptedTransport()), resource).prepare

@@ -94,17 +94,13 @@ async def test_a_key_or_address_that_is_wrong_shows_at_once_and_the_client_can_s
     assert len(sandbox.books.payouts()) == 1
 
 
-async def test_a_program_starts_while_the_service_cannot_be_reached(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_program_starts_without_a_network(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     assert await connect(base_url=UNREACHABLE, max_retries=0).warm_up() is False
     assert "the client is not warm yet: payouts.list: no answer from 127.0.0.1" in caplog.text
 
 
 @pytest.mark.parametrize("words", ["http:503", "429:1"])
-async def test_a_program_starts_while_the_service_refuses(
-    connect: Connect, sandbox: Sandbox, words: str
-) -> None:
+async def test_a_program_starts_without_service(connect: Connect, sandbox: Sandbox, words: str) -> None:
     sandbox.on("payouts.list").respond(words)
     client = connect(sandbox, max_retries=0)
     assert await client.warm_up() is False

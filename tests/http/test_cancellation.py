@@ -36,9 +36,7 @@ async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
     assert server.connections == 2
 
 
-async def test_the_cancellation_that_leaves_has_no_past(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_a_cancellation_has_no_past(server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/slow"] = [Step.HANG]
     kept: list[BaseException] = []
 
@@ -68,9 +66,7 @@ async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTr
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
-    transport: AiohttpTransport,
-) -> None:
+async def test_what_was_not_sent_of_an_attempt_is_never_sent(transport: AiohttpTransport) -> None:
     received: asyncio.Queue[int] = asyncio.Queue()
     given_up = asyncio.Event()
     accepted = 0

@@ -27,9 +27,7 @@ def service() -> Iterator[aioresponses]:
         yield mocked
 
 
-async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt(
-    service: aioresponses, transport: AiohttpTransport
-) -> None:
+async def test_a_stand_in_may_break_off(service: aioresponses, transport: AiohttpTransport) -> None:
     service.post(URL, exception=ServerDisconnectedError())
     request = make_request(URL)
     with pytest.raises(TransportError) as caught:
@@ -38,9 +36,7 @@ async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt(
     await transport.aclose()
 
 
-async def test_a_stand_in_that_cannot_connect_leaves_it_unsent(
-    service: aioresponses, transport: AiohttpTransport
-) -> None:
+async def test_a_stand_in_may_not_connect(service: aioresponses, transport: AiohttpTransport) -> None:
     where = ConnectionKey("api.example.com", 443, True, True, None, None, None)
     service.post(URL, exception=ClientConnectorError(where, ConnectionRefusedError(111, "no")))
     request = make_request(URL)

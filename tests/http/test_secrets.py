@@ -66,9 +66,7 @@ async def test_a_failure_shows_no_key(
     assert KEY.split()[1] not in shown + caplog.text + repr(vars(transport))
 
 
-async def test_common_headers_show_no_key_once_they_are_written(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_common_headers_show_no_key(server: RawServer, transport: AiohttpTransport) -> None:
     common = CommonHeaders({"Authorization": Secret(KEY)}, "X-Idempotency-Key")
     request = HTTPRequest("POST", server.url("/"), None, b"{}", 60, common=common, own="key-12345678")
     await transport.send(request)
@@ -89,7 +87,7 @@ async def test_common_headers_show_no_key_once_they_are_written(
     assert KEY.split()[1] not in everything(caught.value)
 
 
-async def test_a_cancellation_shows_no_key(
+async def test_cancelling_it_shows_none(
     server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

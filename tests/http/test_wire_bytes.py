@@ -48,7 +48,7 @@ def expected(method: str, target: str, headers: dict[str, str], body: bytes | No
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_each_way_writes_the_request_and_nothing_else(
+async def test_the_request_alone_is_written(
     case: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
     method, target, headers, body = CASES[case]
@@ -57,7 +57,7 @@ async def test_each_way_writes_the_request_and_nothing_else(
 
 
 @pytest.mark.parametrize("own", ["X-Idempotency-Key", None])
-async def test_common_headers_go_out_like_a_requests_own(
+async def test_common_headers_go_out_too(
     own: str | None, server: RawServer, transport: AiohttpTransport
 ) -> None:
     common = CommonHeaders({name: HEADERS[name] for name in ("Authorization", "Accept")}, own)
@@ -75,9 +75,7 @@ async def test_common_headers_go_out_like_a_requests_own(
     assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
 
 
-async def test_no_more_connections_are_opened_than_allowed(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
+async def test_no_more_are_opened_than_allowed(server: RawServer, make_transport: MakeTransport) -> None:
     transport = make_transport(max_connections=3)
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(20)))
     assert (server.connections, len(server.requests)) == (3, 20)
@@ -96,9 +94,7 @@ async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-async def test_a_connection_closed_while_idle_is_not_used(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_one_closed_while_idle_is_not_used(server: RawServer, transport: AiohttpTransport) -> None:
     await transport.send(get(server.url("/")))
     server.hang_up()
     await idle_connections_lost(transport)
@@ -138,18 +134,14 @@ async def test_half_an_unsolicited_answer_is_never_the_next_ones_beginning(
         assert (await transport.send(get(server.url("/second")))).body != b"[]"
 
 
-async def test_a_second_answer_behind_the_first_ends_the_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_a_second_answer_ends_the_connection(server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
     assert (await transport.send(get(server.url("/two")))).status == 200
     assert (await transport.send(get(server.url("/next")))).status == 200
     assert server.connections == 2
 
 
-async def test_an_unusable_connection_is_left_before_anything_is_written(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_an_unusable_connection_is_left_at_once(server: RawServer, transport: AiohttpTransport) -> None:
     await transport.send(get(server.url("/")))
     (opened,) = transport._loops.values()
     opened.idle.give_back()
@@ -188,7 +180,7 @@ async def test_a_body_is_read_whole_however_it_comes_and_the_connection_goes_on(
     assert server.connections == 1
 
 
-async def test_the_environment_chooses_no_proxy(
+async def test_no_proxy_of_the_system(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")

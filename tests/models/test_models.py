@@ -75,7 +75,7 @@ ENDS: list[tuple[type[Any], dict[str, Any], bool, bool]] = [
 
 
 @pytest.mark.parametrize(("cls", "facts", "final", "successful"), ENDS)
-def test_timestamps_then_statuses_say_how_a_record_ended(
+def test_a_record_says_how_it_ended(
     cls: type[Any], facts: dict[str, Any], final: bool, successful: bool
 ) -> None:
     record = cls(**facts)

@@ -73,9 +73,7 @@ class Maker:
         ({"return_url": "ours/1/a"}, {"return_url": "ours/1/b"}, False),
     ],
 )
-def test_only_the_token_of_a_url_of_ours_is_no_difference(
-    one: dict[str, Any], other: dict[str, Any], is_same: bool
-) -> None:
+def test_only_a_token_is_no_difference(one: dict[str, Any], other: dict[str, Any], is_same: bool) -> None:
     keys, maker = UsedKeys(), Maker()
     keys.url_makers.add(maker)
     first = keys.first_use("k", json.dumps(one).encode(), 0.0)
