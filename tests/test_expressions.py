@@ -11,8 +11,6 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import payments_async
 from payments_async._request import error_responses
@@ -25,7 +23,7 @@ from payments_async.sandbox._common import operations as sandbox_operations
 from payments_async.sandbox._control_api.routes import ROUTES
 from payments_async.sandbox._inspector import site
 from tests.support.canary import CANARY_KEY
-from tests.support.expressions import Matcher, TooManySteps, hostile
+from tests.support.expressions import Matcher, hostile
 
 ROOT = Path(payments_async.__file__).parent
 LENGTH = 250
@@ -169,21 +167,3 @@ def test_an_expression_is_linear(use: Use) -> None:
 )
 def test_what_is_not_linear_is_found(pattern: str, how: str) -> None:
     assert not is_linear(Matcher(re.compile(pattern)), how)
-
-
-def test_what_grows_without_measure_is_given_up() -> None:
-    with pytest.raises(TooManySteps):
-        is_linear(Matcher(re.compile("(?:a+)+b")), "match")
-
-
-@given(st.data())
-def test_the_counted_matches_are_those_of_the_library(data: st.DataObject) -> None:
-    use = data.draw(st.sampled_from(ALL))
-    matcher = use.matcher()
-    texts = list(hostile(matcher, 20))
-    text = data.draw(st.one_of(st.sampled_from(texts), st.text("".join(set("".join(texts))), max_size=12)))
-    for start in range(len(text) + 1):
-        found = matcher.pattern.match(text[start:])
-        if not re.search(r"\(\?<|\\[ABZb]|\^", use.pattern):  # these see what stands before or after
-            assert matcher.end(text, start) == (found.end() + start if found else None)
-    assert (matcher.end(text, 0, whole=True) is None) is (matcher.pattern.fullmatch(text) is None)

@@ -48,9 +48,7 @@ async def test_an_amount_of_more_digits_than_money_has_is_refused(connect: Conne
         assert list(caught.value.errors) == ["amount"]
 
 
-async def test_equal_amounts_under_one_key_are_one_payout_in_two_processes(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_equal_amounts_under_one_key_are_one_payout(connect: Connect, sandbox: Sandbox) -> None:
     """Two clients, as two programs that know nothing of each other."""
     for amount in ("50", Decimal("50.00")):
         made = await connect(sandbox).payouts.create(
@@ -78,9 +76,7 @@ async def test_one_key_takes_an_equal_amount_in_any_spelling(connect: Connect, a
     ],
 )
 @pytest.mark.parametrize("status", [400, 409, 422, 428])
-async def test_a_refusal_that_names_only_the_key_proves_nothing(
-    connect: Connect, status: int, name: str
-) -> None:
+async def test_a_refusal_of_the_key_alone_proves_nothing(connect: Connect, status: int, name: str) -> None:
     played = play(
         connect,
         answer(status, {"message": "Used for reference r-1.", "errors": {name: ["belongs to another"]}}),
@@ -95,7 +91,7 @@ async def test_a_refusal_that_names_only_the_key_proves_nothing(
     ("errors", "effect"),
     [({}, "none"), ({"amount": ["is low"]}, "none"), ({"idempotency_key": ["x"], "amount": ["y"]}, "none")],
 )
-async def test_a_new_key_is_advised_only_for_a_field_of_the_body(
+async def test_a_new_key_is_advised_for_a_field(
     connect: Connect, errors: dict[str, list[str]], effect: str
 ) -> None:
     played = play(connect, answer(422, {"message": "Invalid.", "errors": errors}))
@@ -114,7 +110,7 @@ async def test_a_new_key_is_advised_only_for_a_field_of_the_body(
         (answer(422, {"message": "Invalid.", "errors": {"amount": ["is low"]}}), UnprocessableError),
     ],
 )
-async def test_a_bare_refusal_of_a_key_in_its_second_use_proves_nothing(
+async def test_a_bare_refusal_of_a_used_key_is_no_proof(
     connect: Connect, answered: Any, told: type[Exception]
 ) -> None:
     played = play(connect, payout_answer(), answered)
@@ -204,9 +200,7 @@ class Moment(datetime):
         datetime(2026, 1, 1, 11, tzinfo=UTC),
     ],
 )
-async def test_values_of_other_classes_are_written_as_their_plain_ones(
-    connect: Connect, made_at: datetime
-) -> None:
+async def test_values_of_other_classes_are_written_plain(connect: Connect, made_at: datetime) -> None:
     pairs = {Safe("a"): [Safe("b"), numpy.str_("c")], "n": (numpy.float64(1.5), Numeric("2.50"))}
     fields: dict[str, Any] = {
         "amount": Numeric("50.00"),
@@ -232,9 +226,7 @@ async def test_values_of_other_classes_are_written_as_their_plain_ones(
         ("description", numpy.bytes_(b"x"), "not bytes_"),
     ],
 )
-async def test_what_is_not_accepted_is_named_by_field_and_class(
-    connect: Connect, field: str, value: Any, told: str
-) -> None:
+async def test_what_is_refused_is_named_by_field(connect: Connect, field: str, value: Any, told: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         connect().checkouts.prepare(**{"amount": 50, "currency": "GHS", field: value})
     ((name, (text,)),) = caught.value.errors.items()

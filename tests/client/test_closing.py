@@ -46,9 +46,7 @@ async def test_a_payout_that_waited_for_a_connection_was_never_sent(server: RawS
     assert len(server.requests) == 1
 
 
-def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed_the_client(
-    server: RawServer,
-) -> None:
+def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed(server: RawServer) -> None:
     with ThreadPoolExecutor(1) as threads:
         with Payments(KEY, base_url=server.url("/v1")) as client:
             call = threads.submit(client.payouts.create, **PAYOUT)

@@ -124,9 +124,7 @@ async def test_a_conflict_with_a_request_still_in_progress_leaves_its_outcome_un
     assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
 
 
-async def test_what_became_of_a_request_still_in_progress_is_found_out_by_resolving_it(
-    connect: Connect,
-) -> None:
+async def test_a_request_in_progress_is_found_out_about_by_resolving(connect: Connect) -> None:
     in_progress = refusal(409, message="A request with this reference is being processed.")
     played = play(
         connect,
@@ -157,9 +155,7 @@ HTML = b"<html><h1>Bad Gateway</h1></html>"
         )
     ],
 )
-async def test_a_refusal_without_a_readable_body_is_still_that_refusal(
-    connect: Connect, status: int, body: bytes
-) -> None:
+async def test_a_refusal_without_a_readable_body_is_one(connect: Connect, status: int, body: bytes) -> None:
     with pytest.raises(APIStatusError) as caught:
         await call(connect, "payouts.sync", body, status)
     assert type(caught.value) is expected(status)
@@ -196,9 +192,7 @@ async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int,
 @pytest.mark.parametrize(
     ("status", "hint"), [(404, "no such record: check the id"), (422, "correct the fields")]
 )
-async def test_the_refusal_of_a_read_speaks_of_no_idempotency_key(
-    connect: Connect, status: int, hint: str
-) -> None:
+async def test_a_refused_read_speaks_of_no_key(connect: Connect, status: int, hint: str) -> None:
     with pytest.raises(APIStatusError, match=hint) as caught:
         await call(connect, "payouts.list", BODY, status)
     assert "idempotency" not in str(caught.value)

@@ -60,18 +60,14 @@ WORDS = [
     ("operation", "path", "attribute"),
     [pytest.param(*row, marks=pytest.mark.fact(fact)) for *row, fact in WORDS],
 )
-async def test_an_unknown_word_is_kept_as_it_came(
-    connect: Connect, operation: str, path: str, attribute: str
-) -> None:
+async def test_an_unknown_word_is_kept(connect: Connect, operation: str, path: str, attribute: str) -> None:
     value = await call(connect, operation, changed(OPERATIONS[operation].body, path, NEW))
     assert at(value, attribute) == NEW
 
 
 @pytest.mark.fact("open.statuses", "states.non-final")
 @pytest.mark.parametrize("operation", ["payment_intents.list", "payouts.list"])
-async def test_an_unknown_status_is_not_final_until_a_timestamp_says_so(
-    connect: Connect, operation: str
-) -> None:
+async def test_an_unknown_status_is_final_by_timestamp(connect: Connect, operation: str) -> None:
     ended = ("completed_at", "failed_at", "expired_at")
     record = {**OPERATIONS[operation].body["data"][0], "status": NEW}
     running = {name: None if name in ended else value for name, value in record.items()}
@@ -159,7 +155,7 @@ ERRORS: list[tuple[Any, dict[str, list[str]]]] = [
 
 @pytest.mark.fact("open.422-errors", "error.422")
 @pytest.mark.parametrize(("errors", "told"), ERRORS)
-async def test_the_errors_of_a_422_are_kept_in_any_shape(
+async def test_errors_are_kept_in_any_shape(
     connect: Connect, errors: Any, told: dict[str, list[str]]
 ) -> None:
     with pytest.raises(UnprocessableError) as caught:

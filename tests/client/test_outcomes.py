@@ -63,9 +63,7 @@ async def check(client: Any, sandbox: Sandbox, operation: str) -> None:
     indirect=["surface"],
 )
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_the_effect_is_true_however_often_a_fault_strikes(
-    connect: Connect, fault: str, operation: str
-) -> None:
+async def test_the_effect_is_true_under_every_fault(connect: Connect, fault: str, operation: str) -> None:
     for times in range(1, 5):
         with Sandbox(clock=VirtualClock.frozen()) as sandbox:
             sandbox.on(operation).respond(fault, times=times)
@@ -74,7 +72,7 @@ async def test_the_effect_is_true_however_often_a_fault_strikes(
 
 @pytest.mark.parametrize("fault", SLOW_FAULTS)
 @pytest.mark.parametrize("times", range(1, 5))
-async def test_the_effect_is_true_when_answers_do_not_come_in_time(
+async def test_the_effect_is_true_of_late_answers(
     connect: Connect, sandbox: Sandbox, fault: str, times: int
 ) -> None:
     sandbox.on("payouts.create").respond(fault, times=times)
@@ -82,9 +80,7 @@ async def test_the_effect_is_true_when_answers_do_not_come_in_time(
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_the_effect_is_true_under_any_mixture_of_faults(
-    connect: Connect, sandbox: Sandbox, seed: int
-) -> None:
+async def test_the_effect_is_true_under_mixed_faults(connect: Connect, sandbox: Sandbox, seed: int) -> None:
     chance = random.Random(seed)
     script = " ".join(chance.choice(FAULTS) for _ in range(chance.randint(2, 5)))
     operation = chance.choice(list(CREATES))
@@ -92,9 +88,7 @@ async def test_the_effect_is_true_under_any_mixture_of_faults(
     await check(jumping(connect, sandbox, seed, max_retries=chance.randint(0, 4)), sandbox, operation)
 
 
-async def test_the_sandbox_keeps_a_refusal_that_got_lost_and_resolving_it_gives_it(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_a_refusal_that_got_lost_is_given_by_resolving(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payouts.create").respond("lost_response", times=3)
     with pytest.raises(OutcomeUnknown) as caught:

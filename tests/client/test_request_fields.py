@@ -365,9 +365,7 @@ async def test_what_a_creation_is_about_goes_with_it(connect: Connect, watched: 
         pytest.param("checkouts", marks=pytest.mark.fact("request.checkouts.shared-fields")),
     ],
 )
-async def test_all_shared_fields_go_together(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_shared_fields_go_together(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     names = (properties("CheckoutRequest").keys() & properties("PaymentIntentRequest")) - {"amount"}
     given = {name: sent(ARRIVE.get(f"payment.{name}", [text_of(name, 20)])[0]) for name in names}
     await create(jumping(connect, watched), resource, **{name: each.value for name, each in given.items()})
@@ -423,7 +421,7 @@ NO_MONEY: list[tuple[Any, str]] = [
         pytest.param("payouts", marks=proving("payouts.amount")),
     ],
 )
-async def test_an_amount_is_exact_money_or_refused(
+async def test_an_amount_is_exact_or_refused(
     connect: Connect, watched: WatchedSandbox, resource: str
 ) -> None:
     client = connect(watched)

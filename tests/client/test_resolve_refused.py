@@ -128,7 +128,7 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("0012345678", "12345678", False),  # without its zeros
     ],
 )
-async def test_a_payout_to_another_receiver_is_another(
+async def test_another_receiver_is_another_payout(
     connect: Connect, asked: str, shown: str, differs: bool
 ) -> None:
     receiver = {"type": "bank_account", "account_number": asked, "country": "BJ"}

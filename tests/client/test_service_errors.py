@@ -13,7 +13,6 @@ import pytest
 from payments_async.errors import (
     APIStatusError,
     AuthenticationError,
-    BadRequestError,
     NotFoundError,
     PermissionDeniedError,
     UnprocessableError,
@@ -70,16 +69,6 @@ async def test_a_refusal_is_its_class_with_the_services_message(
     assert len(sandbox.requests) == 1
     assert not sandbox.books.payouts()
     assert not sandbox.books.payments()
-
-
-async def test_a_sentence_of_the_service_is_joined_without_its_full_stop(
-    connect: Connect, sandbox: Sandbox
-) -> None:
-    scenario = {"X-Sandbox-Scenario": "no-such-word"}
-    with pytest.raises(BadRequestError) as caught:
-        await connect(sandbox).payouts.create(**PAYOUT, extra_headers=scenario)
-    assert caught.value.message.endswith(".")
-    assert f"; {caught.value.message[:-1]}; the request is malformed" in str(caught.value)
 
 
 NAME, ADDRESS, LAST, CITY = "Ada-Maria Agbo", "TXLAQ63Xg1NAzckPwKHvzw", "O'Brien (sr.)", "Rio"

@@ -89,9 +89,7 @@ async def test_a_paused_machine_sends_nothing_again_that_the_service_may_have_fo
     assert played.transport.requests[1].headers["Cache-Control"] == "no-cache"
 
 
-async def test_after_a_sandbox_went_on_without_the_machine_it_makes_no_second_payment(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_after_a_pause_no_second_payment_is_made(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payment_intents.create").respond("lost_response", times=3)
     with pytest.raises(OutcomeUnknown) as caught:
@@ -105,7 +103,7 @@ async def test_after_a_sandbox_went_on_without_the_machine_it_makes_no_second_pa
 @pytest.mark.parametrize(
     ("ours", "now", "goes"), [(-30 * HOUR, 22 * HOUR, True), (10 * HOUR, 24 * HOUR, False)]
 )
-async def test_the_time_counts_from_the_first_answer(
+async def test_time_counts_from_the_first_answer(
     connect: Connect, ours: float, now: float, goes: bool
 ) -> None:
     """Our clock was wrong by hours, before and after."""
@@ -130,9 +128,7 @@ async def test_a_stored_request_is_sent_again_only_by_the_services_time(connect:
     assert methods(played) == ["GET", "GET", "POST"]
 
 
-async def test_a_request_that_was_just_prepared_is_sent_at_once_and_asks_the_second_time(
-    connect: Connect,
-) -> None:
+async def test_a_request_just_prepared_asks_only_the_second_time(connect: Connect) -> None:
     played = play(connect, lost(), time_of(25 * HOUR))
     prepared = played.client.payment_intents.prepare(**INTENT)
     for _ in range(2):
@@ -210,9 +206,7 @@ LIMITED = refusal(429, {"Retry-After": "7200"})
 
 
 @pytest.mark.parametrize(("read", "goes"), [(time_of(2 * HOUR), True), (time_of(25 * HOUR), False)])
-async def test_a_retry_hours_after_the_first_attempt_asks_too(
-    connect: Connect, read: Any, goes: bool
-) -> None:
+async def test_a_retry_hours_later_asks_too(connect: Connect, read: Any, goes: bool) -> None:
     played = play(connect, lost(), LIMITED, read, MADE, max_retry_after=3 * HOUR)
     if goes:
         assert (await played.client.payment_intents.create(**INTENT)).id == "pi_1"
@@ -226,9 +220,7 @@ async def test_a_retry_hours_after_the_first_attempt_asks_too(
 
 
 @pytest.mark.parametrize(("first", "creation"), [(LIMITED, INTENT), (lost(), PAYOUT)])
-async def test_a_late_retry_without_a_doubt_or_with_a_reference_asks_nothing(
-    connect: Connect, first: Any, creation: Any
-) -> None:
+async def test_a_late_retry_without_need_asks_nothing(connect: Connect, first: Any, creation: Any) -> None:
     has_reference = creation is PAYOUT
     played = play(
         connect, first, LIMITED, payout_answer() if has_reference else MADE, max_retry_after=3 * HOUR
@@ -263,9 +255,7 @@ def _asynchronous(**options: Any) -> AsyncPayments:
     return AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
 
 
-async def test_requests_that_were_prepared_and_never_sent_are_forgotten_at_last(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_never_sent_are_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency, "_MOST_UNSENT", 1)
     played = play(connect, time_of(0), MADE)
     first, second = (played.client.payment_intents.prepare(**INTENT) for _ in range(2))

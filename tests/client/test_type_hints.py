@@ -11,7 +11,6 @@ import pytest
 
 import payments_async
 import payments_sync
-from payments_async import Payout, arguments, events
 from payments_async.resources.checkouts import AsyncCheckouts
 from payments_async.resources.methods import AsyncMethods
 from payments_async.resources.payment_intents import AsyncPaymentIntents
@@ -53,18 +52,3 @@ PUBLIC = [
 def test_every_annotation_of_a_public_method_resolves(cls: type, method: Callable[..., Any]) -> None:
     hints = typing.get_type_hints(method)
     assert hints.keys() == inspect.signature(method).parameters.keys() - {"self"} | {"return"}
-
-
-@pytest.mark.parametrize("create", [AsyncPayouts.create, Payouts.create])
-def test_annotations_name_the_public_types(create: Callable[..., Any]) -> None:
-    hints = typing.get_type_hints(create)
-    assert hints["return"] is Payout
-    keys = typing.get_type_hints(arguments.PayoutArguments)
-    assert {name: hint for name, hint in hints.items() if name != "return"} == keys
-
-
-@pytest.mark.parametrize("init", [payments_async.AsyncPayments.__init__, payments_sync.Payments.__init__])
-def test_a_listener_is_given_an_event(init: Callable[..., None]) -> None:
-    listener, nothing = typing.get_args(typing.get_type_hints(init)["on_event"])
-    assert listener == Callable[[events.Event], object]
-    assert nothing is type(None)

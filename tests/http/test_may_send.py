@@ -28,7 +28,7 @@ async def withheld(transport: AiohttpTransport, request: HTTPRequest) -> None:
 
 
 @BOTH
-async def test_a_withheld_request_sends_nothing_and_its_connection_is_used_again(
+async def test_a_withheld_request_keeps_its_connection(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
     for _ in range(2):  # over a new connection, then over one that has served

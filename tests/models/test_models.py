@@ -75,7 +75,7 @@ ENDS: list[tuple[type[Any], dict[str, Any], bool, bool]] = [
 
 
 @pytest.mark.parametrize(("cls", "facts", "final", "successful"), ENDS)
-def test_timestamps_then_statuses_say_how_a_record_ended(
+def test_a_record_says_how_it_ended(
     cls: type[Any], facts: dict[str, Any], final: bool, successful: bool
 ) -> None:
     record = cls(**facts)
@@ -193,36 +193,10 @@ def test_records_with_mappings_inside_can_be_hashed() -> None:
     assert len(intents) == 1
 
 
-def test_evolve_changes_one_field_and_keeps_the_rest() -> None:
-    payout = decode.structure({**bodies.PAYOUT, "later": 1}, Payout)
-    changed = attrs.evolve(payout, status="completed")
-    assert changed.status == "completed"
-    assert changed.extra == {"later": 1}
-    assert attrs.evolve(changed, status="pending") == payout
-
-
 def test_a_checkout_without_a_session_has_no_id_and_no_address() -> None:
     assert (Checkout().id, Checkout().url) == ("", "")
     made = Checkout(CheckoutSession(id="cs_1", url="https://pay.test/cs_1"))
     assert (made.id, made.url) == ("cs_1", "https://pay.test/cs_1")
-
-
-@pytest.mark.parametrize(
-    ("more", "cursor", "following"),
-    [
-        (True, "c", "c"),
-        (None, "c", "c"),
-        (False, "c", None),
-        (True, None, None),
-        (True, "", None),
-        (None, None, None),
-    ],
-)
-def test_the_last_page_has_no_next_cursor(
-    more: bool | None, cursor: str | None, following: str | None
-) -> None:
-    page = Page[Payout](pagination=Pagination(next_cursor=cursor, has_more_pages=more))
-    assert page.next_cursor == following
 
 
 def test_a_records_json_says_what_its_plain_form_says() -> None:

