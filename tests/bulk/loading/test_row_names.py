@@ -87,21 +87,6 @@ async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> No
         await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june", reference_prefix=" po-")
 
 
-async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
-    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
-) -> None:
-    blanks = [(f"{key} ", request) for key, request in ITEMS]
-    for ledger, rows in (("l", ITEMS), ("lost", blanks)):
-        async with desk.open(tmp_path / ledger, client) as batch:
-            if rows is blanks:
-                with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
-                    await batch.load(rows)
-            else:
-                await batch.load(rows)
-                await batch.run()
-    assert len(service.books.payouts()) == 3
-
-
 async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
     desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
@@ -124,13 +109,6 @@ async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
     )
     assert (await batch.run()).exit_code == 0
     assert len({payout.reference for payout in service.books.payouts()}) == 3
-
-
-async def test_the_first_twenty_such_keys_are_warned_about(tmp_path: Path) -> None:
-    keys = [spelled for n in range(30) for spelled in (f"emp-{n}", f"EMP-{n}")]
-    rows = [(key, item(number)[1]) for number, key in enumerate(keys, 1)]
-    report = await PayoutBatch.open(tmp_path / "l").preview(rows, batch_id="june")
-    assert len(report.warnings) == 20
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,7 @@ from payments_async._loopback.peers import can_tell
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
 from payments_async.bulk._page import BatchPage, browser, feed, serve_page, write_page
 from payments_async.bulk._texts.ledger_address import LedgerAddress
-from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import words_of
-from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
@@ -288,23 +286,6 @@ print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modul
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-async def test_a_run_and_its_page_work_on_one_ledger_at_once(
-    desk: Desk, client: Any, service: Sandbox, tmp_path: Path
-) -> None:
-    path = tmp_path / "july.ledger"
-    async with desk.open(path, client) as batch:
-        await batch.load(items(40))
-        async with (
-            serve_page(LedgerAddress(str(path), "batch")) as page,
-            ClientSession(page.address) as session,
-        ):
-            assert "nothing was sent yet" in await words(session)
-            report = await batch.run(page.show)
-            page.show(None)
-            assert "batch complete and certified" in await words(session)
-    assert (report.exit_code, len(service.books.payouts())) == (0, 40)
 
 
 # The person's browser: only one with a window, never waited for, and no token where others can read it

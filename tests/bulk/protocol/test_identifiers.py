@@ -44,18 +44,6 @@ def test_no_two_lists_of_parts_are_written_alike(
     assert (digest(*one) == digest(*other)) is same
 
 
-def test_a_part_cannot_pose_as_two_and_nothing_is_not_an_empty_text() -> None:
-    assert len({digest("a", "b"), digest("ab"), digest("a;1:b"), digest("", "ab"), digest("ab", "")}) == 5
-    assert digest(None) != digest("")
-    assert digest(None) != digest()
-    assert digest(12) == digest("12")
-
-
-def test_a_lone_surrogate_is_refused() -> None:
-    with pytest.raises(UnicodeEncodeError):
-        digest("\ud800")
-
-
 @given(IDENTITIES)
 def test_a_reference_fits_and_reads_alike_in_any_case(identity: Identity) -> None:
     reference = identity.reference()

@@ -287,28 +287,6 @@ def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> Non
     assert after(failed, told).failure_code == "NO_FUNDS"
 
 
-def test_another_end_is_told_once_and_counts_from_then_on() -> None:
-    arrived = row(S.CREATED, **ARRIVED_0)
-    assert judged(arrived, payout(0, "completed")).turn is None
-    assert judged(row(S.CREATED), payout(0, "completed")).turn is None
-    for status in ("pending", "reversed", "failed"):
-        assert f"had ended as completed, and the list shows {status}" in str(
-            judged(arrived, payout(0, status)).turn
-        )
-        now = after(arrived, payout(0, status))
-        assert now.service_status == status
-        assert judged(now, payout(0, status)).turn is None
-
-
-def test_a_payout_given_up_that_stands_again_is_told() -> None:
-    failed = row(S.CREATED, 1, **FAILED_0)
-    told = "row 7: po_0, an earlier payout of it, is completed on the list"
-    assert judged(failed, payout(1, "failed"), payout(0, "completed")).turn == told
-    assert judged(row(S.NEW, 1), payout(0, "completed")).turn == told
-    both = judged(row(S.CREATED, 1, **ARRIVED_0), payout(1, "completed"), payout(0, "completed"))
-    assert (both.turn, both.findings) == (None, (told,))
-
-
 @pytest.mark.parametrize(
     ("of", "payouts", "finding"),
     [
@@ -355,22 +333,6 @@ def test_a_conflict_says_whose_payout_it_is_and_shows_no_account(
 ) -> None:
     conflict = after(row(S.IN_DOUBT), shown)
     assert (conflict.state, conflict.failure_code, conflict.failure_message) == (S.CONFLICT, code, message)
-
-
-def test_a_conflict_names_the_later_payouts_that_are_not_the_rows() -> None:
-    message = after(row(S.IN_DOUBT), other(0), other(1)).failure_message
-    assert message == "the list shows po_0, XCD 77, pending; and po_1, XCD 77, pending under its ~g1"
-    failed = after(row(S.IN_DOUBT), payout(0, "failed"), other(1))
-    assert failed.failure_message == "the list shows po_1, XCD 77, pending under its ~g1"
-
-
-def test_the_sum_of_a_payout_is_kept_where_the_row_asks_for_another() -> None:
-    rounded = payout(0, amount=Amount(value=Decimal("10.1000000000000000000001"), currency="XCD"))
-    now = after(row(S.CREATED), rounded)
-    assert now.payout_money == "XCD 10.1000000000000000000001"
-    assert listed(now, rounded)[0].match is Match.EQUAL
-    assert after(now, payout(0)).payout_money is None
-    assert after(row(S.IN_DOUBT), other(0)).payout_money == "XCD 77"
 
 
 @pytest.mark.parametrize(("written", "kept"), [("1e400", "1E400"), ("9" * 4_000, "9" * 60 + "…")])
@@ -442,13 +404,6 @@ def test_a_later_payout_is_sent_only_if_each_earlier_one_is_shown_and_has_failed
 
 
 # A lost ledger
-
-
-@pytest.mark.parametrize("state", S)
-def test_a_row_gets_the_generation_of_its_latest_payout(state: RowState) -> None:
-    now = after(row(state), payout(0, "failed"), payout(1, "failed"), payout(2, "completed"))
-    assert (now.outcome, now.payout_id, now.generation) == (W.ARRIVED, "po_2", 2)
-    assert extra(row(state), payout(0, "completed"), payout(2)) == {"po_2": IN_EXCESS}
 
 
 def test_another_payout_than_the_rows_changes_no_generation() -> None:

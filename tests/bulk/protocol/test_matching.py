@@ -88,10 +88,6 @@ def test_a_difference_is_told_without_account_data(
     assert differing(expected, there) == differences
 
 
-def test_the_payout_that_was_asked_for() -> None:
-    assert match_of(EXPECTED, found()) is Match.EQUAL
-
-
 @pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
 def test_without_the_proof_it_is_another_payout_however_alike(metadata: dict[str, Any] | None) -> None:
     assert match_of(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN

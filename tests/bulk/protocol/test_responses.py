@@ -31,8 +31,7 @@ from payments_async.errors import (
     RateLimitedError,
     ServerError,
 )
-from payments_async.models import Attempt, Payout, Verdict
-from payments_async.models.statuses import PayoutEnd
+from payments_async.models import Attempt, Verdict
 from tests.support.motion import REPLAYED
 from tests.support.pure_calls import BODY, NOW, PAYOUT, begun, prepared
 from tests.support.rows import ledger_row
@@ -174,12 +173,6 @@ def test_a_server_that_does_not_prove_its_name_stops_the_run() -> None:
 def test_a_row_that_is_given_back_unsent_is_as_it_was() -> None:
     assert (unsent(ledger_row()).state, unsent(ledger_row()).kind) == (RowState.NEW, Kind.WITHHELD)
     assert unsent(attrs.evolve(ledger_row(), doubted=True)).state is RowState.IN_DOUBT
-
-
-def test_a_payout_that_contradicts_itself_as_soon_as_it_is_made_is_described() -> None:
-    posted = succeeded(Payout(id="po_1", status="completed", failed_at=NOW))
-    assert (posted.status, posted.end, posted.code) == ("completed", PayoutEnd.UNCLEAR, None)
-    assert posted.message == "completed with failed_at: the service contradicts itself"
 
 
 def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:

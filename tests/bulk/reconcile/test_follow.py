@@ -161,13 +161,6 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
     assert (await batch.run(wait_final=3600.0)).exit_code == 0
 
 
-async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
-    assert report.stopped == "enough"
-    assert report.counts["not_final"] == report.counts["created"]
-
-
 @pytest.mark.parametrize("answered", [True, False])
 async def test_why_a_payout_failed_is_recorded_with_its_creation(
     service: Sandbox, batch: PayoutBatch, answered: bool

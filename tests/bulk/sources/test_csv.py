@@ -51,12 +51,6 @@ def test_a_row_becomes_the_request_it_says(tmp_path: Path) -> None:
     )
 
 
-def test_a_row_without_a_key_has_its_number(tmp_path: Path) -> None:
-    rows, _ = read(csv_file(tmp_path, PHONE, PHONE))
-    assert [row.row_key for row in rows] == ["1", "2"]
-    assert [row.reference for row in rows] == [None, None]
-
-
 KEYED, UNKEYED = {"row_key": "a", **PHONE}, {**PHONE, "row_key": ""}
 NOT_UTF8 = "is in another encoding than UTF-8: save it as UTF-8 (CSV UTF-8)"
 BAD: list[tuple[list[dict[str, str]], list[tuple[int, str, str]]]] = [
@@ -144,25 +138,6 @@ def test_empty_cells_at_the_end_may_be_left_out_but_not_where_a_file_ends(tmp_pa
     rows, faults = read(bytes_file(tmp_path, text.replace(b"\n", end)))
     assert [(row.line, row.request.description) for row in rows] == [(2, "June"), (3, None)]
     assert reported(faults) == [(4, None, "has 5 cells, the header names 7 columns")]
-
-
-@pytest.mark.parametrize(
-    ("tail", "width", "hint"),
-    [
-        ("1500,50,note,,", 9, "; a decimal comma? write 1500.50"),
-        ("1500,50", 6, "; a decimal comma? write 1500.50"),
-        ("1,500,note,,", 9, ""),
-        ("1,500", 6, ""),
-    ],
-)
-def test_a_comma_in_an_amount_is_not_hidden_by_empty_cells(
-    tmp_path: Path, tail: str, width: int, hint: str
-) -> None:
-    names = (
-        "currency,method,instrument.phone_number,instrument.country,amount,description,metadata.a,metadata.b"
-    )
-    (), (fault,) = read(bytes_file(tmp_path, f"{names}\nXCD,mtn_bj,+2290190000000,BJ,{tail}\n".encode()))
-    assert fault.reason == f"has {width} cells, the header names 8 columns{hint}"
 
 
 @pytest.mark.parametrize(
@@ -276,12 +251,6 @@ def test_a_workbook_under_another_name_is_said_to_be_one(tmp_path: Path, name: s
         SourceUnreadable, match=r"is a .*workbook.*save it as Excel Workbook \(\.xlsx\), or as CSV in UTF-8"
     ):
         list(open_source(path).read())
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.parquet"])
-def test_a_file_without_cells_takes_no_delimiter(name: str) -> None:
-    with pytest.raises(SourceUnreadable, match="is no CSV file, and has no delimiter"):
-        open_source(name, delimiter=";")
 
 
 def test_rows_come_one_by_one_in_bounded_memory(tmp_path: Path) -> None:

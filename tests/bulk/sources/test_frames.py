@@ -19,7 +19,7 @@ from payments_async.bulk._loading.load import source_of
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import Row, RowFault
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, read
+from tests.support.payout_files import PHONE, csv_file
 
 ROWS: list[dict[str, str]] = [
     {**PHONE, "row_key": "ama", "description": "June, and more than twelve bytes"},
@@ -195,21 +195,6 @@ async def test_many_rows_are_made_in_parts(tmp_path: Path) -> None:
     items, fingerprint = await frame_items(pandas.DataFrame(many))
     assert (await frame_items(polars.DataFrame(many)))[1] == fingerprint
     assert [item.number for item in items] == [*range(1, 5_001)]
-
-
-def test_the_index_in_a_parquet_file_of_pandas_is_left_out_too(tmp_path: Path) -> None:
-    filtered().to_parquet(tmp_path / "june.parquet")
-    rows, faults = read(tmp_path / "june.parquet")
-    assert (len(rows), faults) == (3, [])
-
-
-async def test_what_the_owner_of_a_frame_lacks_is_for_it_to_say() -> None:
-    class Bare:
-        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-            raise ImportError("needs a library")
-
-    with pytest.raises(ImportError, match="needs a library"):
-        await frame_items(Bare())
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,13 +134,6 @@ def test_a_mapping_that_contradicts_itself_is_refused(columns: Any, constants: A
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["reference", "Salary"])
-def test_what_cannot_be_a_constant_is_not_said_to_be_one(name: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        ColumnMapping(columns={name: "GHS"})
-    assert str(caught.value) == f"the mapping: {name}: GHS is not a column of a payout file"
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -233,12 +226,6 @@ def test_other_files_are_not_mapped(tmp_path: Path) -> None:
         open_source(tmp_path / "june.jsonl", mapping=MAPPING)
     with pytest.raises(SourceUnreadable, match="is no CSV file and no workbook"):
         open_source(tmp_path / "june.parquet", header_row=1)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_the_row_of_the_header_is_a_part_of_how_a_file_is_read(tmp_path: Path, suffix: str) -> None:
-    path = theirs(tmp_path, suffix)
-    assert len({open_source(path, header_row=row).stat() for row in (None, 1, 2)}) == 3
 
 
 async def test_another_mapping_of_the_same_file_is_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
