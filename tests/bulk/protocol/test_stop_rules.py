@@ -34,13 +34,11 @@ def test_a_batch_is_complete_when_no_row_is_open(outcome: Is) -> None:
     [
         ({}, 0),
         ({"not_final": 3}, 0),
-        ({"not_final": 1, "arrived": 2}, 0),
         ({"arrived": 2, "failed": 1}, 1),
         ({"arrived": 2, "returned": 1}, 1),
         ({"not_final": 3, "rejected": 1}, 1),
         ({"not_final": 3, "conflict": 1}, 1),
         ({"not_final": 3, "cancelled": 1}, 1),
-        ({"not_final": 3, "in_doubt": 1}, 3),
         ({"rejected": 3, "in_doubt": 1}, 3),
         ({"not_final": 3, "not_started": 1}, 75),
         ({"not_final": 3, "under_way": 1}, 75),

@@ -53,7 +53,6 @@ INDEX = (
             ],
         ),
         (f"{NEEDED},Reference", [(None, SMALL.format("reference for Reference"))]),
-        (NEEDED.replace("amount", "Amount"), [(None, SMALL.format("amount for Amount"))]),
         (
             " Amount,CURRENCY,Method,Instrument.Phone_Number,colour",
             [
@@ -68,11 +67,8 @@ INDEX = (
             ],
         ),
         (f"{NEEDED}, method", [(" method", MEANT.format("method"))]),
-        (f"{NEEDED},web-hook url", [("web-hook url", MEANT.format("webhook_url"))]),
         (f"{NEEDED},phone_number", [("phone_number", MEANT.format("instrument.phone_number"))]),
         (f"{NEEDED},phone", [("phone", MEANT.format("instrument.phone_number"))]),
-        (f"{NEEDED},instrument.contry", [("instrument.contry", MEANT.format("instrument.country"))]),
-        (f"{NEEDED},customer.mail", [("customer.mail", MEANT.format("customer.email"))]),
         (
             f"{NEEDED},customer.name,Instrument.IBAN",
             [
@@ -80,8 +76,6 @@ INDEX = (
                 ("Instrument.IBAN", f"{UNKNOWN}; after instrument. comes one of {INSTRUMENT}"),
             ],
         ),
-        (f"{NEEDED},metadata.", [("metadata.", UNKNOWN)]),
-        (f"{NEEDED},colour", [("colour", UNKNOWN)]),
         (
             f"{NEEDED},amount,,metadata.a,metadata.a",
             [
@@ -91,7 +85,6 @@ INDEX = (
             ],
         ),
         (f",{NEEDED}", [(None, INDEX)]),
-        (f",,{NEEDED}", [(None, "has 2 columns without a name")]),
         ("", [(None, f"is missing, as there is nothing to read: {NEEDS}")]),
         *(
             (f"{cell},XCD,m", [(None, f"is missing, and this row holds values: write one above it; {NEEDS}")])

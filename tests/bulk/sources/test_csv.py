@@ -113,7 +113,6 @@ def test_every_fault_is_named_by_line_and_column_and_spares_other_rows(
     ("beyond", "widths"),  # what stands beyond the header's columns, of the header and each row
     [
         (["", "", ",,", ",x"], {3: 8, 4: 7}),
-        (["", ",", ",", "", ",,", ",x"], {5: 8, 6: 7}),
         ([",,", "", ",,", ",", ",,x"], {4: 7, 5: 8}),
         (["", ",x"], {2: 7}),
     ],
@@ -207,34 +206,19 @@ def test_a_row_without_end_is_given_up(tmp_path: Path, line: bytes) -> None:
     [
         ("10,50", "is '10,50', which is no decimal number: a decimal comma? write 10.50"),
         ("1 000.50", "is '1 000.50', which is no decimal number: spaces between thousands? write 1000.50"),
-        ("1\u202f000,5", "is '1 000,5', which is no decimal number: spaces between thousands? write 1000.5"),
         ("1,000.50", "is '1,000.50', which is no decimal number: commas between thousands? write 1000.50"),
         ("1.000,50", "is '1.000,50', which is no decimal number: points between thousands? write 1000.50"),
         ("GHS 10.50", "is 'GHS 10.50', which is no decimal number: a currency? write 10.50"),
-        ("10.50XOF", "is '10.50XOF', which is no decimal number: a currency? write 10.50"),
-        (
-            "10,500",
-            "is '10,500', which is no decimal number: write a point before decimals, and nothing else",
-        ),
         ("+229 90 00 00 01", "begins with a sign"),
-        ("1'500", "is '1'500', which is no decimal number: apostrophes between thousands? write 1500"),
-        ("1\u202f500", "is '1 500', which is no decimal number: spaces between thousands? write 1500"),
         ("1.500.000", "is '1.500.000', which is no decimal number: points between thousands? write 1500000"),
-        ("FCFA 1500", "is 'FCFA 1500', which is no decimal number: a currency? write 1500"),
-        ("FCFA 1 500", "is 'FCFA 1 500', which is no decimal number: a currency? write 1500"),
         (
             "1 500 000",
             "is no decimal number: if spaces stand between thousands, write digits and nothing else",
         ),
-        (" 50", "is '50', which is no decimal number: write it without the space beside it"),
         ("−500", "is '−500', which is no decimal number: a negative amount? nothing below 1 can be paid"),
-        ("500-", "is '500-', which is no decimal number: a negative amount? nothing below 1 can be paid"),
-        ("(500)", "is '(500)', which is no decimal number: a negative amount? nothing below 1 can be paid"),
         ("150.000", "is '150.000', and XCD has 2 decimals: 150000, or 150? write one of them"),
         ("1.505", "is '1.505', and XCD has 2 decimals: is it 1505?"),
         ("1.5051", "has more decimals than XCD, which has 2"),
-        ("+233200771234", "begins with a sign"),
-        ("990 112 2334", "is text that is not a decimal number"),
         ("ten", "is text that is not a decimal number"),
     ],
 )
@@ -278,19 +262,7 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
 
 
 EXACT = ("amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number")
-ROUNDED = (
-    "2.2990E+10",
-    "1E+05",
-    "2,299E+10",
-    "1e-7",
-    "22990000000E+0",
-    "+1E+05",
-    "1.E+05",
-    " .1E+06 ",
-    "1E2",
-    "1.5e3",
-    " 2,5E07",
-)
+ROUNDED = ("2.2990E+10", "2,299E+10", "+1E+05", " .1E+06 ", " 2,5E07")
 
 
 @pytest.mark.parametrize(

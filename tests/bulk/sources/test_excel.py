@@ -63,15 +63,11 @@ ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, 
     ("written", "amount"),
     [
         ("50", "50"),
-        ("1E3", "1000"),
-        ("1200.0", "1200"),
-        ("4.3499999999999996", "4.35"),  # as Excel writes 4.35
+        ("4.3499999999999996", "4.35"),
         ("12345678901234.5", "12345678901234.5"),
         ("0.1", "must be at least 1, in major units"),
         ("1234567890123456", f"is a number of more than 15 digits: {ROUND}"),
-        ("3.3000000000000003", "is a number of more than 15 digits"),  # 1.1+2.2
-        ("1.2345678901234567", "is a number of more than 15 digits"),
-        ("1E300", "is a number of more than 15 digits"),
+        ("3.3000000000000003", "is a number of more than 15 digits"),
         ("1E400", "is text that is not a decimal number"),
     ],
 )
@@ -149,7 +145,7 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert "2299" not in repr(faults)
 
 
-@pytest.mark.parametrize("how", ['hidden="1"', 'hidden="true"', 'ht="0"'])
+@pytest.mark.parametrize("how", ['hidden="1"', 'ht="0"'])
 def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -> None:
     path = workbook(tmp_path, lines_of(NAMED, {**NAMED, "reference": "salary-2"}))
     rewritten(path, replaced('<row r="3"', f'<row r="3" {how}'))
