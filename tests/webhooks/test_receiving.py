@@ -161,26 +161,6 @@ class TestAwaited:
         assert hook.now == pytest.approx(10.0)
         assert hook.reads == 0
 
-    async def test_a_caller_who_hangs_up_ends_the_reading_of_the_body(self, connect: Connect) -> None:
-        hook = Hook(connect, Handler(), listed())
-        with hook.standing_still():
-            task = asyncio.create_task(hook.arrive(self.never()))
-            await asyncio.sleep(0.01)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    async def test_a_handler_may_be_a_coroutine_function(self, connect: Connect) -> None:
-        given = []
-
-        async def handler(delivery: Any) -> None:
-            await asyncio.sleep(0)
-            given.append(delivery)
-
-        hook = Hook(connect, handler, listed())
-        assert (await hook.arrive()).status == 200
-        assert len(given) == 1
-
     async def test_a_handler_is_run_to_its_end_though_the_caller_hangs_up(self, connect: Connect) -> None:
         begun, go_on, ended = asyncio.Event(), asyncio.Event(), []
 

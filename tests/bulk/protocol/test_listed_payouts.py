@@ -102,116 +102,80 @@ FAILED_0 = {"service_status": "failed", "payout_end": PayoutEnd.FAILED, "failure
 ARRIVED_0 = {"service_status": "completed", "payout_end": PayoutEnd.ARRIVED, "had_arrived": True}
 
 
+DONE_0, DONE_1, FAILS_0, FAILS_1 = (payout(n, word) for word in ("completed", "failed") for n in (0, 1))
+TWICE = payout(0, id="po_9")
+NEXT_FAILED, NEXT_DONE = row(S.CREATED, 1, **FAILED_0), row(S.CREATED, 1, **ARRIVED_0)
+BACK_ONCE = row(S.CREATED, 1, **FAILED_0, earlier_arrived=True)
+
+
 @pytest.mark.parametrize(
-    ("before", "payouts", "outcome", "standing", "beside"),
+    ("before", "payouts", "outcome", "standing", "in_excess"),
     [
-        (row(S.CREATED), [payout(0, "completed")], W.ARRIVED, "po_0", {}),
-        (row(S.CREATED), [payout(0, "failed")], W.FAILED, "po_0", {}),
-        (row(S.CREATED), [payout(0, "reversed")], W.RETURNED, "po_0", {}),
-        (row(S.CREATED, **ARRIVED_0), [payout(0, "failed")], W.RETURNED, "po_0", {}),
-        (row(S.CREATED, **ARRIVED_0), [payout(0)], W.NOT_FINAL, "po_0", {}),
-        (row(S.CREATED, 1, **FAILED_0), [payout(1, "failed"), payout(0, "completed")], W.ARRIVED, "po_0", {}),
-        (
-            row(S.CREATED, 1, **ARRIVED_0),
-            [payout(1, "completed"), payout(0, "completed")],
-            W.ARRIVED,
-            "po_1",
-            {"po_0": IN_EXCESS},
-        ),
-        (row(S.CREATED, 1), [payout(1), payout(0, "completed")], W.ARRIVED, "po_0", {"po_1": IN_EXCESS}),
-        (row(S.CREATED, 1, **ARRIVED_0), [payout(0, "completed")], W.ARRIVED, "po_1", {"po_0": IN_EXCESS}),
-        (row(S.CREATED, 1, **FAILED_0), [payout(1, "failed"), payout(0, "reversed")], W.RETURNED, "po_0", {}),
-        (
-            row(S.CREATED, 1, **FAILED_0, earlier_arrived=True),
-            [payout(1, "failed"), payout(0, "failed")],
-            W.RETURNED,
-            "po_1",
-            {},
-        ),
-        (
-            row(S.CREATED, 1, **ARRIVED_0),
-            [payout(1, "completed"), other(0, "completed")],
-            W.ARRIVED,
-            "po_1",
-            {"po_0": IN_EXCESS},
-        ),
-        (
-            row(S.CREATED, **ARRIVED_0),
-            [payout(0, "completed"), payout(0, id="po_9")],
-            W.ARRIVED,
-            "po_0",
-            {"po_9": IN_EXCESS},
-        ),
-        (
-            row(S.CREATED),
-            [payout(0), payout(2, metadata={}), other(3)],
-            W.NOT_FINAL,
-            "po_0",
-            {"po_3": IN_EXCESS},
-        ),
+        (row(S.CREATED), [DONE_0], W.ARRIVED, "po_0", ""),
+        (row(S.CREATED), [FAILS_0], W.FAILED, "po_0", ""),
+        (row(S.CREATED), [payout(0, "reversed")], W.RETURNED, "po_0", ""),
+        (row(S.CREATED, **ARRIVED_0), [FAILS_0], W.RETURNED, "po_0", ""),
+        (row(S.CREATED, **ARRIVED_0), [payout(0)], W.NOT_FINAL, "po_0", ""),
+        (NEXT_FAILED, [FAILS_1, DONE_0], W.ARRIVED, "po_0", ""),
+        (NEXT_DONE, [DONE_1, DONE_0], W.ARRIVED, "po_1", "po_0"),
+        (row(S.CREATED, 1), [payout(1), DONE_0], W.ARRIVED, "po_0", "po_1"),
+        (NEXT_DONE, [DONE_0], W.ARRIVED, "po_1", "po_0"),
+        (NEXT_FAILED, [FAILS_1, payout(0, "reversed")], W.RETURNED, "po_0", ""),
+        (BACK_ONCE, [FAILS_1, FAILS_0], W.RETURNED, "po_1", ""),
+        (NEXT_DONE, [DONE_1, other(0, "completed")], W.ARRIVED, "po_1", "po_0"),
+        (row(S.CREATED, **ARRIVED_0), [DONE_0, TWICE], W.ARRIVED, "po_0", "po_9"),
+        (row(S.CREATED), [payout(0), payout(2, metadata={}), other(3)], W.NOT_FINAL, "po_0", "po_3"),
     ],
 )
 def test_one_payout_stands_for_a_created_row(
-    before: LedgerRow, payouts: list[Payout], outcome: Outcome, standing: str, beside: dict[str, ExtraPayout]
+    before: LedgerRow, payouts: list[Payout], outcome: Outcome, standing: str, in_excess: str
 ) -> None:
-    row = after(before, *payouts)
+    row, beside = after(before, *payouts), dict.fromkeys(in_excess.split(), IN_EXCESS)
     assert (row.outcome, row.payout_id) == (outcome, standing)
     assert extra(before, *payouts) == beside
     assert judged(row, *payouts).facts is None
     assert extra(row, *payouts) == beside
 
 
+UNSENT = (S.NEW, S.REJECTED, S.CANCELLED)
+EXCESS_0, CONFLICT_0 = {"po_0": IN_EXCESS}, {"po_0": IN_CONFLICT}
+UNPROVEN, LATER = payout(0, metadata={}), payout(0, metadata={"payments_sdk": "2.later"})
+
+
 @pytest.mark.parametrize(
-    ("before", "payouts", "state", "standing", "beside"),
-    [
-        (row(S.IN_DOUBT), [payout(0)], S.CREATED, "po_0", {}),
-        (row(S.IN_FLIGHT), [payout(0)], S.CREATED, "po_0", {}),
-        (row(S.NEW), [payout(0)], S.CREATED, "po_0", {}),
-        (row(S.CONFLICT), [payout(0)], S.CREATED, "po_0", {}),
-        *(
-            (row(state), [other(0)], S.CONFLICT, None, {"po_0": IN_CONFLICT})
-            for state in (S.NEW, *UNFINISHED, S.CONFLICT)
-        ),
-        *((row(state), [payout(0)], S.CREATED, "po_0", {}) for state in (S.REJECTED, S.CANCELLED)),
-        *((row(state), [other(0)], state, None, {"po_0": IN_EXCESS}) for state in (S.REJECTED, S.CANCELLED)),
-        *((row(state), [payout(0, metadata={})], state, None, {}) for state in (S.REJECTED, S.CANCELLED)),
-        *((row(state, 1), [payout(0)], S.CREATED, "po_0", {}) for state in (S.NEW, S.REJECTED, S.CANCELLED)),
-        *(
-            (row(state, 1), [other(0)], S.CONFLICT, None, {"po_0": IN_CONFLICT})
-            for state in (S.NEW, S.REJECTED, S.CANCELLED)
-        ),
-        *(
-            (row(state, 1), [payout(0, "failed")], state, None, {})
-            for state in (S.NEW, S.REJECTED, S.CANCELLED, *UNFINISHED)
-        ),
-        *((row(state, 1), [payout(0)], state, None, {"po_0": IN_EXCESS}) for state in UNFINISHED),
-        (row(S.IN_DOUBT, 1), [payout(1), payout(0, "completed")], S.CREATED, "po_0", {"po_1": IN_EXCESS}),
-        (row(S.IN_DOUBT, 1), [payout(1, "completed"), payout(0)], S.CREATED, "po_1", {"po_0": IN_EXCESS}),
-        (
-            row(S.IN_DOUBT, 1),
-            [other(1), payout(0)],
-            S.CONFLICT,
-            None,
-            {"po_0": IN_CONFLICT, "po_1": IN_CONFLICT},
-        ),
-        (row(S.IN_DOUBT), [payout(0, metadata={"payments_sdk": "2.later"})], S.IN_DOUBT, None, {}),
-        (row(S.IN_DOUBT), [payout(0, id=None)], S.IN_DOUBT, None, {}),
-        (row(S.IN_DOUBT), [payout(0, metadata={})], S.CONFLICT, None, {}),
-        (row(S.NEW, 1), [payout(0, metadata={})], S.NEW, None, {}),
+    ("states", "generation", "payouts", "state", "standing", "beside"),
+    [  # no state afterwards: the one before
+        ((*S,), 0, [payout(0)], S.CREATED, "po_0", {}),
+        ((S.NEW, *UNFINISHED, S.CONFLICT), 0, [other(0)], S.CONFLICT, None, CONFLICT_0),
+        ((S.REJECTED, S.CANCELLED), 0, [other(0)], None, None, EXCESS_0),
+        ((S.REJECTED, S.CANCELLED), 0, [UNPROVEN], None, None, {}),
+        (UNSENT, 1, [payout(0)], S.CREATED, "po_0", {}),
+        (UNSENT, 1, [other(0)], S.CONFLICT, None, CONFLICT_0),
+        ((*UNSENT, *UNFINISHED), 1, [FAILS_0], None, None, {}),
+        (UNFINISHED, 1, [payout(0)], None, None, EXCESS_0),
+        ((S.IN_DOUBT,), 1, [payout(1), DONE_0], S.CREATED, "po_0", {"po_1": IN_EXCESS}),
+        ((S.IN_DOUBT,), 1, [DONE_1, payout(0)], S.CREATED, "po_1", EXCESS_0),
+        ((S.IN_DOUBT,), 1, [other(1), payout(0)], S.CONFLICT, None, CONFLICT_0 | {"po_1": IN_CONFLICT}),
+        ((S.IN_DOUBT,), 0, [LATER], None, None, {}),
+        ((S.IN_DOUBT,), 0, [payout(0, id=None)], None, None, {}),
+        ((S.IN_DOUBT,), 0, [UNPROVEN], S.CONFLICT, None, {}),
+        ((S.NEW,), 1, [UNPROVEN], None, None, {}),
     ],
 )
 def test_the_list_decides_other_rows(
-    before: LedgerRow,
+    states: tuple[RowState, ...],
+    generation: int,
     payouts: list[Payout],
-    state: RowState,
+    state: RowState | None,
     standing: str | None,
     beside: dict[str, ExtraPayout],
 ) -> None:
-    row = after(before, *payouts)
-    assert (row.state, row.payout_id) == (state, standing)
-    assert row.generation == before.generation
-    assert extra(before, *payouts) == beside
-    assert after(row, *payouts) == row
+    for before in (row(each, generation) for each in states):
+        now = after(before, *payouts)
+        assert (now.state, now.payout_id) == (state or before.state, standing)
+        assert now.generation == generation
+        assert extra(before, *payouts) == beside
+        assert after(now, *payouts) == now
 
 
 @pytest.mark.parametrize("state", UNFINISHED)

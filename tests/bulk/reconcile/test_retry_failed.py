@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from decimal import Decimal
@@ -164,30 +163,6 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
     assert len(service.requests) == asked
     assert (await batch.retry_failed()).rows == (1,)
     assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
-
-
-async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1, 2, 3, 4)
-    await batch.load(items(4))
-    await batch.run(wait_final=60.0)
-    tenant = service._core.world.tenants[service.api_key]
-    places = {json.loads(payout.body)["description"]: payout for payout in tenant.payouts}
-    places["row 1"].currency = "XAF"
-    places["row 2"].amount = Decimal("77")
-    tenant.payouts.remove(places["row 3"])
-    places["row 4"].id = "po_another"
-    for rows in (None, [1, 2, 3, 4]):
-        report = await batch.retry_failed(rows=rows)
-        assert report.rows == ()
-        assert [(left.number, left.reason) for left in report.left] == [
-            (1, f"{places['row 1'].id} is of XAF 1.01, and XCD 1.01 was asked for"),
-            (2, f"{places['row 2'].id} is of XCD 77, and XCD 2.01 was asked for"),
-            (3, "the list does not show its payout"),
-            (4, "the list shows po_another under its reference, which is not the row's payout"),
-        ]
-    assert (await batch.status()).counts["failed"] == 4
 
 
 async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(

@@ -6,8 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
@@ -43,11 +41,10 @@ class Balancer(Between):
         return altered(self._page, body=b"<html>Bad gateway</html>", **self._answer)
 
 
-@pytest.mark.parametrize("seed", range(2))
 async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_minute(
-    service: Sandbox, tmp_path: Path, seed: int
+    service: Sandbox, tmp_path: Path
 ) -> None:
-    async with in_process(service, seed) as client:
+    async with in_process(service) as client:
         balancer = Balancer(client, 30.0)
         began = runtime_of(client).monotonic()
         report = await paid(tmp_path / "l", client, items(3))

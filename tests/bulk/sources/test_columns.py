@@ -68,14 +68,6 @@ INDEX = (
         ),
         (f"{NEEDED}, method", [(" method", MEANT.format("method"))]),
         (f"{NEEDED},phone_number", [("phone_number", MEANT.format("instrument.phone_number"))]),
-        (f"{NEEDED},phone", [("phone", MEANT.format("instrument.phone_number"))]),
-        (
-            f"{NEEDED},customer.name,Instrument.IBAN",
-            [
-                ("customer.name", f"{UNKNOWN}; after customer. comes one of {CUSTOMER}"),
-                ("Instrument.IBAN", f"{UNKNOWN}; after instrument. comes one of {INSTRUMENT}"),
-            ],
-        ),
         (
             f"{NEEDED},amount,,metadata.a,metadata.a",
             [
@@ -85,7 +77,6 @@ INDEX = (
             ],
         ),
         (f",{NEEDED}", [(None, INDEX)]),
-        ("", [(None, f"is missing, as there is nothing to read: {NEEDS}")]),
         *(
             (f"{cell},XCD,m", [(None, f"is missing, and this row holds values: write one above it; {NEEDS}")])
             for cell in ("50", " +229 90.00", "٥٠")

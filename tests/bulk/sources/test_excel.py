@@ -224,12 +224,6 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match=r'has no sheet of that name .*: "June", "May", "Empty"'):
         read(path, sheet="may")
 
-    def hidden(book: Any) -> None:
-        two_sheets(book)
-        book["May"].sheet_state = "veryHidden"
-
-    assert len(read(workbook(tmp_path, lines_of(PHONE), change=hidden))[0]) == 1
-
     def many(book: Any) -> None:
         for number in range(12):
             fill(book.create_sheet(f"S{number}"), [["x"]])
