@@ -186,3 +186,14 @@ async def test_the_reading_of_a_page_in_a_task_can_be_cancelled(connect: Connect
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+@pytest.mark.parametrize("resource", LISTS)
+async def test_the_other_slips_with_a_page_name_iterate_too(connect: Connect, resource: str) -> None:
+    client = connect(transport=ScriptedTransport(page("x_1")))
+    with pytest.raises(TypeError, match=r"async for record in iterate\("):
+        list(getattr(client, resource).list())
+    with pytest.raises(TypeError, match=r"for record in page; for all pages: async for record in iterate\("):
+        async for _ in await getattr(client, resource).list():
+            raise AssertionError("a page is no asynchronous iterable")
