@@ -10,7 +10,7 @@ from payments_async.errors import UnprocessableError
 from tests.support import bodies
 from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.forms import ATTEMPTS, FORMS, INTENTS, PAYOUTS, at, exactly, read
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 NEW = "word_of_2031"
 
@@ -158,10 +158,11 @@ ERRORS: list[tuple[Any, dict[str, list[str]]]] = [
 async def test_errors_are_kept_in_any_shape(
     connect: Connect, errors: Any, told: dict[str, list[str]]
 ) -> None:
-    with pytest.raises(UnprocessableError) as caught:
-        await call(connect, "payouts.create", {"message": "Invalid.", "errors": errors}, 422)
-    assert caught.value.errors == told
-    assert caught.value.message == "Invalid."
-    assert caught.value.effect == "none"
-    assert caught.value.body is not None
-    assert caught.value.body.json()["errors"] == errors
+    caught = await error_of(
+        UnprocessableError, call(connect, "payouts.create", {"message": "Invalid.", "errors": errors}, 422)
+    )
+    assert caught.errors == told
+    assert caught.message == "Invalid."
+    assert caught.effect == "none"
+    assert caught.body is not None
+    assert caught.body.json()["errors"] == errors

@@ -16,7 +16,7 @@ from tests.support.creations import PAYOUT, SMALLEST
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import jumping, play
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
 ACCOUNT = "9876504321098"
@@ -176,11 +176,10 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     prepared = connect(transport=transport, **made_with).payouts.prepare(**PAYOUT)
     client = connect(transport=transport, **sent_with)
-    with pytest.raises(ConfigurationError, match=told) as caught:
-        await getattr(client, how)(prepared)
+    caught = await error_of(ConfigurationError, getattr(client, how)(prepared), match=told)
     assert transport.requests == []
-    assert caught.value.effect == "none"
-    assert caught.value.operation == "payouts.create"
+    assert caught.effect == "none"
+    assert caught.operation == "payouts.create"
 
 
 @pytest.mark.parametrize("how", ["send", "resolve"])

@@ -25,7 +25,7 @@ from tests.fidelity.document import SCHEMAS, properties
 from tests.support.creations import PAYMENTS, SMALLEST, create
 from tests.support.jumping import EPOCH
 from tests.support.motion import jumping
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
 one_surface = pytest.mark.parametrize("surface", ["async"], indirect=True)
@@ -320,9 +320,8 @@ async def test_a_field_arrives_unchanged_or_is_refused(
         *REFUSED.get(key, ()),
         *([(text_of(name, most + 1), f"at most {most}")] if most else ()),
     ]:
-        with pytest.raises(InvalidRequest) as caught:
-            await create(client, resource, **{name: value})
-        check_refused(caught.value, name, value, rule)
+        caught = await error_of(InvalidRequest, create(client, resource, **{name: value}))
+        check_refused(caught, name, value, rule)
     assert len(watched.arrived) == before
 
 
@@ -432,7 +431,6 @@ async def test_an_amount_is_exact_or_refused(
     kept = watched.books.payouts() if resource == "payouts" else watched.books.payments()
     assert [entry.amount for entry in kept] == [Decimal(digits) for _, digits in DIGITS]
     for value, rule in NO_MONEY:
-        with pytest.raises(InvalidRequest) as caught:
-            await create(client, resource, amount=value)
-        check_refused(caught.value, "amount", value, rule)
+        caught = await error_of(InvalidRequest, create(client, resource, amount=value))
+        check_refused(caught, "amount", value, rule)
     assert len(watched.arrived) == len(DIGITS)
