@@ -81,27 +81,28 @@ async def test_an_unknown_status_is_final_by_timestamp(connect: Connect, operati
 INNER: list[Any] = [None, {}, {"x": [1, {"y": "z"}], "n": None}]
 
 
-@pytest.mark.fact("open.inner-objects")
-@pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("field", ["post_data", "client_params"])
-async def test_an_undocumented_object_is_kept_whole(connect: Connect, field: str, inner: Any) -> None:
-    body = changed(OPERATIONS["payment_intents.retrieve_attempt"].body, f"data.next_action.{field}", inner)
-    attempt = await read(connect, "attempt", body)
-    assert exactly(getattr(attempt.next_action, field), inner)
+ITEMS = [{"name": "otp", "rules": {"length": 6, "alphabet": ["0", "1"]}}, {}]
 
 
 @pytest.mark.fact("open.inner-objects")
-@pytest.mark.parametrize("inner", INNER)
-async def test_a_font_is_kept_whole(connect: Connect, inner: Any) -> None:
-    body = changed(OPERATIONS["checkouts.retrieve"].body, "data.checkout.appearance.font", inner)
-    assert exactly((await read(connect, "checkout", body)).appearance.font, inner)
-
-
-@pytest.mark.fact("open.inner-objects")
-async def test_items_of_fields_are_kept_whole(connect: Connect) -> None:
-    items = [{"name": "otp", "rules": {"length": 6, "alphabet": ["0", "1"]}}, {}]
-    body = changed(OPERATIONS["payment_intents.retrieve_attempt"].body, "data.next_action.fields", items)
-    assert exactly((await read(connect, "attempt", body)).next_action.fields, tuple(items))
+@pytest.mark.parametrize(
+    ("form", "path", "inner"),
+    [
+        *(
+            ("attempt", f"next_action.{name}", inner)
+            for name in ("post_data", "client_params")
+            for inner in INNER
+        ),
+        *(("checkout", "appearance.font", inner) for inner in INNER),
+        ("attempt", "next_action.fields", ITEMS),
+    ],
+)
+async def test_an_undocumented_object_is_kept_whole(
+    connect: Connect, form: str, path: str, inner: Any
+) -> None:
+    said = f"data.checkout.{path}" if form == "checkout" else f"data.{path}"
+    record = await read(connect, form, changed(OPERATIONS[FORMS[form].operation].body, said, inner))
+    assert exactly(at(record, path), tuple(inner) if inner is ITEMS else inner)
 
 
 @pytest.mark.fact("open.unknown-fields")
