@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable as Awaited
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -68,9 +69,9 @@ class Awaitable:
         await asyncio.to_thread(self._blocking.__exit__, *raised)
 
 
-async def error_of(kind: type[E] | tuple[type[E], ...], call: Coroutine[Any, Any, Any], **match: str) -> E:
+async def error_of(kind: type[E] | tuple[type[E], ...], call: Awaited[Any], match: str | None = None) -> E:
     """The error that a call ends with."""
-    with pytest.raises(kind, **match) as caught:
+    with pytest.raises(kind, match=match) as caught:
         await call
     return caught.value
 
