@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from payments_async import (
-    APITimeoutError,
     DeadlineExceeded,
     OutcomeUnknown,
     PaymentsError,
@@ -62,12 +61,6 @@ async def test_a_back_off_beyond_the_deadline_is_not_begun(connect: Connect) -> 
     assert max(ends) < 2.0
 
 
-async def test_a_deadline_after_something_was_sent_leaves_a_creation_in_doubt(connect: Connect) -> None:
-    played = on_clock(connect, taking(2.0, lost("timeout")), max_retries=50)
-    caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT, deadline=5.0))
-    assert isinstance(caught.__cause__, APITimeoutError)
-
-
 async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) -> None:
     played = on_clock(connect, taking(6.0, lost("timeout")), timeout=10.0, max_retries=50)
     with pytest.raises(OutcomeUnknown):
@@ -97,17 +90,25 @@ async def test_a_deadline_covers_the_wait_for_the_rate_limit(connect: Connect) -
     assert len(played.transport.requests) == 1
 
 
-async def test_a_deadline_covers_the_wait_after_a_429(connect: Connect) -> None:
-    played = play(connect, refusal(429, {"Retry-After": "60"}), payout_answer())
-    caught = await error_of(DeadlineExceeded, played.client.payouts.create(**PAYOUT, deadline=20.0))
-    assert [attempt.status for attempt in caught.attempts] == [429]
-    assert len(played.transport.requests) == 1
+BUSY = refusal(429, {"Retry-After": "60"})
 
 
-async def test_a_doubt_before_the_wait_stays_a_doubt(connect: Connect) -> None:
-    played = play(connect, lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
-    with pytest.raises(OutcomeUnknown):
-        await played.client.payouts.create(**PAYOUT, deadline=20.0)
+@pytest.mark.parametrize(
+    ("script", "error", "attempts"),
+    [
+        ([BUSY], DeadlineExceeded, ["429"]),
+        ([lost(), BUSY], OutcomeUnknown, ["reset", "429"]),
+        ([taking(8.0, lost("timeout"))], OutcomeUnknown, ["timeout", "timeout"]),
+    ],
+    ids=["in the wait after a 429", "in that wait after a doubt", "after something was sent"],
+)
+async def test_a_call_ends_at_its_deadline_with_what_is_known(
+    connect: Connect, script: list[Any], error: type[PaymentsError], attempts: list[str]
+) -> None:
+    played = on_clock(connect, *script, max_retries=50)
+    caught = await error_of(error, played.client.payouts.create(**PAYOUT, deadline=20.0))
+    assert [attempt.reason for attempt in caught.attempts][:2] == attempts
+    assert len(played.transport.requests) == len(caught.attempts)
 
 
 async def test_a_clock_that_jumps_past_the_deadline_sends_nothing_more(connect: Connect) -> None:
