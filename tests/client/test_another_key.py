@@ -158,7 +158,7 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "key", "told"), REFUSED)
+@pytest.mark.parametrize(("options", "key", "told"), REFUSED, ids=range(len(REFUSED)))
 def test_an_unusable_key_is_refused(surface: str, options: dict[str, Any], key: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     given = {"api_key": KEY, "base_url": BASE_URL, "transport": transport, **options}

@@ -10,7 +10,7 @@ import pytest
 
 from payments_async.errors import PaymentsError
 from tests.support.creations import create, row
-from tests.support.scripted import ScriptedTransport, SilentTransport, answer
+from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
@@ -176,16 +176,6 @@ async def test_a_status_nobody_named_is_sent_and_warned_of(
         assert len(await getattr(connect(transport=transport), resource).list(status=word)) == 0
     assert ("+233200000001" in str(caught[0].message)) is False
     assert "status=" in transport.requests[0].url
-
-
-@pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_the_reading_of_a_page_in_a_task_can_be_cancelled(connect: Connect) -> None:
-    transport = SilentTransport()
-    task = asyncio.create_task(connect(transport=transport).payouts.list())
-    await transport.asked.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
