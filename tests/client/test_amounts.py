@@ -22,7 +22,7 @@ from payments_async import (
 from payments_async.sandbox import Sandbox
 from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.scripted import answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 KEY = "order-7-attempt-1"
 
@@ -81,10 +81,9 @@ async def test_a_refusal_of_the_key_alone_proves_nothing(connect: Connect, statu
         connect,
         answer(status, {"message": "Used for reference r-1.", "errors": {name: ["belongs to another"]}}),
     )
-    with pytest.raises(IdempotencyConflict) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    assert caught.value.effect == "unknown"
-    assert "new idempotency key" not in str(caught.value)
+    caught = await error_of(IdempotencyConflict, played.client.payouts.create(**PAYOUT))
+    assert caught.effect == "unknown"
+    assert "new idempotency key" not in str(caught)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +94,9 @@ async def test_a_new_key_is_advised_for_a_field(
     connect: Connect, errors: dict[str, list[str]], effect: str
 ) -> None:
     played = play(connect, answer(422, {"message": "Invalid.", "errors": errors}))
-    with pytest.raises(UnprocessableError) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    assert caught.value.effect == effect
-    assert ("new idempotency key" in str(caught.value)) is bool(errors)
+    caught = await error_of(UnprocessableError, played.client.payouts.create(**PAYOUT))
+    assert caught.effect == effect
+    assert ("new idempotency key" in str(caught)) is bool(errors)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +113,8 @@ async def test_a_bare_refusal_of_a_used_key_is_no_proof(
 ) -> None:
     played = play(connect, payout_answer(), answered)
     await played.client.payouts.create(**PAYOUT, idempotency_key=KEY)
-    with pytest.raises(told) as caught:
-        await played.client.payouts.create(**PAYOUT, idempotency_key=KEY)
-    assert getattr(caught.value, "effect", None) == ("unknown" if told is IdempotencyConflict else "none")
+    caught = await error_of(told, played.client.payouts.create(**PAYOUT, idempotency_key=KEY))
+    assert getattr(caught, "effect", None) == ("unknown" if told is IdempotencyConflict else "none")
 
 
 # What may be meant otherwise
@@ -152,10 +149,9 @@ async def test_three_decimals_in_a_text_are_a_doubt_in_a_call(
 async def test_under_a_guard_it_is_refused(connect: Connect, amount: str, currency: str, guess: str) -> None:
     fields = {**PAYOUT, "amount": amount, "currency": currency}
     guarded = play(connect, payout_answer(), guard=Guard(most={currency: 10_000}, budgets="process"))
-    with pytest.raises(GuardRefused, match="nothing was sent") as caught:
-        await guarded.client.payouts.create(**fields)
-    assert guess in str(caught.value)
-    assert (caught.value.rule, guarded.transport.requests) == ("decimals", [])
+    caught = await error_of(GuardRefused, guarded.client.payouts.create(**fields), match="nothing was sent")
+    assert guess in str(caught)
+    assert (caught.rule, guarded.transport.requests) == ("decimals", [])
     lenient = Guard(most={currency: 10_000}, budgets="process", decimals=False)
     played = play(connect, payout_answer(), guard=lenient)
     assert played.client.payouts.prepare(**fields)

@@ -29,7 +29,7 @@ from tests.support.patience import until
 from tests.support.rawserver import RawServer, Step
 from tests.support.receivers import Handler, bring, make_receiver
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, SilentTransport, lost
-from tests.support.surfaces import Connect, make_client
+from tests.support.surfaces import Connect, error_of, make_client
 
 OTHER, LIVE = "sk_sandbox_CANARY0123456789other", "sk_live_CANARY0123456789live"
 Lines = list[tuple[Any, dict[str, str]]]
@@ -107,9 +107,8 @@ async def test_a_wait_that_the_service_asks_of_one_key_is_no_wait_of_another(con
 async def test_the_retries_of_one_key_leave_the_budget_of_another(connect: Connect) -> None:
     played = play(connect, lost("timeout"), max_retries=60)
     for client in (played.client, played.client.with_options(api_key=OTHER)):
-        with pytest.raises(APIConnectionError) as caught:
-            await client.payouts.list()
-        assert len(caught.value.attempts) == 51
+        caught = await error_of(APIConnectionError, client.payouts.list())
+        assert len(caught.attempts) == 51
 
 
 async def test_clients_of_one_key_know_each_others_idempotency_keys(connect: Connect) -> None:
@@ -159,7 +158,7 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "key", "told"), REFUSED)
+@pytest.mark.parametrize(("options", "key", "told"), REFUSED, ids=range(len(REFUSED)))
 def test_an_unusable_key_is_refused(surface: str, options: dict[str, Any], key: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     given = {"api_key": KEY, "base_url": BASE_URL, "transport": transport, **options}
@@ -231,9 +230,8 @@ async def test_closing_one_ends_its_own_calls_alone(connect: Connect, server: Ra
         assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
     for each, call, others in ((client, calls[0], calls[1:]), (merchant, calls[1], [])):
         await each.aclose()
-        with pytest.raises(OutcomeUnknown) as caught:
-            await call
-        assert [(tried.reason, tried.verdict) for tried in caught.value.attempts] == [("closed", "in_doubt")]
+        caught = await error_of(OutcomeUnknown, call)
+        assert [(tried.reason, tried.verdict) for tried in caught.attempts] == [("closed", "in_doubt")]
         await merchant.request("GET", "/other")
         assert not [other for other in others if other.done()]
     assert len(server.requests) == 4

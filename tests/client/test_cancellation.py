@@ -19,6 +19,7 @@ from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.patience import timeout_once_asked, until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import SilentTransport, lost
+from tests.support.surfaces import error_of
 
 IN_DOUBT = (
     "payouts.create was cancelled after it had been sent, and may have been carried out: "
@@ -57,9 +58,7 @@ async def cut_off(server: RawServer, call: Coroutine[Any, Any, Any]) -> asyncio.
 async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
     """Cancel a call and give its cancellation."""
     task.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await task
-    return caught.value
+    return await error_of(asyncio.CancelledError, task)
 
 
 def outcome(stopped: BaseException) -> OutcomeUnknown | None:
@@ -146,9 +145,8 @@ async def test_a_listener_that_stops_the_program_leaves_with_the_outcome(
             raise KeyboardInterrupt
 
     client = play(client_on, lost(), payout_answer(), on_event=stop).client
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        await client.payouts.create(**PAYOUT, idempotency_key="key-00001")
-    found = outcome(stopped.value)
+    stopped = await error_of(KeyboardInterrupt, client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
+    found = outcome(stopped)
     assert found is not None
     assert found.attempts[0].verdict == "in_doubt"
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [IN_DOUBT]

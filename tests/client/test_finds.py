@@ -19,7 +19,7 @@ from tests.support.creations import PAYOUT, create
 from tests.support.motion import play
 from tests.support.patience import until
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.waits import Watched
 from tests.support.watched import WatchedSandbox
 
@@ -65,9 +65,8 @@ async def test_a_list_is_read_until_it_ends_or_the_payout_is_found(
 async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("inv-7"))
     client = connect(transport=transport)
-    with pytest.raises(SearchIncomplete) as caught:
-        await client.payouts.find("inv-7", max_pages=2)
-    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+    caught = await error_of(SearchIncomplete, client.payouts.find("inv-7", max_pages=2))
+    for error in (caught, pickle.loads(pickle.dumps(caught))):
         assert (error.pages, error.cursor) == (2, "c2")
         assert error.operation == "payouts.find"
         assert error.effect == "none"
@@ -93,9 +92,8 @@ async def test_senseless_is_refused(
     connect: Connect, reference: Any, search: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(page("inv-7"))
-    with pytest.raises(InvalidRequest) as caught:
-        await connect(transport=transport).payouts.find(reference, **search)
-    assert caught.value.errors.keys() == fields
+    caught = await error_of(InvalidRequest, connect(transport=transport).payouts.find(reference, **search))
+    assert caught.errors.keys() == fields
     assert transport.requests == []
 
 
@@ -133,9 +131,8 @@ def body(size: int, says: dict[str, Any], **changes: Any) -> Any:
 @pytest.mark.parametrize(("says", "size"), [*zip(UNPROVEN, [1, 15, 100] * 3, strict=False)])
 async def test_silence_is_not_the_end_of_a_search(connect: Connect, says: dict[str, Any], size: int) -> None:
     client = connect(transport=ScriptedTransport(body(size, says)))
-    with pytest.raises(SearchIncomplete, match="gave no cursor") as caught:
-        await client.payouts.find("wanted")
-    assert (caught.value.pages, caught.value.cursor, caught.value.effect) == (1, None, "none")
+    caught = await error_of(SearchIncomplete, client.payouts.find("wanted"), match="gave no cursor")
+    assert (caught.pages, caught.cursor, caught.effect) == (1, None, "none")
     assert (await client.payouts.find("r-0")).id == "po_0"
     page = await client.payouts.list()
     assert (page.next_cursor, page.is_last) == (None, False)
@@ -164,20 +161,20 @@ async def test_a_page_whose_records_cannot_be_read_is_not_empty(connect: Connect
 
 async def test_a_wait_says_that_the_list_proved_no_end(connect: Connect) -> None:
     played = play(connect, body(2, {}))
-    with pytest.raises(WaitTimeout, match="gave no cursor") as caught:
-        await played.client.payouts.wait("po_7", deadline=12.0)
-    assert isinstance(caught.value.__cause__, SearchIncomplete)
-    assert caught.value.__cause__.pages == 1
+    caught = await error_of(
+        WaitTimeout, played.client.payouts.wait("po_7", deadline=12.0), match="gave no cursor"
+    )
+    assert isinstance(caught.__cause__, SearchIncomplete)
+    assert caught.__cause__.pages == 1
 
 
 async def test_a_wait_whose_record_the_list_shows_needs_no_end(connect: Connect) -> None:
     played = play(connect, body(2, {}), body(2, {}, status="completed"))
     assert (await played.client.payouts.wait("po_1")).is_final
     played = play(connect, body(2, {}))
-    with pytest.raises(WaitTimeout) as caught:
-        await played.client.payouts.wait("po_1", deadline=12.0)
-    assert caught.value.__cause__ is None
-    assert caught.value.last.id == "po_1"
+    caught = await error_of(WaitTimeout, played.client.payouts.wait("po_1", deadline=12.0))
+    assert caught.__cause__ is None
+    assert caught.last.id == "po_1"
 
 
 FIELDS: dict[str, Any] = {**PAYOUT, "currency": "EUR"}

@@ -16,7 +16,7 @@ from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS, call
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
@@ -51,22 +51,20 @@ NO_RECORD = {
     ids=(NOT_JSON | NO_RECORD).keys(),
 )
 async def test_a_creation_without_a_record_is_in_doubt(connect: Connect, operation: str, body: bytes) -> None:
-    with pytest.raises(OutcomeUnknown) as caught:
-        await call(connect, operation, body, 201)
-    assert caught.value.effect == "unknown"
-    assert caught.value.prepared is not None
-    assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
-    assert type(caught.value.__cause__) is DecodeError
+    caught = await error_of(OutcomeUnknown, call(connect, operation, body, 201))
+    assert caught.effect == "unknown"
+    assert caught.prepared is not None
+    assert [attempt.verdict for attempt in caught.attempts] == ["in_doubt"]
+    assert type(caught.__cause__) is DecodeError
 
 
 @pytest.mark.parametrize(("operation", "body"), [*zip(cycle(READS), NOT_JSON.values())], ids=NOT_JSON.keys())
 async def test_a_read_without_json_is_a_decode_error(connect: Connect, operation: str, body: bytes) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, body)
-    assert caught.value.effect == "none"
-    assert caught.value.operation == operation
-    assert caught.value.body is not None
-    assert caught.value.body.raw == body
+    caught = await error_of(DecodeError, call(connect, operation, body))
+    assert caught.effect == "none"
+    assert caught.operation == operation
+    assert caught.body is not None
+    assert caught.body.raw == body
 
 
 @pytest.mark.parametrize(
@@ -74,18 +72,18 @@ async def test_a_read_without_json_is_a_decode_error(connect: Connect, operation
 )
 @pytest.mark.parametrize("operation", ["payouts.sync", "payouts.list", "methods.status"])
 async def test_a_read_without_record_is_no_success(connect: Connect, operation: str, body: bytes) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, body)
-    assert caught.value.effect == "none"
+    caught = await error_of(DecodeError, call(connect, operation, body))
+    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
 async def test_a_creation_with_a_readable_id_has_happened(connect: Connect, wrong: bodies.Json) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
-    assert (caught.value.effect, caught.value.record_id) == ("happened", "pi_1")
-    assert caught.value.attempts[-1].verdict == "executed"
-    assert "find it in the list" in str(caught.value)
+    caught = await error_of(
+        DecodeError, call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
+    )
+    assert (caught.effect, caught.record_id) == ("happened", "pi_1")
+    assert caught.attempts[-1].verdict == "executed"
+    assert "find it in the list" in str(caught)
 
 
 @pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
@@ -128,9 +126,10 @@ LISTS = ("payouts.list", "payment_intents.list")
 @pytest.mark.parametrize("data", [None, "x", {"0": {"id": "po_1"}}])
 @pytest.mark.parametrize("operation", LISTS)
 async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, {**OPERATIONS[operation].body, "data": data})
-    assert caught.value.effect == "none"
+    caught = await error_of(
+        DecodeError, call(connect, operation, {**OPERATIONS[operation].body, "data": data})
+    )
+    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize(
@@ -189,9 +188,10 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
 
     read = await call(connect, operation, page(1_000))
     assert len(read.items) + len(read.unread) == 1_000
-    with pytest.raises(DecodeError, match="more than 1,000 records") as caught:
-        await call(connect, operation, page(1_001))
-    assert caught.value.effect == "none"
+    caught = await error_of(
+        DecodeError, call(connect, operation, page(1_001)), match="more than 1,000 records"
+    )
+    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
@@ -217,6 +217,5 @@ async def test_a_list_of_ones_own_is_bounded_as_records(connect: Connect, writte
     ids=["cut list", "cut", "a number", "deep", "a number by itself"],
 )
 async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Connect, body: str) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, "payouts.list", body.encode())
-    assert "1,000" not in str(caught.value)
+    caught = await error_of(DecodeError, call(connect, "payouts.list", body.encode()))
+    assert "1,000" not in str(caught)

@@ -15,7 +15,7 @@ from tests.support.bodies import encoded
 from tests.support.calls import OPERATIONS, call
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror reads no header itself
 
@@ -70,10 +70,9 @@ async def test_too_long_a_wait_is_refused_with_its_length(
     runtime = JumpingRuntime()
     transport = ScriptedTransport(answer(429, {"message": "Slow down."}, {"Retry-After": asked}))
     client = connect(transport=transport, runtime=runtime)
-    with pytest.raises(RateLimitedError) as caught:
-        await client.payouts.sync("po_1")
-    assert caught.value.retry_after == seconds
-    assert caught.value.effect == "none"
+    caught = await error_of(RateLimitedError, client.payouts.sync("po_1"))
+    assert caught.retry_after == seconds
+    assert caught.effect == "none"
     assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
 
 
@@ -83,11 +82,10 @@ async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(connec
     client = connect(transport=transport, runtime=runtime, max_retry_after=60.0)
     with pytest.raises(RateLimitedError):
         await client.payouts.sync("po_1")
-    with pytest.raises(LimitReached, match="429 closed the rate limit") as caught:
-        await client.payouts.sync("po_1")
-    assert 3600.0 <= caught.value.retry_after <= 3601.0
+    caught = await error_of(LimitReached, client.payouts.sync("po_1"), match="429 closed the rate limit")
+    assert 3600.0 <= caught.retry_after <= 3601.0
     assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
-    runtime.advance(caught.value.retry_after)
+    runtime.advance(caught.retry_after)
     assert (await client.payouts.sync("po_1")).id == "po_1"
 
 
@@ -134,9 +132,10 @@ async def test_only_true_means_replayed(connect: Connect, replayed: str) -> None
 
 async def test_headers_of_an_error_are_kept_and_stay_out_of_its_text(connect: Connect) -> None:
     headers = {"X_Request_Id": "req-9", "X_Payer": bodies.EMAIL, "X_RateLimit_Limit": "٣"}
-    with pytest.raises(RateLimitedError) as caught:
-        await call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
-    assert caught.value.request_id == "req-9"
-    assert caught.value.headers["x-payer"] == bodies.EMAIL
-    assert caught.value.limit is None
-    assert bodies.EMAIL not in f"{caught.value!r} {caught.value}"
+    caught = await error_of(
+        RateLimitedError, call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
+    )
+    assert caught.request_id == "req-9"
+    assert caught.headers["x-payer"] == bodies.EMAIL
+    assert caught.limit is None
+    assert bodies.EMAIL not in f"{caught!r} {caught}"

@@ -10,7 +10,7 @@ import pytest
 
 from payments_async.errors import PaymentsError
 from tests.support.creations import create, row
-from tests.support.scripted import ScriptedTransport, SilentTransport, answer
+from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
@@ -179,10 +179,11 @@ async def test_a_status_nobody_named_is_sent_and_warned_of(
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_the_reading_of_a_page_in_a_task_can_be_cancelled(connect: Connect) -> None:
-    transport = SilentTransport()
-    task = asyncio.create_task(connect(transport=transport).payouts.list())
-    await transport.asked.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+@pytest.mark.parametrize("resource", LISTS)
+async def test_the_other_slips_with_a_page_name_iterate_too(connect: Connect, resource: str) -> None:
+    client = connect(transport=ScriptedTransport(page("x_1")))
+    with pytest.raises(TypeError, match=r"async for record in iterate\("):
+        list(getattr(client, resource).list())
+    with pytest.raises(TypeError, match=r"for record in page; for all pages: async for record in iterate\("):
+        async for _ in await getattr(client, resource).list():
+            raise AssertionError("a page is no asynchronous iterable")

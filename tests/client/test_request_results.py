@@ -13,7 +13,7 @@ from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
@@ -70,9 +70,8 @@ async def test_a_request_can_be_answered_with_a_list(connect: Connect, body: Any
 async def test_what_is_not_what_was_asked_for_is_an_error(
     connect: Connect, method: str, body: bytes, result: Any, error: type[PaymentsError], effect: str
 ) -> None:
-    with pytest.raises(error) as caught:
-        await ask(connect, body, method, result=result)
-    assert caught.value.effect == effect
+    caught = await error_of(error, ask(connect, body, method, result=result))
+    assert caught.effect == effect
 
 
 @pytest.mark.parametrize("body", [7, [1, None], {"data": {"id": 7}}])
@@ -89,9 +88,10 @@ async def test_a_checkout_is_known_by_its_sessions_id(connect: Connect) -> None:
     assert (await ask(connect, {"data": BOTH}, status=201, **asked)).id == "cs_1"
     with pytest.raises(OutcomeUnknown):
         await ask(connect, {"data": {"checkout": {}, "id": "no session"}}, status=201, **asked)
-    with pytest.raises(DecodeError) as caught:
-        await ask(connect, {"data": {"checkout": bodies.CHECKOUT, "payment": 7}}, status=201, **asked)
-    assert (caught.value.record_id, caught.value.effect) == ("cs_1", "happened")
+    caught = await error_of(
+        DecodeError, ask(connect, {"data": {"checkout": bodies.CHECKOUT, "payment": 7}}, status=201, **asked)
+    )
+    assert (caught.record_id, caught.effect) == ("cs_1", "happened")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,7 @@ async def test_nothing_is_an_answer_to_who_asked_for_none(connect: Connect, meth
 
 
 async def test_another_payment_than_was_asked_for_is_still_a_mismatch(connect: Connect) -> None:
-    with pytest.raises(ResponseMismatch) as caught:
-        await ask(connect, {"data": BOTH}, json={"amount": 11}, result=Checkout)
-    assert caught.value.differences.keys() == {"amount"}
+    caught = await error_of(
+        ResponseMismatch, ask(connect, {"data": BOTH}, json={"amount": 11}, result=Checkout)
+    )
+    assert caught.differences.keys() == {"amount"}

@@ -12,7 +12,7 @@ from payments_async.sandbox import Sandbox
 from tests.support.creations import SMALLEST, create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
 HEADER = "X-Idempotency-Key"
@@ -78,11 +78,12 @@ async def test_a_key_with_another_body_stays(connect: Connect, changed: dict[str
     transport = ScriptedTransport(CREATED)
     client = connect(transport=transport)
     await create(client, "payouts", idempotency_key="caller-key-1")
-    with pytest.raises(InvalidRequest) as caught:
-        await create(client, "payouts", idempotency_key="caller-key-1", **changed)
-    assert list(caught.value.errors) == ["idempotency_key"]
-    assert f"another body within 24 hours: {told}" in caught.value.errors["idempotency_key"][0]
-    assert "caller-key-1" not in str(caught.value)
+    caught = await error_of(
+        InvalidRequest, create(client, "payouts", idempotency_key="caller-key-1", **changed)
+    )
+    assert list(caught.errors) == ["idempotency_key"]
+    assert f"another body within 24 hours: {told}" in caught.errors["idempotency_key"][0]
+    assert "caller-key-1" not in str(caught)
     assert len(transport.requests) == 1
 
 

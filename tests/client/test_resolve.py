@@ -36,7 +36,7 @@ from tests.support.motion import (
     unresolved,
 )
 from tests.support.scripted import answer, lost, unsent
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 HOUR = 3600.0
 
@@ -58,10 +58,9 @@ async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Con
 async def test_a_creation_that_never_arrived_is_made_at_last(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payouts.create").respond("lost_request", times=3)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.payouts.create(**PAYOUT)
+    caught = await error_of(OutcomeUnknown, client.payouts.create(**PAYOUT))
     assert sandbox.books.payouts() == []
-    payout = await client.resolve(caught.value)
+    payout = await client.resolve(caught)
     assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]
 
 
@@ -124,9 +123,8 @@ async def test_what_became_of_a_creation_in_doubt(
     if isinstance(comes, str):
         assert (await played.client.resolve(error)).id == comes
     elif comes is UnprocessableError:
-        with pytest.raises(UnprocessableError) as certain:
-            await played.client.resolve(error)
-        assert certain.value.effect == "none"
+        certain = await error_of(UnprocessableError, played.client.resolve(error))
+        assert certain.effect == "none"
     else:
         caught = await unresolved(played, error)
         assert (caught.first_sent_at, caught.effect) == (error.first_sent_at, "unknown")
@@ -156,10 +154,9 @@ async def test_a_payout_is_looked_for_from_the_day_before_it_was_first_sent(conn
 async def test_another_payout_is_a_mismatch(connect: Connect, changes: Any, differs: str) -> None:
     played = play(connect, lost(), refusal(409), page({**OURS, **changes}))
     error = await doubt(played)
-    with pytest.raises(ResponseMismatch) as caught:
-        await played.client.resolve(error)
-    assert list(caught.value.differences) == [differs]
-    assert (caught.value.effect, caught.value.idempotency_key) == ("unknown", played.keys[0])
+    caught = await error_of(ResponseMismatch, played.client.resolve(error))
+    assert list(caught.differences) == [differs]
+    assert (caught.effect, caught.idempotency_key) == ("unknown", played.keys[0])
 
 
 PHONE = Instrument.phone("+2290190112233", "BJ")
@@ -195,9 +192,8 @@ async def test_every_answer_is_held_against_the_receiver(
                 if not differs:
                     assert (await send()).id == "po_1"
                     continue
-                with pytest.raises(ResponseMismatch) as caught:
-                    await send()
-                assert caught.value.differences == dict.fromkeys(differs, ("***", "***"))
+                caught = await error_of(ResponseMismatch, send())
+                assert caught.differences == dict.fromkeys(differs, ("***", "***"))
 
 
 async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(connect: Connect) -> None:
@@ -206,9 +202,8 @@ async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(c
     early = await unresolved(played, error)
     assert isinstance(early.__cause__, UnprocessableError)
     played.runtime.advance(16 * 60.0)
-    with pytest.raises(UnprocessableError) as late:
-        await played.client.resolve(error)
-    assert late.value.effect == "none"
+    late = await error_of(UnprocessableError, played.client.resolve(error))
+    assert late.effect == "none"
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -217,9 +212,8 @@ async def test_a_fresh_refusal_is_uncertain_while_a_try_may_live(connect: Connec
     played = play(connect, lost(), refusal(422), page())
     prepared = played.client.payouts.prepare(**PAYOUT)
     played.runtime.advance(HOUR)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.send(prepared, max_retries=0)
-    resolved = await unresolved(played, prepared if stored else caught.value)
+    caught = await error_of(OutcomeUnknown, played.client.send(prepared, max_retries=0))
+    resolved = await unresolved(played, prepared if stored else caught)
     assert resolved.__cause__.status == 422
 
 
@@ -240,23 +234,20 @@ async def test_sending_a_stored_request_again_does_not_stretch_it_either(connect
     played = play(connect, lost())
     prepared = played.client.payment_intents.prepare(**INTENT)
     played.runtime.advance(22 * HOUR)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.send(prepared)
+    caught = await error_of(OutcomeUnknown, played.client.send(prepared))
     posts = len(sent(played))
     played.runtime.advance(2 * HOUR)
-    await unresolved(played, caught.value)
+    await unresolved(played, caught)
     assert len(sent(played)) == posts
 
 
 async def test_what_the_resend_proves_is_the_last_word(connect: Connect) -> None:
     played = play(connect, lost(), payout_answer(fee_amount=7), payout_answer(reference="r-9"))
     error = await doubt(played)
-    with pytest.raises(DecodeError) as happened:
-        await played.client.resolve(error)
-    assert (happened.value.effect, happened.value.record_id) == ("happened", "po_1")
-    with pytest.raises(ResponseMismatch) as other:
-        await played.client.resolve(error)
-    assert other.value.effect == "unknown"
+    happened = await error_of(DecodeError, played.client.resolve(error))
+    assert (happened.effect, happened.record_id) == ("happened", "po_1")
+    other = await error_of(ResponseMismatch, played.client.resolve(error))
+    assert other.effect == "unknown"
 
 
 async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Connect) -> None:

@@ -15,7 +15,7 @@ import pytest
 from payments_async import OutcomeUnknown, PreparedRequest, UnprocessableError
 from tests.support.motion import OURS, doubt, listed, methods, payout_answer, play, refusal, sent, unresolved
 from tests.support.scripted import lost
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 SERVICE_TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,9 +51,8 @@ async def test_a_clock_set_back_does_not_keep_a_refusal_from_being_certain(conne
     error = await doubt(played)
     played.runtime.advance(16 * MINUTE)
     played.runtime.step(-15.9 * MINUTE)
-    with pytest.raises(UnprocessableError) as caught:
-        await played.client.resolve(error)
-    assert caught.value.effect == "none"
+    caught = await error_of(UnprocessableError, played.client.resolve(error))
+    assert caught.effect == "none"
 
 
 async def test_a_clock_of_a_copied_machine_does_not_make_a_refusal_certain(connect: Connect) -> None:

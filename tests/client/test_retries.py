@@ -19,7 +19,7 @@ from payments_async import (
 from payments_async.sandbox import Sandbox
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, jumping, payout_answer, play, refusal
 from tests.support.scripted import EMPTY_PAGE, answer, lost, unsent
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 PASSING = [lost("reset"), lost("timeout"), unsent("connect"), unsent("pool"), unsent("dns"), lost("protocol")]
 PASSING += [refusal(status) for status in (500, 502, 503, 504, 599)]
@@ -51,10 +51,9 @@ NEVER = [400, 401, 403, 404, 408, 409, 410, 418, 422, 501, 301, 307]
 @pytest.mark.parametrize("status", NEVER)
 async def test_definite_answers_are_never_asked_for_twice(connect: Connect, status: int) -> None:
     played = play(connect, refusal(status), payout_answer())
-    with pytest.raises(PaymentsError) as caught:
-        await played.client.payouts.create(**PAYOUT)
+    caught = await error_of(PaymentsError, played.client.payouts.create(**PAYOUT))
     assert len(played.transport.requests) == 1
-    assert len(caught.value.attempts) == 1
+    assert len(caught.attempts) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -78,9 +77,8 @@ async def test_back_off_is_spread_and_its_bound_doubles(connect: Connect) -> Non
     waits: list[list[float]] = []
     for seed in range(30):
         played = play(connect, lost(), seed=seed, max_retries=5)
-        with pytest.raises(OutcomeUnknown) as caught:
-            await played.client.payouts.create(**PAYOUT)
-        waits.append([attempt.waited for attempt in caught.value.attempts[1:]])
+        caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT))
+        waits.append([attempt.waited for attempt in caught.attempts[1:]])
     for number, bound in enumerate([0.5, 1.0, 2.0, 4.0, 8.0]):
         nth = [row[number] for row in waits]
         assert max(nth) <= bound
@@ -104,9 +102,8 @@ async def test_a_429_without_a_time_is_backed_off_from(connect: Connect) -> None
     rows = []
     for seed in range(20):
         played = play(connect, refusal(429), seed=seed, max_retries=4)
-        with pytest.raises(RateLimitedError) as caught:
-            await played.client.payouts.create(**PAYOUT)
-        rows.append([attempt.waited for attempt in caught.value.attempts[1:]])
+        caught = await error_of(RateLimitedError, played.client.payouts.create(**PAYOUT))
+        rows.append([attempt.waited for attempt in caught.attempts[1:]])
     for number, bound in enumerate([1.0, 1.5, 2.5, 4.5]):
         nth = [row[number] for row in rows]
         assert len(set(nth)) == len(nth)
@@ -147,12 +144,10 @@ async def test_retries_can_be_turned_off_for_a_client_and_set_for_a_call(connect
 async def test_an_empty_budget_ends_retries_until_successes_refill_it(connect: Connect) -> None:
     page = EMPTY_PAGE
     played = play(connect, *[lost("timeout")] * 52, *[page] * 11, lost("timeout"), page, max_retries=60)
-    with pytest.raises(APIConnectionError) as caught:
-        await played.client.payouts.list()
-    assert len(caught.value.attempts) == 51
-    with pytest.raises(APIConnectionError) as caught:
-        await played.client.payouts.list()
-    assert len(caught.value.attempts) == 1
+    caught = await error_of(APIConnectionError, played.client.payouts.list())
+    assert len(caught.attempts) == 51
+    caught = await error_of(APIConnectionError, played.client.payouts.list())
+    assert len(caught.attempts) == 1
     for _ in range(11):
         await played.client.payouts.list()
     assert len((await played.client.payouts.list()).response.attempts) == 2

@@ -50,18 +50,15 @@ ECHO = {
     "errors": {"instrument.account_number": [f"{CANARY_ACCOUNT} is not known"]},
 }
 ENDINGS: dict[str, Any] = {
-    **{str(status): answer(status, ECHO) for status in (302, 400, 401, 403, 404, 409, 418, 422, 428)},
-    **{str(status): answer(status, ECHO) for status in (429, 500, 501, 503)},
+    **{str(status): answer(status, ECHO) for status in (302, 401, 409, 422, 429, 503)},
     "not JSON": answer(201, b"<html>" + CANARY_ACCOUNT.encode()),
     "without an id": answer(201, {"data": {**RECORD, "id": None}}),
     "of another type": answer(201, {"data": {**RECORD, "amount": [CANARY_ACCOUNT]}}),
     "another record": answer(201, {"data": {**RECORD, "reference": "inv-8"}}),
     "lost": lost(),
-    "timeout": lost("timeout"),
-    "unsent": unsent(),
-    "unsent, slow": unsent("timeout"),
+    "unsent": unsent("timeout"),
 }
-ANSWERED = [name for name, step in ENDINGS.items() if hasattr(step, "status")]
+ECHOED = {f"{name}, with the key": echoed(step) for name, step in ENDINGS.items() if hasattr(step, "status")}
 
 
 @attrs.define(eq=False)
@@ -95,27 +92,11 @@ def check_error(error: BaseException, watch: Watch) -> None:
     assert CANARY_ACCOUNT not in pickled(error)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [*ENDINGS, *ECHOED])
 async def test_no_ending_of_a_write_shows_key_or_account(connect: Connect, watch: Watch, ending: str) -> None:
+    """Whatever the service says, its repeating the key included."""
     asyncio.get_running_loop().set_debug(True)
-    transport = ScriptedTransport(ENDINGS[ending])
-    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
-    client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
-    with pytest.raises(PaymentsError) as caught:
-        await client.payouts.create(**ARGUMENTS)
-
-    check_error(caught.value, watch)
-    body = getattr(caught.value, "body", None)
-    if body is not None:
-        assert CANARY_ACCOUNT in body.text()
-    assert watch.events
-    assert NEEDLE not in shown_by(transport.requests[0])
-    assert str(transport.requests[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
-
-
-@pytest.mark.parametrize("ending", ANSWERED)
-async def test_a_repeated_key_is_not_shown(connect: Connect, watch: Watch, ending: str) -> None:
-    transport = ScriptedTransport(echoed(ENDINGS[ending]))
+    transport = ScriptedTransport({**ENDINGS, **ECHOED}[ending])
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
     client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
     with pytest.raises(PaymentsError) as caught:
@@ -123,11 +104,16 @@ async def test_a_repeated_key_is_not_shown(connect: Connect, watch: Watch, endin
 
     for error in chain(caught.value):
         check_error(error, watch)
-        body = getattr(error, "body", None)
-        assert body is None or b"sk_sandbox_***" in body.raw
-        if getattr(error, "message", None):
-            assert error.message == "Invalid API key: sk_sandbox_***."
-            assert error.request_id == "sk_sandbox_***"
+        body, message = getattr(error, "body", None), getattr(error, "message", None)
+        if ending in ECHOED:
+            assert body is None or b"sk_sandbox_***" in body.raw
+            assert not message or message == "Invalid API key: sk_sandbox_***."
+            assert not message or error.request_id == "sk_sandbox_***"
+        else:
+            assert body is None or CANARY_ACCOUNT in body.text()
+    assert watch.events
+    assert NEEDLE not in shown_by(transport.requests[0])
+    assert str(transport.requests[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
 
 
 def body_of(key: str) -> str:

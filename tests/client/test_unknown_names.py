@@ -17,7 +17,7 @@ from payments_async.errors import InvalidRequest
 from payments_async.resources._signatures import ABSENT
 from tests.support.creations import SMALLEST
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 
 async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
@@ -54,12 +54,11 @@ async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
     connect: Connect, name: str, args: Any, wrong: str, told: str
 ) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    with pytest.raises(TypeError) as caught:
-        await outcome(connect(transport=transport), name, *args, **{wrong: "x"})
+    caught = await error_of(TypeError, outcome(connect(transport=transport), name, *args, **{wrong: "x"}))
     message = f"{name}() got an unexpected keyword argument {wrong!r}"
-    assert str(caught.value).startswith(message)
+    assert str(caught).startswith(message)
     if told or wrong in ("foo", "status"):
-        assert str(caught.value) == message + told
+        assert str(caught) == message + told
     assert transport.requests == []
 
 
@@ -75,10 +74,11 @@ async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
 @pytest.mark.parametrize("method", ["create", "prepare"])
 async def test_missing_fields_are_faults_too(connect: Connect, resource: str, method: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    with pytest.raises(InvalidRequest) as caught:
-        await outcome(connect(transport=transport), f"{resource}.{method}", description=7)
+    caught = await error_of(
+        InvalidRequest, outcome(connect(transport=transport), f"{resource}.{method}", description=7)
+    )
     missing = {field: ["is required"] for field in SMALLEST[resource]}
-    assert caught.value.errors == {**missing, "description": ["must be text, not int"]}
+    assert caught.errors == {**missing, "description": ["must be text, not int"]}
     assert transport.requests == []
 
 
@@ -87,9 +87,8 @@ async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(connect: Co
     client = connect(transport=ScriptedTransport(answer(400, {"message": "no"})))
     args = ["r-1"] if name == "payouts.find" else []
     for arguments in ({}, {"cursor": ""}):
-        with pytest.raises(Exception, match=name) as caught:
-            await outcome(client, name, *args, **arguments)
-        assert vars(caught.value)["operation"] == name
+        caught = await error_of(Exception, outcome(client, name, *args, **arguments), match=name)
+        assert vars(caught)["operation"] == name
 
 
 @pytest.mark.parametrize(
@@ -103,10 +102,11 @@ async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(connect: Co
 )
 async def test_a_senseless_max_items_is_told(connect: Connect, bad: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    with pytest.raises(InvalidRequest) as caught:
-        await outcome(connect(transport=transport), "payouts.iterate", max_items=bad)
-    assert caught.value.errors == {"max_items": [told]}
-    assert (caught.value.operation, transport.requests) == ("payouts.iterate", [])
+    caught = await error_of(
+        InvalidRequest, outcome(connect(transport=transport), "payouts.iterate", max_items=bad)
+    )
+    assert caught.errors == {"max_items": [told]}
+    assert (caught.operation, transport.requests) == ("payouts.iterate", [])
 
 
 OWNERS = {
@@ -195,9 +195,12 @@ async def test_a_slip_in_a_mapping_stays(
     connect: Connect, name: str, field: str, value: Any, told: str
 ) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    with pytest.raises(InvalidRequest, match=told.replace("?", r"\?")) as caught:
-        await getattr(connect(transport=transport), name).create(**{**SMALLEST[name], field: value})
-    assert list(caught.value.errors) == [field]
+    caught = await error_of(
+        InvalidRequest,
+        getattr(connect(transport=transport), name).create(**{**SMALLEST[name], field: value}),
+        match=told.replace("?", r"\?"),
+    )
+    assert list(caught.errors) == [field]
     assert not transport.requests
 
 

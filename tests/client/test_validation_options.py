@@ -15,7 +15,7 @@ from payments_async.errors import InvalidRequest
 from payments_async.params.operations import OPERATIONS
 from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 
@@ -56,11 +56,10 @@ async def faults(connect: Connect, name: str, *args: Any, **options: Any) -> Any
     """What the client says of these arguments; nothing may leave."""
     transport = ScriptedTransport(answer(500))
     client = connect(transport=transport)
-    with pytest.raises(InvalidRequest) as caught:
-        await method_of(client, name)(*args, **options)
+    caught = await error_of(InvalidRequest, method_of(client, name)(*args, **options))
     assert transport.requests == []
-    assert caught.value.effect == "none"
-    return caught.value.errors
+    assert caught.effect == "none"
+    return caught.errors
 
 
 @pytest.mark.parametrize(("name", "bad"), list(zip(cycle(BY_ID), BAD_IDS, strict=False)), ids=ascii)
@@ -212,8 +211,9 @@ async def test_all_faults_of_a_request_are_reported_together(connect: Connect) -
         "deadline": "soon",
         "max_retries": 1.5,
     }
-    with pytest.raises(InvalidRequest) as caught:
-        await create(connect(transport=ScriptedTransport(answer(500))), "checkouts", **faulty)
+    caught = await error_of(
+        InvalidRequest, create(connect(transport=ScriptedTransport(answer(500))), "checkouts", **faulty)
+    )
     nested = {"customer.email", "customer.country", "restriction.country_code"}
-    assert set(caught.value.errors) == nested | faulty.keys() - {"customer"}
-    assert all(len(texts) == 1 for texts in caught.value.errors.values())
+    assert set(caught.errors) == nested | faulty.keys() - {"customer"}
+    assert all(len(texts) == 1 for texts in caught.errors.values())

@@ -14,7 +14,7 @@ from payments_async import APIConnectionError, AuthenticationError, NotFoundErro
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import RawServer, Step
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.sync.scenes import payout, run_with_service
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
@@ -87,9 +87,8 @@ async def test_a_key_or_address_that_is_wrong_shows_at_once_and_the_client_can_s
 ) -> None:
     sandbox.on("payouts.list").respond(words)
     client = connect(sandbox)
-    with pytest.raises(error) as raised:
-        await client.warm_up()
-    assert raised.value.effect == "none"
+    raised = await error_of(error, client.warm_up())
+    assert raised.effect == "none"
     await client.payouts.create(**payout("invoice-7"))
     assert len(sandbox.books.payouts()) == 1
 

@@ -203,34 +203,6 @@ def test_an_unknown_field_is_kept_and_goes_the_fast_path_from_its_second_answer_
         assert takes(name, bodies.encoded(tree))
 
 
-@pytest.mark.usefixtures("nothing_learned")
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"method": "mtn_bj"},
-        {"method": {"value": "mtn_bj"}, "instrument": {"country": "BJ"}},
-        {"metadata": []},
-        {"customer": []},
-        {"exchange_rate": 1.5},
-        {"exchange_rate": "0.25"},
-    ],
-)
-def test_a_field_of_another_shape_goes_the_fast_path_from_its_second_answer_on(data: bodies.Json) -> None:
-    assert_learned("payouts.sync", bodies.encoded({"data": {"id": "po_1", **data}}))
-    assert_learned("payouts.sync", bodies.encoded(tree_of("payouts.sync")))
-
-
-@pytest.mark.usefixtures("nothing_learned")
-@pytest.mark.parametrize(
-    "unknown",
-    ["", "unknown0", "unknown1", "_extra", "class", "__class__", "later-on", "é", "'", "\N{GRINNING FACE}"],
-)
-def test_an_unknown_field_of_any_usual_name_is_learned(unknown: str) -> None:
-    given = {"id": "po_1", unknown: 1, "amount": {unknown: 2}}
-    assert_learned("payouts.sync", bodies.encoded({unknown: 3, "data": given}))
-    assert decode.usual_answer(bodies.encoded({"data": given}), Payout, page=False).data.extra == {unknown: 1}
-
-
 @settings(deadline=None, max_examples=60)
 @given(names=st.lists(st.text(max_size=9), max_size=4, unique=True))
 @example(names=['"', "\\", "\x00", "\n", "n" * 101, "a`b"])

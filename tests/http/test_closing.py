@@ -10,6 +10,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.requests import make_request
 from tests.support.rawserver import RawServer
+from tests.support.surfaces import error_of
 
 
 class Silence:
@@ -38,9 +39,8 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     task = asyncio.ensure_future(transport.send(request))
     await silence.asked.wait()
     await transport.aclose()
-    with pytest.raises(TransportError, match="client was closed") as caught:
-        await asyncio.wait_for(task, 300)
-    assert (caught.value.kind, request.sent) == ("closed", False)
+    caught = await error_of(TransportError, asyncio.wait_for(task, 300), match="client was closed")
+    assert (caught.kind, request.sent) == ("closed", False)
 
 
 async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
@@ -80,6 +80,5 @@ async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_s
     opened = await transport._open(asyncio.get_running_loop())
     await opened.close()
     request = make_request(server.url("/"))
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
+    caught = await error_of(TransportError, transport.send(request))
+    assert (caught.kind, request.sent) == ("connect", False)

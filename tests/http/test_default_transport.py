@@ -103,3 +103,10 @@ def test_a_refused_proxy_is_told_for_the_reason_of_the_check(proxy: str) -> None
         default_transport(SYSTEM, 1.0, 1, proxy, None)
     assert "secret" not in str(refused.value)
     assert refused.value.__context__ is None
+
+
+def test_a_missing_library_is_an_error_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async._http.transport", None)
+    with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
+        default_transport(SYSTEM, 1.0, 1, None, None)
+    assert refused.value.__context__ is None

@@ -14,6 +14,7 @@ from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import cut_short, get, make_request
 from tests.support.rawserver import Drip, RawServer, Script, Step
+from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -45,9 +46,7 @@ UNREADABLE: dict[str, bytes] = {
 
 
 async def fail(transport: AiohttpTransport, request: HTTPRequest) -> TransportError:
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    return caught.value
+    return await error_of(TransportError, transport.send(request))
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])

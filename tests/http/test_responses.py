@@ -16,6 +16,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from payments_async.testing import adapt_aioresponses
 from tests.http.requests import make_request
+from tests.support.surfaces import error_of
 
 URL = "https://api.example.com/v1/payouts"
 
@@ -30,9 +31,8 @@ def service() -> Iterator[aioresponses]:
 async def test_a_stand_in_may_break_off(service: aioresponses, transport: AiohttpTransport) -> None:
     service.post(URL, exception=ServerDisconnectedError())
     request = make_request(URL)
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent) == ("reset", True)
+    caught = await error_of(TransportError, transport.send(request))
+    assert (caught.kind, request.sent) == ("reset", True)
     await transport.aclose()
 
 
@@ -40,9 +40,8 @@ async def test_a_stand_in_may_not_connect(service: aioresponses, transport: Aioh
     where = ConnectionKey("api.example.com", 443, True, True, None, None, None)
     service.post(URL, exception=ClientConnectorError(where, ConnectionRefusedError(111, "no")))
     request = make_request(URL)
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
+    caught = await error_of(TransportError, transport.send(request))
+    assert (caught.kind, request.sent) == ("connect", False)
     await transport.aclose()
 
 

@@ -71,6 +71,8 @@ async def test_common_headers_show_no_key(server: RawServer, transport: AiohttpT
     request = HTTPRequest("POST", server.url("/"), None, b"{}", 60, common=common, own="key-12345678")
     await transport.send(request)
     assert common.lines is not None
+    secret = common.headers["Authorization"]
+    assert copy.copy(secret) is copy.deepcopy([secret])[0] is secret
     assert KEY.encode() in server.requests[0]
     shown = f"{request!r} {common!r} {common.headers!r} {common.lines!r} {copy.deepcopy(common).lines!r}"
     assert KEY.split()[1] not in shown

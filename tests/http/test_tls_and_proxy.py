@@ -11,6 +11,7 @@ from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import KEY, get, make_request
 from tests.support.rawserver import EXPIRED, OK, RawServer, Step, client_tls
+from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -31,11 +32,10 @@ async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transpor
 
 async def test_an_untrusted_certificate_fails(tls_server: RawServer, transport: AiohttpTransport) -> None:
     request = make_request(tls_server.url("/", scheme="https"))
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent) == ("tls", False)
-    assert caught.value.detail.startswith("the server's certificate was refused: self-signed certificate; ")
-    assert caught.value.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
+    caught = await error_of(TransportError, transport.send(request))
+    assert (caught.kind, request.sent) == ("tls", False)
+    assert caught.detail.startswith("the server's certificate was refused: self-signed certificate; ")
+    assert caught.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
     assert tls_server.requests == []
 
 
@@ -83,14 +83,14 @@ async def test_a_proxy_does_not_see_the_key(server: RawServer, make_transport: M
 async def test_a_proxy_may_refuse_connections(server: RawServer, make_transport: MakeTransport) -> None:
     server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
     request = make_request("https://api.example.com/v1")
-    with pytest.raises(TransportError) as caught:
-        await make_transport(proxy=server.url("")).send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
+    caught = await error_of(TransportError, make_transport(proxy=server.url("")).send(request))
+    assert (caught.kind, request.sent) == ("connect", False)
 
 
 async def test_a_proxy_that_is_down_is_a_connect_failure(make_transport: MakeTransport) -> None:
     request = make_request("http://api.example.com/v1")
-    with pytest.raises(TransportError) as caught:
-        await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
-    assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
+    caught = await error_of(
+        TransportError, make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
+    )
+    assert (caught.kind, request.sent) == ("connect", False)
+    assert "no connection to the proxy 127.0.0.1:1 (" in caught.detail

@@ -213,3 +213,13 @@ async def test_the_watch_ends_with_its_connections(server: RawServer, transport:
     assert opened.deadlines._timer is not None
     await transport.aclose()
     assert opened.deadlines._timer is None
+
+
+async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (opened,) = transport._loops.values()
+    await opened.session.close()
+    _transport._after_fork()
+    await calls(transport, server)
+    assert len(transport._loops) == 1

@@ -15,6 +15,7 @@ from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, Trans
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import KEY, get, idle_connections_lost, make_request
 from tests.support.rawserver import OK, RawServer, Step
+from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -88,9 +89,8 @@ async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
     server.scripts["/dead"] = [Step.CLOSE]
     await transport.send(get(server.url("/")))
     request = make_request(server.url("/dead"), method)
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent) == ("reset", True)
+    caught = await error_of(TransportError, transport.send(request))
+    assert (caught.kind, request.sent) == ("reset", True)
     assert (len(server.requests), server.connections) == (2, 1)
 
 
@@ -109,9 +109,8 @@ async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
     await asyncio.to_thread(server.broadcast, b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nstale")
     await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
     if way != "direct":  # aiohttp hands it out all the same; an idle one is passed over
-        with pytest.raises(TransportError) as caught:
-            await transport.send(make_request(server.url("/fresh")))
-        assert caught.value.kind == "reset"
+        caught = await error_of(TransportError, transport.send(make_request(server.url("/fresh"))))
+        assert caught.kind == "reset"
     answer = await transport.send(make_request(server.url("/fresh")))
     assert (answer.status, answer.body, server.connections, len(server.requests)) == (200, b"{}", 2, 2)
 
