@@ -63,7 +63,7 @@ REFUSALS = {
     "HTML": b"<html>",
 }
 """What a 409 may say, and any other error."""
-ADDRESS, KEY = Stop.NOT_THE_LATER, Stop.NO_ACCESS
+ADDRESS, KEY = Stop.NOT_THE_SERVICE, Stop.NO_ACCESS
 NEXT: dict[int, tuple[Next, Next, Stop | None]] = {
     **dict.fromkeys((100, 408, 500, 501, 503, 599, 600), (AGAIN, LOOK, None)),
     **dict.fromkeys((400, 402, 413, 422, 428, 451), (REJECTED, REJECTED, None)),
