@@ -97,27 +97,26 @@ async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
     assert (report.exit_code, report.counts["arrived"]) == (0, 250)
 
 
-async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the_end(
-    service: Sandbox, tmp_path: Path
+@pytest.mark.parametrize(
+    ("answer", "code", "resumable", "told"),
+    [
+        ("http:503", 75, "now", "the service's list cannot be read (payouts.list: HTTP 503"),
+        ("http:401", 2, "after_change", "401"),
+    ],
+)
+async def test_a_list_that_cannot_be_read_for_long_and_a_key_that_is_refused_are_told_at_the_end(
+    service: Sandbox, tmp_path: Path, answer: str, code: int, resumable: str, told: str
 ) -> None:
     client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         await batch.run()
-        service.on("payouts.list").respond("http:503", times=None)
+        before = lists(service)
+        service.on("payouts.list").respond(answer, times=None)
         report = await batch.run(wait_final=600.0)
-        assert (report.exit_code, report.counts["not_final"]) == (75, 2)
-        assert "the service's list cannot be read (payouts.list: HTTP 503" in str(report.stopped)
-
-
-async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, batch: PayoutBatch) -> None:
-    await batch.load(items(2))
-    await batch.run()
-    before = lists(service)
-    service.on("payouts.list").respond("http:401", times=None)
-    report = await batch.run(wait_final=600.0)
-    assert (report.exit_code, report.resumable, lists(service) - before) == (2, "after_change", 1)
-    assert "401" in str(report.stopped)
+    assert (report.exit_code, report.resumable, report.counts["not_final"]) == (code, resumable, 2)
+    assert told in str(report.stopped)
+    assert (lists(service) - before == 1) is (code == 2), "a refused key ends it at once"
 
 
 async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, batch: PayoutBatch) -> None:

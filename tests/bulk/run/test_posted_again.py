@@ -13,8 +13,6 @@ from tests.support.batches import Between, assert_true, in_process, items, paid,
 from tests.support.desks import Pay
 from tests.support.scripted import altered
 
-DAY = 86_400.0
-
 
 class Balancer(Between):
     """A load balancer in front of the service that answers every creation itself for so many seconds."""
@@ -88,24 +86,6 @@ async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay
     assert report.exit_code == 0
     last, first = service.books.payouts()[-1], service.books.payouts()[0]
     assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
-
-
-async def test_a_row_whose_key_grew_old_while_it_waited_is_left_to_the_list(
-    service: Sandbox, client: AsyncPayments, pay: Pay
-) -> None:
-    service.on("payouts.create").respond("lost_response", times=4)
-    runtime = runtime_of(client)
-
-    def slept(progress: Any) -> None:
-        if progress.counts["in_doubt"] and runtime.monotonic() < DAY:
-            runtime.advance(DAY)
-            service.advance(DAY)
-
-    report = await pay(items(1), on_progress=slept)
-    assert report.exit_code == 0
-    assert_true(report, service, items(1))
-    operations = [request.operation for request in service.requests]
-    assert operations == ["payouts.create", "payouts.list", "payouts.list"]
 
 
 async def test_a_stop_ends_the_back_off(service: Sandbox, client: AsyncPayments, batch: PayoutBatch) -> None:
