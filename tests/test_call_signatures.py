@@ -103,12 +103,6 @@ def test_the_resources_of_a_client_are_its_own(client: type[Any]) -> None:
         assert getattr(one, name) is not getattr(two, name)
 
 
-async def test_a_mock_of_the_client_is_awaited() -> None:
-    mock = create_autospec(payments_async.AsyncPayments, instance=True)
-    assert await mock.payouts.list(status="pending") is mock.payouts.list.return_value
-    assert await mock.payouts.sync("po_1") is mock.payouts.sync.return_value
-
-
 def test_a_mock_of_the_client_refuses_what_the_client_would() -> None:
     mock = create_autospec(payments_sync.Payments, instance=True)
     mock.payouts.create(amount=1, currency="XOF", method="m", instrument={})

@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 from payments_async import errors
 from payments_async._http.types import HTTPResponse
 from payments_async._request import error_responses, prepare
-from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
+from payments_async.errors import APIStatusError, PaymentsError, UnprocessableError, error_class
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest, operations
 from tests.support import bodies
@@ -123,45 +123,6 @@ def test_a_pickle_and_the_texts_of_an_error_hold_no_account(error: PaymentsError
     shown = f"{error!r} {error} {error.args}".encode() + pickle.dumps(error)
     assert bodies.ACCOUNT.encode() not in shown
     assert bodies.EMAIL.encode() not in shown
-
-
-@examples
-def test_every_error_says_what_happened_to_the_money(error: PaymentsError) -> None:
-    assert error.effect in ("none", "happened", "unknown")
-    assert error.operation == "payouts.create"
-    assert "InvalidRequest" in type(error).__name__ or error.attempts == FACTS["attempts"]
-
-
-def test_an_error_is_raised_and_caught_as_its_families() -> None:
-    families = {
-        errors.APITimeoutError: errors.APIConnectionError,
-        errors.DuplicateReference: errors.ConflictError,
-        errors.IdempotencyConflict: errors.ConflictError,
-        errors.ServerError: errors.APIStatusError,
-        errors.RateLimitedError: errors.APIStatusError,
-    }
-    assert all(issubclass(cls, family) for cls, family in families.items())
-
-
-def test_a_body_shows_its_length_alone() -> None:
-    body = Body(b'{"id": "po_1", "note": "\xc3\xa9"}')
-    assert repr(body) == "<body of 28 bytes>"
-    assert body.json() == {"id": "po_1", "note": "é"}
-    assert Body(b"\xff!").text() == "\ufffd!"
-    with pytest.raises(ValueError):
-        Body(b"<html>").json()
-
-
-def test_an_invalid_request_names_every_fault() -> None:
-    error = errors.InvalidRequest({"amount": ["a", "b"], "currency": ["c"]})
-    assert str(error) == "request was not sent: amount: a and b; currency: c"
-    assert error.effect == "none"
-
-
-def test_headers_of_an_error_are_found_in_lower_case() -> None:
-    error = EXAMPLES["APIStatusError"]
-    assert isinstance(error, APIStatusError)
-    assert error.request_id == error.headers["x-request-id"] == "req-1"
 
 
 def test_the_whole_status_table() -> None:

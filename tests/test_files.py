@@ -38,8 +38,6 @@ def test_only_a_network_file_system_is_named(tmp_path: Path, monkeypatch: pytest
     assert network_file_system("/june.ledger") is None
 
 
-def test_where_no_mounts_are_listed_a_file_system_is_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_mounts_a_file_system_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "MOUNTS", str(tmp_path / "none"))
     assert network_file_system("/mnt/the share/june.ledger") is None

@@ -48,6 +48,7 @@ def described(value: Any) -> list[Any]:
 def test_the_types_of_everything_public_can_be_asked_for(module: str) -> None:
     public = [getattr(import_module(module), name) for where, name in names() if where == module]
     parts = [part for value in public for part in described(value)]
+    parts += [inner for part in parts if inspect.isclass(part) for inner in described(part)]  # the resources
     found = [part for part in parts if inspect.isclass(part) or inspect.isfunction(part)]
     for part in found:
         if part is not BatchReport.__init__:  # which attrs makes before there is a Certificate

@@ -56,17 +56,6 @@ def test_two_objects_are_alike_as_attrs_has_it(cls: Any) -> None:
         assert (hash(one) == hash(other)) is (hash(their_one) == hash(their_other)), field.name
 
 
-@CLASSES
-def test_objects_of_other_classes_are_never_equal(cls: Any) -> None:
-    below = type(cls.__name__, (cls,), {"__slots__": ()})
-    one = made(cls, values(cls))
-    assert one != made(below, values(cls))
-    assert one != values(cls)
-    assert one.__eq__(object()) is NotImplemented
-    with pytest.raises(TypeError):
-        assert one < made(cls, values(cls))
-
-
 SHOWN = [
     cls for cls in dict.fromkeys(PUBLIC) if not issubclass(cls, models.Record | params.Params | models.Page)
 ]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._common.values import LoggedRequest as LoggedRequest
     from ._common.values import Reset as Reset
     from ._common.values import Slow as Slow
+    from ._common.values import StateError as StateError
     from ._records.books import Books as Books
     from ._records.books import PaymentEntry as PaymentEntry
     from ._records.books import PayoutEntry as PayoutEntry
@@ -61,6 +62,7 @@ _HOMES = {
         "LoggedRequest",
         "Reset",
         "Slow",
+        "StateError",
     ),
     "_records.books": ("Books", "PaymentEntry", "PayoutEntry"),
     "_sandbox": ("Sandbox",),

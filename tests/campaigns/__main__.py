@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 CALM = ("--quiet", "--processes", "4", "--tasks", "8")
-STORES = ("sqlite", "postgresql", "valkey")
+STORES = ("sqlite", "postgresql")
 LIMITED = ("simulated", "postgresql", "valkey")
 CAMPAIGNS = (
     ("hostile", "100000"),
@@ -20,8 +20,8 @@ CAMPAIGNS = (
     *(("shared_limit", store, "--limit", limit) for store in LIMITED for limit in ("6000", "60000")),
     *(("guard", store, "65000") for store in STORES),
     *(("guard", store, "5000", *CALM, "--windows", "3", "--sums", "0.5") for store in STORES),
-    *(("guard", "valkey", "2500", *CALM, "--sums", "0.3", "--without", x) for x in ("held", "paid", "tenth")),
-    ("guard", "valkey", "4000", "--without", "distrust"),
+    *(("guard", "sqlite", "2500", *CALM, "--sums", "0.3", "--without", rule) for rule in ("held", "paid")),
+    *(("guard", "postgresql", "4000", "--without", rule) for rule in ("distrust", "clock")),
     ("waits", "10000"),
     ("webhooks", "1000000"),
     ("walks", "300", "40"),

@@ -223,7 +223,6 @@ def run(
     every: float = EVERY,
     sums: float = 1.0,
     windows: int = 1,
-    keeps: Path | None = None,
     **more: Any,
 ) -> Report:
     """Make so many calls, and judge them.
@@ -241,7 +240,7 @@ def run(
                 0,
                 processes,
                 MOST,
-                scaled(sums, windows),
+                [(code, str(int(int(most) * sums)), seconds * windows) for code, most, seconds in SUMS],
                 tasks,
                 seed,
                 **more,
@@ -249,16 +248,9 @@ def run(
             campaign = Campaign(place, options, sandbox, seed)
             _pay(campaign, calls, every)
             _judge(campaign.report, options, sandbox, campaign.begun_at)
-        if keeps is not None:
-            shutil.copytree(folder, keeps, dirs_exist_ok=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return campaign.report
-
-
-def scaled(sums: float, windows: int) -> list[tuple[str, str, int]]:
-    """The sums and their windows, each times a factor."""
-    return [(currency, str(int(int(most) * sums)), seconds * windows) for currency, most, seconds in SUMS]
 
 
 def _pay(campaign: Campaign, calls: int, every: float) -> None:
@@ -318,12 +310,9 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=1, help="by what their windows are multiplied")
     parser.add_argument("--quiet", action="store_true", help="no kills, outages or restarts")
     parser.add_argument("--without", choices=[*ABLATIONS], default="", help="a rule: must be a breach")
-    parser.add_argument("--keep", type=Path, help="folder for outboxes and logs")
-    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE of `Guarded`")
     given = vars(parser.parse_args())
-    more = {name: float(value) for name, _, value in (each.partition("=") for each in given.pop("set"))}
-    store, calls, quiet, keeps = (given.pop(name) for name in ("store", "calls", "quiet", "keep"))
-    found = run(store, calls, every=math.inf if quiet else EVERY, keeps=keeps, **given, **more)
+    store, calls, quiet = (given.pop(name) for name in ("store", "calls", "quiet"))
+    found = run(store, calls, every=math.inf if quiet else EVERY, **given)
     print(found)
     print("\n".join(found.problems))
     raise SystemExit(bool(found.problems) != bool(given["without"]))

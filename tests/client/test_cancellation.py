@@ -19,6 +19,7 @@ from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.patience import timeout_once_asked, until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import SilentTransport, lost
+from tests.support.surfaces import error_of
 
 IN_DOUBT = (
     "payouts.create was cancelled after it had been sent, and may have been carried out: "
@@ -57,9 +58,7 @@ async def cut_off(server: RawServer, call: Coroutine[Any, Any, Any]) -> asyncio.
 async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
     """Cancel a call and give its cancellation."""
     task.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await task
-    return caught.value
+    return await error_of(asyncio.CancelledError, task)
 
 
 def outcome(stopped: BaseException) -> OutcomeUnknown | None:
@@ -68,7 +67,7 @@ def outcome(stopped: BaseException) -> OutcomeUnknown | None:
     return found
 
 
-async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(
+async def test_a_creation_cancelled_in_line_leaves_no_trace(
     heard: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     played = play(client_on, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
@@ -131,14 +130,14 @@ async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome_and_is
     assert client.limits_snapshot()["write"].used == 1, "it counts for another minute"
 
 
-async def test_a_cancelled_read_carries_nothing_and_is_not_logged(
+async def test_a_cancelled_read_is_not_told(
     server: RawServer, client: AsyncPayments, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert outcome(await cut_off(server, client.payouts.list())) is None
     assert caplog.records == []
 
 
-async def test_a_listener_that_stops_the_program_after_a_try_in_doubt_leaves_with_the_outcome(
+async def test_a_listener_that_stops_the_program_leaves_with_the_outcome(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def stop(event: events.Event) -> None:
@@ -146,18 +145,15 @@ async def test_a_listener_that_stops_the_program_after_a_try_in_doubt_leaves_wit
             raise KeyboardInterrupt
 
     client = play(client_on, lost(), payout_answer(), on_event=stop).client
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        await client.payouts.create(**PAYOUT, idempotency_key="key-00001")
-    found = outcome(stopped.value)
+    stopped = await error_of(KeyboardInterrupt, client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
+    found = outcome(stopped)
     assert found is not None
     assert found.attempts[0].verdict == "in_doubt"
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [IN_DOUBT]
 
 
 @pytest.mark.parametrize("moment", [events.RetryScheduled, events.GateClosed])
-async def test_in_back_off_and_behind_a_closed_gate_a_doubt_goes_with_the_cancellation(
-    heard: list[Any], moment: type[Any]
-) -> None:
+async def test_a_doubt_goes_with_a_cancelled_wait(heard: list[Any], moment: type[Any]) -> None:
     script = (lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
     played = play(client_on, *script, on_event=heard.append)
     task = asyncio.create_task(played.client.payouts.create(**PAYOUT))
@@ -168,9 +164,7 @@ async def test_in_back_off_and_behind_a_closed_gate_a_doubt_goes_with_the_cancel
     assert cancelled(heard)[0].effect == "unknown"
 
 
-async def test_a_timeout_around_a_call_keeps_the_outcome_as_its_cause(
-    server: RawServer, client: AsyncPayments
-) -> None:
+async def test_a_timeout_around_a_call_keeps_the_outcome(server: RawServer, client: AsyncPayments) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     with pytest.raises(TimeoutError) as caught:
         async with timeout_once_asked(server):

@@ -12,6 +12,7 @@ from payments_sync import Payments
 from tests.conftest import KEY
 from tests.support.creations import PAYOUT
 from tests.support.rawserver import RawServer, Step
+from tests.support.surfaces import error_of
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +28,8 @@ async def test_a_payout_that_was_sent_is_in_doubt_and_not_sent_again(server: Raw
     async with AsyncPayments(KEY, base_url=server.url("/v1")) as client:
         call = asyncio.ensure_future(client.payouts.create(**PAYOUT))
         await arrived(server)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await call
-    assert [(each.reason, each.verdict) for each in caught.value.attempts] == [("closed", "in_doubt")]
+    caught = await error_of(OutcomeUnknown, call)
+    assert [(each.reason, each.verdict) for each in caught.attempts] == [("closed", "in_doubt")]
     assert len(server.requests) == 1
 
 
@@ -40,15 +40,12 @@ async def test_a_payout_that_waited_for_a_connection_was_never_sent(server: RawS
         second = asyncio.ensure_future(client.payouts.create(**PAYOUT))
         await asyncio.sleep(0)
     for call in (first, second):
-        with pytest.raises(APIConnectionError, match="end all calls before") as caught:
-            await call
-        assert (caught.value.kind, caught.value.effect) == ("closed", "none")
+        caught = await error_of(APIConnectionError, call, match="end all calls before")
+        assert (caught.kind, caught.effect) == ("closed", "none")
     assert len(server.requests) == 1
 
 
-def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed_the_client(
-    server: RawServer,
-) -> None:
+def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed(server: RawServer) -> None:
     with ThreadPoolExecutor(1) as threads:
         with Payments(KEY, base_url=server.url("/v1")) as client:
             call = threads.submit(client.payouts.create, **PAYOUT)

@@ -40,9 +40,7 @@ async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Connec
         assert [request.timeout for request in transport.requests] == [timeout] * tries
 
 
-async def test_siblings_share_connections_limits_and_used_keys(
-    connect: Connect, watched: WatchedSandbox
-) -> None:
+async def test_siblings_share_limits_and_used_keys(connect: Connect, watched: WatchedSandbox) -> None:
     client = jumping(connect, watched, limits=RateLimits(reads=1), on_limit="raise")
     sibling = client.with_options(timeout=5.0)
     await client.payouts.list()

@@ -22,7 +22,7 @@ from payments_async import (
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.creations import PAYOUT
 from tests.support.patience import PATIENCE
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.waits import Watched
 
 FIELDS: dict[str, Any] = {**PAYOUT, "currency": "EUR"}
@@ -82,10 +82,9 @@ async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Pay
     one, other = world.client(), world.client()
     key = {"idempotency_key": "key-of-the-caller"}
     await one.payouts.create(**FIELDS, reference="r-1", **key)
-    with pytest.raises(told) as caught:
-        await other.payouts.create(**{**FIELDS, "amount": 51, "reference": "r-2"}, **key)
-    assert caught.value.idempotency_key == "key-of-the-caller"
-    assert caught.value.effect == "unknown"
+    caught = await error_of(told, other.payouts.create(**{**FIELDS, "amount": 51, "reference": "r-2"}, **key))
+    assert caught.idempotency_key == "key-of-the-caller"
+    assert caught.effect == "unknown"
     assert len(world.sandbox.books.payouts()) == 1
 
 
@@ -93,9 +92,8 @@ async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Pay
 async def test_a_reference_is_used_once(world: Watched) -> None:
     client = world.client()
     await client.payouts.create(**FIELDS, reference="r-1")
-    with pytest.raises(DuplicateReference) as caught:
-        await client.payouts.create(**FIELDS, reference="r-1")
-    assert (caught.value.status, caught.value.effect, bool(caught.value.message)) == (409, "none", True)
+    caught = await error_of(DuplicateReference, client.payouts.create(**FIELDS, reference="r-1"))
+    assert (caught.status, caught.effect, bool(caught.message)) == (409, "none", True)
     assert len(world.sandbox.books.payouts()) == 1
 
 
@@ -116,12 +114,12 @@ async def test_what_only_the_strict_require_is_told_by_field(world: Watched, pro
         await client.payouts.create(**FIELDS)
         await client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
         return
-    with pytest.raises(UnprocessableError) as caught:
-        await client.payouts.create(**FIELDS)
-    assert list(caught.value.errors) == ["reference"]
-    with pytest.raises(UnprocessableError) as caught:
-        await client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
-    assert sorted(caught.value.errors) == ["attempt.country", "attempt.phone"]
+    caught = await error_of(UnprocessableError, client.payouts.create(**FIELDS))
+    assert list(caught.errors) == ["reference"]
+    caught = await error_of(
+        UnprocessableError, client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
+    )
+    assert sorted(caught.errors) == ["attempt.country", "attempt.phone"]
 
 
 @pytest.mark.parametrize("options", [{}, {"page_size": 100}, {"page_size": 2}], ids=str)

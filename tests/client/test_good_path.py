@@ -72,8 +72,3 @@ def test_a_call_leaves_no_cycle_for_the_collector(client: AsyncPayments) -> None
         for _ in range(50):
             driven(client.payouts.create(**creations.PAYOUT))
         assert gc.collect() < 50, "a cycle in every call"  # threads of other tests may have left a few
-
-
-def test_the_answer_to_a_prepared_request_needs_no_loop_either(client: AsyncPayments) -> None:
-    prepared = client.payouts.prepare(**creations.PAYOUT)
-    assert driven(client.send(prepared)).response.idempotency_key == prepared.idempotency_key

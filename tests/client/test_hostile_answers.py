@@ -9,45 +9,34 @@ from typing import Any
 
 import pytest
 
-from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch
+from payments_async.errors import DecodeError, OutcomeUnknown, ResponseMismatch
 from payments_async.models import Payout
 from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS, call
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
 NOT_JSON = {
     "nothing": b"",
-    "white space": b" \n",
-    "text": b"OK",
     "html": b"<!doctype html><title>502</title>",
-    "html with a json type": b"<html>{}</html>",
     "half": b'{"data": {"id": "po_1", "amo',
     "two values": b"{}{}",
     "byte order mark": b"\xef\xbb\xbf{}",
-    "utf-16": '{"data": {"id": "po_1"}}'.encode("utf-16"),
     "latin-1": b'{"data": {"id": "po_1", "reference": "\xe9"}}',
     "lone surrogate": b'{"data": {"id": "po_1", "reference": "\\ud800"}}',
-    "encoded surrogate": b'{"data": {"id": "po_1", "reference": "\xed\xa0\x80"}}',
     "depth bomb": b'{"data":' * 100_000,
-    "list bomb": b"[" * 100_000 + b"]" * 100_000,
     "5,000 digits": b'{"data": {"id": "po_1", "amount": {"value": ' + b"9" * 5000 + b"}}}",
     "NaN": b'{"data": {"id": "po_1", "amount": {"value": NaN}}}',
-    "Infinity": b'{"data": {"id": "po_1", "amount": {"value": -Infinity}}}',
     "gzip that was not announced": gzip.compress(b'{"data": {"id": "po_1"}}'),
-    "null bytes": b"\x00" * 100,
 }
 NO_RECORD = {
     "null": b"null",
     "a list": b"[]",
-    "a number": b"7",
-    "a text": b'"po_1"',
     "an empty object": b"{}",
-    "no data": b'{"message": "Created."}',
     "null data": b'{"data": null}',
     "empty data": b'{"data": {}}',
     "data as text": b'{"data": "po_1"}',
@@ -61,89 +50,48 @@ NO_RECORD = {
     [*zip(cycle(CREATES), (NOT_JSON | NO_RECORD).values())],
     ids=(NOT_JSON | NO_RECORD).keys(),
 )
-async def test_a_creation_without_a_readable_record_is_in_doubt(
-    connect: Connect, operation: str, body: bytes
-) -> None:
-    with pytest.raises(OutcomeUnknown) as caught:
-        await call(connect, operation, body, 201)
-    assert caught.value.effect == "unknown"
-    assert caught.value.prepared is not None
-    assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
-    assert type(caught.value.__cause__) is DecodeError
+async def test_a_creation_without_a_record_is_in_doubt(connect: Connect, operation: str, body: bytes) -> None:
+    caught = await error_of(OutcomeUnknown, call(connect, operation, body, 201))
+    assert caught.effect == "unknown"
+    assert caught.prepared is not None
+    assert [attempt.verdict for attempt in caught.attempts] == ["in_doubt"]
+    assert type(caught.__cause__) is DecodeError
 
 
 @pytest.mark.parametrize(("operation", "body"), [*zip(cycle(READS), NOT_JSON.values())], ids=NOT_JSON.keys())
-async def test_a_read_that_is_not_json_is_a_decode_error(
-    connect: Connect, operation: str, body: bytes
-) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, body)
-    assert caught.value.effect == "none"
-    assert caught.value.operation == operation
-    assert caught.value.body is not None
-    assert caught.value.body.raw == body
+async def test_a_read_without_json_is_a_decode_error(connect: Connect, operation: str, body: bytes) -> None:
+    caught = await error_of(DecodeError, call(connect, operation, body))
+    assert caught.effect == "none"
+    assert caught.operation == operation
+    assert caught.body is not None
+    assert caught.body.raw == body
 
 
 @pytest.mark.parametrize(
     "body", [body for name, body in NO_RECORD.items() if name not in ("data as a list", "empty data")]
 )
 @pytest.mark.parametrize("operation", ["payouts.sync", "payouts.list", "methods.status"])
-async def test_a_read_without_its_record_is_a_decode_error(
-    connect: Connect, operation: str, body: bytes
-) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, body)
-    assert caught.value.effect == "none"
+async def test_a_read_without_record_is_no_success(connect: Connect, operation: str, body: bytes) -> None:
+    caught = await error_of(DecodeError, call(connect, operation, body))
+    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
-async def test_a_creation_with_an_id_and_an_unreadable_rest_has_happened(
-    connect: Connect, wrong: bodies.Json
-) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
-    assert (caught.value.effect, caught.value.record_id) == ("happened", "pi_1")
-    assert caught.value.attempts[-1].verdict == "executed"
-    assert "find it in the list" in str(caught.value)
-
-
-async def test_a_requery_that_cannot_be_read_moved_no_money(connect: Connect) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, "payment_intents.requery", {"data": {**bodies.REQUERY, "attempts": "three"}})
-    assert (caught.value.effect, caught.value.record_id) == ("none", "rq_1")
-
-
-async def test_another_record_than_asked_for_is_no_success(connect: Connect) -> None:
-    data = {**OPERATIONS["payouts.create"].body["data"], "amount": bodies.amount("11.10")}
-    with pytest.raises(ResponseMismatch) as caught:
-        await call(connect, "payouts.create", {"data": data}, 201)
-    assert (caught.value.effect, list(caught.value.differences)) == ("unknown", ["amount"])
-    assert caught.value.record.id
+async def test_a_creation_with_a_readable_id_has_happened(connect: Connect, wrong: bodies.Json) -> None:
+    caught = await error_of(
+        DecodeError, call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
+    )
+    assert (caught.effect, caught.record_id) == ("happened", "pi_1")
+    assert caught.attempts[-1].verdict == "executed"
+    assert "find it in the list" in str(caught)
 
 
 @pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
-async def test_an_amount_beyond_every_float_is_compared_all_the_same(
-    connect: Connect, written: bytes
-) -> None:
+async def test_an_amount_beyond_every_float_is_compared(connect: Connect, written: bytes) -> None:
     raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
     client = connect(transport=ScriptedTransport(answer(201, raw)), max_retries=0)
     with pytest.raises(ResponseMismatch):
         await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
-
-
-@pytest.mark.parametrize("written", [b"1e400", b"1e99999999999999999999", b"5"])
-async def test_a_number_is_no_id_of_what_was_made(connect: Connect, written: bytes) -> None:
-    raw = encoded({"data": {"id": 77}}).replace(b"77", written)
-    with pytest.raises(OutcomeUnknown):
-        await call(connect, "payouts.create", raw, 201)
-
-
-@pytest.mark.parametrize("written", [b"10.1", b"10.1000", b"1010e-2", b"10.0999999999999996447", b'"10.10"'])
-async def test_an_amount_that_was_written_differently_is_the_same_amount(
-    connect: Connect, written: bytes
-) -> None:
-    raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
-    assert (await call(connect, "payouts.create", raw, 201)).id == "po_1"
 
 
 @pytest.mark.parametrize("operation", CREATES)
@@ -172,44 +120,30 @@ async def test_every_field_may_be_null_or_missing(connect: Connect, operation: s
     assert left <= {"id", "checkout", "url"}
 
 
-async def test_no_error_shows_what_the_body_held(connect: Connect) -> None:
-    raw = encoded({"data": {**bodies.PAYOUT, "status": 7, "note": bodies.PHONE}})
-    with pytest.raises(PaymentsError) as caught:
-        await call(connect, "payouts.create", raw, 201)
-    shown = f"{caught.value!r} {caught.value} {caught.value.body!r}"  # type: ignore[attr-defined] # a DecodeError
-    assert bodies.PHONE not in shown
-    assert bodies.EMAIL not in shown
-
-
 LISTS = ("payouts.list", "payment_intents.list")
 
 
-@pytest.mark.parametrize("data", [None, {}, "x", 7, True, {"0": {"id": "po_1"}}])
+@pytest.mark.parametrize("data", [None, "x", {"0": {"id": "po_1"}}])
 @pytest.mark.parametrize("operation", LISTS)
 async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, operation, {**OPERATIONS[operation].body, "data": data})
-    assert caught.value.effect == "none"
+    caught = await error_of(
+        DecodeError, call(connect, operation, {**OPERATIONS[operation].body, "data": data})
+    )
+    assert caught.effect == "none"
 
 
-ODD = [
-    (None, None),
-    ([], None),
-    ("po_1", None),
-    (7, None),
-    ({"id": 7}, None),
-    ({"status": "pending"}, None),
-    ({"id": None}, None),
-    ({"id": ""}, None),
-    ({"id": "", "status": 7}, None),
-    ({"id": "x_1", "status": ["pending"]}, "x_1"),
-    ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
-]
-
-
-@pytest.mark.parametrize(("odd", "record_id"), ODD)
+@pytest.mark.parametrize(
+    ("odd", "record_id"),
+    [
+        (None, None),
+        ("po_1", None),
+        ({"id": 7}, None),
+        ({"id": "", "status": 7}, None),
+        ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
+    ],
+)
 @pytest.mark.parametrize("operation", LISTS)
-async def test_a_record_that_cannot_be_read_hides_no_other(
+async def test_an_unreadable_record_hides_none(
     connect: Connect, operation: str, odd: Any, record_id: str | None
 ) -> None:
     page = await call(connect, operation, {"data": [{"id": "a"}, odd, {"id": "b"}, odd]})
@@ -224,11 +158,6 @@ async def test_a_record_that_cannot_be_read_hides_no_other(
     hash(page.unread)
 
 
-async def test_a_page_that_was_read_whole_has_nothing_unread(connect: Connect) -> None:
-    page = await call(connect, "payouts.list", OPERATIONS["payouts.list"].body)
-    assert (len(page), page.unread) == (1, ())
-
-
 async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect) -> None:
     final = {"id": "po_9", "status": "completed"}
     body = bodies.encoded({"data": [{"id": "po_1", "status": 7}, final, {"id": "po_2"}]})
@@ -237,23 +166,9 @@ async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect
     assert (await client.payouts.wait("po_9")).status == "completed"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "last",
-        7,
-        [1],
-        {"count": "many"},
-        {"next_cursor": 5},
-        {"next_cursor": {"at": 1}},
-        {"has_more_pages": "yes"},
-        {"per_page": 1.5},
-    ],
-)
+@pytest.mark.parametrize("wrong", ["last", [1], {"next_cursor": 5}, {"has_more_pages": "yes"}])
 @pytest.mark.parametrize("operation", LISTS)
-async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
-    connect: Connect, operation: str, wrong: Any
-) -> None:
+async def test_an_unreadable_pagination_is_no_page(connect: Connect, operation: str, wrong: Any) -> None:
     with pytest.raises(DecodeError):
         await call(connect, operation, {**OPERATIONS[operation].body, "pagination": wrong})
 
@@ -273,16 +188,15 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
 
     read = await call(connect, operation, page(1_000))
     assert len(read.items) + len(read.unread) == 1_000
-    with pytest.raises(DecodeError, match="more than 1,000 records") as caught:
-        await call(connect, operation, page(1_001))
-    assert caught.value.effect == "none"
+    caught = await error_of(
+        DecodeError, call(connect, operation, page(1_001)), match="more than 1,000 records"
+    )
+    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
 @pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
-async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
-    connect: Connect, written: str, rest: str
-) -> None:
+async def test_a_list_of_ones_own_is_bounded_as_records(connect: Connect, written: str, rest: str) -> None:
     body = written.replace("LIST", f"{rest}[{','.join(['{}'] * 1_001)}]").encode()
     client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
     with pytest.raises(DecodeError, match="more than 1,000 records"):
@@ -303,44 +217,5 @@ async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
     ids=["cut list", "cut", "a number", "deep", "a number by itself"],
 )
 async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Connect, body: str) -> None:
-    with pytest.raises(DecodeError) as caught:
-        await call(connect, "payouts.list", body.encode())
-    assert "1,000" not in str(caught.value)
-
-
-@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b" "])
-async def test_a_write_of_ones_own_without_an_object_is_in_doubt(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    with pytest.raises(OutcomeUnknown):
-        await client.request("POST", "/refunds", json={"amount": 5})
-
-
-@pytest.mark.parametrize("written", [b"null", b"7", b'""'])
-async def test_a_write_of_ones_own_that_names_a_record_needs_its_id(connect: Connect, written: bytes) -> None:
-    body = b'{"data": {"id": ' + written + b"}}"
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    with pytest.raises(OutcomeUnknown):
-        await client.request("POST", "/payouts", json={"amount": 5}, result=Payout)
-
-
-@pytest.mark.parametrize("body", [b"7", b'{"data": "x"}', b'{"data": 7}', b'{"id": 7}'])
-async def test_a_read_of_ones_own_that_is_no_record_is_a_decode_error(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    with pytest.raises(DecodeError) as caught:
-        await client.request("GET", "/payouts/po_1", result=Payout)
-    assert caught.value.effect == "none"
-
-
-@pytest.mark.parametrize("body", [b'[{"id": "po_1"}]', b'{"data": [{"id": "po_1"}]}', b'[{"id": "po_1"}, 7]'])
-async def test_a_read_of_ones_own_may_be_a_list(connect: Connect, body: bytes) -> None:
-    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-    page = await client.request("GET", "/payouts/recent", result=Payout)
-    assert page.items == (Payout(id="po_1"),)
-    assert [one.raw for one in page.unread] == ([7] if b"7" in body else [])
-    assert page.next_cursor is None
-
-
-async def test_a_read_of_ones_own_is_returned_whole_whatever_it_is(connect: Connect) -> None:
-    for body, value in ((b"7", 7), (b"[1, null]", [1, None]), (b'{"data": {"id": 7}}', {"data": {"id": 7}})):
-        client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
-        assert await client.request("GET", "/anything") == value
+    caught = await error_of(DecodeError, call(connect, "payouts.list", body.encode()))
+    assert "1,000" not in str(caught)

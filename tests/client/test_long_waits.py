@@ -18,20 +18,8 @@ from tests.support.simulated import run_simulated
 
 PENDING = {"id": "po_1", "status": "pending"}
 LIST = answer(200, {"data": [PENDING], "pagination": {"has_more_pages": False}})
-ATTEMPT = answer(200, {"data": {"id": "at_1"}})
 CHECKOUT = answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}})
 NONE = answer(200, {"data": [{"id": "pi_1"}], "pagination": {"has_more_pages": False}})
-
-
-class Open:
-    """A service whose attempt and payment are never final."""
-
-    async def send(self, request: Any) -> Any:
-        request.sent = True
-        return ATTEMPT if "/attempts/" in request.url else NONE
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 async def second_in_a_minute(client: AsyncPayments) -> None:
@@ -86,13 +74,6 @@ WAITS: dict[str, tuple[Callable[[], Any], dict[str, Any], bool, Wait, str]] = {
         False,
         lambda client: client.checkouts.wait("cs_1", deadline=300.0),
         "the checkout cs_1 is not final yet",
-    ),
-    "attempt": (
-        Open,
-        {"limit_store": None},
-        False,
-        lambda client: client.payment_intents.wait_attempt("pi_1", "at_1", deadline=300.0),
-        "the attempt pi_1 is not final yet",
     ),
 }
 """{waited for: makes the service, options, whether the limit store is away, the call, the log's words}."""

@@ -10,7 +10,7 @@ from payments_async.errors import UnprocessableError
 from tests.support import bodies
 from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.forms import ATTEMPTS, FORMS, INTENTS, PAYOUTS, at, exactly, read
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 NEW = "word_of_2031"
 
@@ -60,18 +60,14 @@ WORDS = [
     ("operation", "path", "attribute"),
     [pytest.param(*row, marks=pytest.mark.fact(fact)) for *row, fact in WORDS],
 )
-async def test_an_unknown_word_is_kept_as_it_came(
-    connect: Connect, operation: str, path: str, attribute: str
-) -> None:
+async def test_an_unknown_word_is_kept(connect: Connect, operation: str, path: str, attribute: str) -> None:
     value = await call(connect, operation, changed(OPERATIONS[operation].body, path, NEW))
     assert at(value, attribute) == NEW
 
 
 @pytest.mark.fact("open.statuses", "states.non-final")
 @pytest.mark.parametrize("operation", ["payment_intents.list", "payouts.list"])
-async def test_an_unknown_status_is_not_final_until_a_timestamp_says_so(
-    connect: Connect, operation: str
-) -> None:
+async def test_an_unknown_status_is_final_by_timestamp(connect: Connect, operation: str) -> None:
     ended = ("completed_at", "failed_at", "expired_at")
     record = {**OPERATIONS[operation].body["data"][0], "status": NEW}
     running = {name: None if name in ended else value for name, value in record.items()}
@@ -85,27 +81,28 @@ async def test_an_unknown_status_is_not_final_until_a_timestamp_says_so(
 INNER: list[Any] = [None, {}, {"x": [1, {"y": "z"}], "n": None}]
 
 
-@pytest.mark.fact("open.inner-objects")
-@pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("field", ["post_data", "client_params"])
-async def test_an_undocumented_object_is_kept_whole(connect: Connect, field: str, inner: Any) -> None:
-    body = changed(OPERATIONS["payment_intents.retrieve_attempt"].body, f"data.next_action.{field}", inner)
-    attempt = await read(connect, "attempt", body)
-    assert exactly(getattr(attempt.next_action, field), inner)
+ITEMS = [{"name": "otp", "rules": {"length": 6, "alphabet": ["0", "1"]}}, {}]
 
 
 @pytest.mark.fact("open.inner-objects")
-@pytest.mark.parametrize("inner", INNER)
-async def test_a_font_is_kept_whole(connect: Connect, inner: Any) -> None:
-    body = changed(OPERATIONS["checkouts.retrieve"].body, "data.checkout.appearance.font", inner)
-    assert exactly((await read(connect, "checkout", body)).appearance.font, inner)
-
-
-@pytest.mark.fact("open.inner-objects")
-async def test_items_of_fields_are_kept_whole(connect: Connect) -> None:
-    items = [{"name": "otp", "rules": {"length": 6, "alphabet": ["0", "1"]}}, {}]
-    body = changed(OPERATIONS["payment_intents.retrieve_attempt"].body, "data.next_action.fields", items)
-    assert exactly((await read(connect, "attempt", body)).next_action.fields, tuple(items))
+@pytest.mark.parametrize(
+    ("form", "path", "inner"),
+    [
+        *(
+            ("attempt", f"next_action.{name}", inner)
+            for name in ("post_data", "client_params")
+            for inner in INNER
+        ),
+        *(("checkout", "appearance.font", inner) for inner in INNER),
+        ("attempt", "next_action.fields", ITEMS),
+    ],
+)
+async def test_an_undocumented_object_is_kept_whole(
+    connect: Connect, form: str, path: str, inner: Any
+) -> None:
+    said = f"data.checkout.{path}" if form == "checkout" else f"data.{path}"
+    record = await read(connect, form, changed(OPERATIONS[FORMS[form].operation].body, said, inner))
+    assert exactly(at(record, path), tuple(inner) if inner is ITEMS else inner)
 
 
 @pytest.mark.fact("open.unknown-fields")
@@ -159,13 +156,14 @@ ERRORS: list[tuple[Any, dict[str, list[str]]]] = [
 
 @pytest.mark.fact("open.422-errors", "error.422")
 @pytest.mark.parametrize(("errors", "told"), ERRORS)
-async def test_the_errors_of_a_422_are_kept_in_any_shape(
+async def test_errors_are_kept_in_any_shape(
     connect: Connect, errors: Any, told: dict[str, list[str]]
 ) -> None:
-    with pytest.raises(UnprocessableError) as caught:
-        await call(connect, "payouts.create", {"message": "Invalid.", "errors": errors}, 422)
-    assert caught.value.errors == told
-    assert caught.value.message == "Invalid."
-    assert caught.value.effect == "none"
-    assert caught.value.body is not None
-    assert caught.value.body.json()["errors"] == errors
+    caught = await error_of(
+        UnprocessableError, call(connect, "payouts.create", {"message": "Invalid.", "errors": errors}, 422)
+    )
+    assert caught.errors == told
+    assert caught.message == "Invalid."
+    assert caught.effect == "none"
+    assert caught.body is not None
+    assert caught.body.json()["errors"] == errors

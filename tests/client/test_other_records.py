@@ -14,7 +14,7 @@ from payments_async._http import transport
 from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror sends nothing itself
 
@@ -52,9 +52,8 @@ every_read = pytest.mark.parametrize("name", READS)
 async def test_an_answer_about_another_record_is_a_mismatch(connect: Connect, name: str) -> None:
     read, body = {**READS, **WAITS}[name]
     played = play(connect, answer(200, {"data": body("another")}))
-    with pytest.raises(ResponseMismatch) as caught:
-        await read(played.client)
-    error = caught.value
+    caught = await error_of(ResponseMismatch, read(played.client))
+    error = caught
     assert (error.effect, list(error.differences.values())) == ("none", [("mine", "another")])
     assert len(played.transport.requests) == 1  # an answer to someone else is no reason to ask again at once
     assert [attempt.verdict for attempt in error.attempts] == ["executed"]

@@ -12,7 +12,7 @@ from payments_async import DecodeError, OutcomeUnknown, PaymentsError, ResponseM
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
 from tests.support.scripted import answer, lost, unsent
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 FAULTS = [
     *("http:500", "http:503", "http:501", "http:422", "http:409", "http:404", "429:3", "reset"),
@@ -63,9 +63,7 @@ async def check(client: Any, sandbox: Sandbox, operation: str) -> None:
     indirect=["surface"],
 )
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_the_effect_is_true_however_often_a_fault_strikes(
-    connect: Connect, fault: str, operation: str
-) -> None:
+async def test_the_effect_is_true_under_every_fault(connect: Connect, fault: str, operation: str) -> None:
     for times in range(1, 5):
         with Sandbox(clock=VirtualClock.frozen()) as sandbox:
             sandbox.on(operation).respond(fault, times=times)
@@ -74,7 +72,7 @@ async def test_the_effect_is_true_however_often_a_fault_strikes(
 
 @pytest.mark.parametrize("fault", SLOW_FAULTS)
 @pytest.mark.parametrize("times", range(1, 5))
-async def test_the_effect_is_true_when_answers_do_not_come_in_time(
+async def test_the_effect_is_true_of_late_answers(
     connect: Connect, sandbox: Sandbox, fault: str, times: int
 ) -> None:
     sandbox.on("payouts.create").respond(fault, times=times)
@@ -82,9 +80,7 @@ async def test_the_effect_is_true_when_answers_do_not_come_in_time(
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_the_effect_is_true_under_any_mixture_of_faults(
-    connect: Connect, sandbox: Sandbox, seed: int
-) -> None:
+async def test_the_effect_is_true_under_mixed_faults(connect: Connect, sandbox: Sandbox, seed: int) -> None:
     chance = random.Random(seed)
     script = " ".join(chance.choice(FAULTS) for _ in range(chance.randint(2, 5)))
     operation = chance.choice(list(CREATES))
@@ -92,16 +88,14 @@ async def test_the_effect_is_true_under_any_mixture_of_faults(
     await check(jumping(connect, sandbox, seed, max_retries=chance.randint(0, 4)), sandbox, operation)
 
 
-async def test_the_sandbox_keeps_a_refusal_that_got_lost_and_resolving_it_gives_it(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_a_refusal_that_got_lost_is_given_by_resolving(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payouts.create").respond("lost_response", times=3)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.payouts.create(**PAYOUT, gateway_options={"nobody": {"knows": 1}})
-    with pytest.raises(UnprocessableError) as refused:
-        await client.resolve(caught.value)
-    assert (refused.value.effect, made(sandbox)) == ("none", 0)
+    caught = await error_of(
+        OutcomeUnknown, client.payouts.create(**PAYOUT, gateway_options={"nobody": {"knows": 1}})
+    )
+    refused = await error_of(UnprocessableError, client.resolve(caught))
+    assert (refused.effect, made(sandbox)) == ("none", 0)
 
 
 MAIN_ROWS: list[tuple[list[Any], type[PaymentsError] | None, str, list[str]]] = [
@@ -125,9 +119,8 @@ async def test_an_error_tells_the_effect_and_every_attempts_verdict(
     connect: Connect, script: list[Any], kind: type[PaymentsError] | None, effect: str, verdicts: list[str]
 ) -> None:
     played = play(connect, *script)
-    with pytest.raises(kind or PaymentsError) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    error = caught.value
+    caught = await error_of(kind or PaymentsError, played.client.payouts.create(**PAYOUT))
+    error = caught
     assert (error.effect, [attempt.verdict for attempt in error.attempts]) == (effect, verdicts)
     assert (error.operation, error.idempotency_key) == ("payouts.create", played.keys[0])
 
@@ -137,10 +130,9 @@ async def test_a_failure_nobody_foresaw_leaves_a_sent_creation_in_doubt(connect:
         raise ZeroDivisionError("a bug in a transport")
 
     played = play(connect, broken)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert [attempt.reason for attempt in caught.value.attempts] == ["ZeroDivisionError"]
+    caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT))
+    assert isinstance(caught.__cause__, ZeroDivisionError)
+    assert [attempt.reason for attempt in caught.attempts] == ["ZeroDivisionError"]
     with pytest.raises(ZeroDivisionError):
         await played.client.payouts.list()
 
@@ -148,6 +140,5 @@ async def test_a_failure_nobody_foresaw_leaves_a_sent_creation_in_doubt(connect:
 async def test_a_secret_key_that_stops_coming_does_not_hide_a_doubt(connect: Connect) -> None:
     keys = iter(["sk_sandbox_first"])
     played = play(connect, lost(), api_key=lambda: next(keys, None))
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    assert len(caught.value.attempts) == 3
+    caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT))
+    assert len(caught.attempts) == 3

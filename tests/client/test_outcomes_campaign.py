@@ -22,9 +22,7 @@ WHAT_MUST_COME_UP = (
 )
 
 
-async def test_whatever_the_clocks_do_the_client_says_no_more_than_it_knows(
-    connect: Connect, surface: str
-) -> None:
+async def test_whatever_clocks_do_no_more_is_said_than_known(connect: Connect, surface: str) -> None:
     report = await Campaign(connect, seed=0).run(CALLS[surface])
     assert report.lies == []
     assert report.steps > report.calls / 3

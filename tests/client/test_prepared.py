@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument, PreparedRequest
-from payments_async.errors import ConfigurationError, InvalidRequest, OutcomeUnknown
-from payments_async.sandbox import Sandbox
+from payments_async.errors import ConfigurationError
 from tests.conftest import BASE_URL
 from tests.support.creations import PAYOUT, SMALLEST
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import jumping, play
-from tests.support.scripted import ScriptedTransport, answer, lost
-from tests.support.surfaces import Connect
+from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
 ACCOUNT = "9876504321098"
@@ -43,16 +42,6 @@ async def test_what_was_stored_is_sent_by_another_client_and_happens_once(
     assert first == second
 
 
-async def test_create_is_prepare_and_send(connect: Connect, watched: WatchedSandbox) -> None:
-    client = connect(watched)
-    arguments = {**PAYOUT, "reference": "r-1", "idempotency_key": "one-and-the-same"}
-    prepared = client.payouts.prepare(**arguments)
-    created = await client.payouts.create(**arguments)
-    sent = await client.send(prepared)
-    assert sent == created
-    assert watched.arrived[0].body == watched.arrived[1].body == prepared.body
-
-
 async def test_the_json_form_comes_back_equal(connect: Connect) -> None:
     client = connect(runtime=JumpingRuntime())
     prepared = client.payouts.prepare(
@@ -74,17 +63,6 @@ async def test_the_json_form_comes_back_equal(connect: Connect) -> None:
     assert read.created_at.tzinfo is UTC
     assert (read.base_url, read.environment) == (BASE_URL, "sandbox")
     assert PreparedRequest.from_json(read.to_json()).to_json() == prepared.to_json()
-
-
-async def test_extras_are_sent_with_it(connect: Connect, watched: WatchedSandbox) -> None:
-    client = connect(watched)
-    prepared = client.payouts.prepare(
-        **PAYOUT, extra_body={"note": "n"}, extra_query={"expand": "all"}, extra_headers={"X-Trace": "7"}
-    )
-    await client.send(PreparedRequest.from_json(prepared.to_json()))
-    assert watched.body["note"] == "n"
-    assert watched.query == {"expand": "all"}
-    assert watched.headers["x-trace"] == "7"
 
 
 def test_its_repr_shows_no_account(connect: Connect) -> None:
@@ -117,9 +95,9 @@ def without(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "not JSON", "null", "7", "[]", "{}", '"text"', "[" * 100_000),
+        *("", "not JSON", "null", "{}", "[" * 100_000),
         *(json.dumps(without(name)) for name in FIELDS),
-        *(json.dumps({**FIELDS, name: bad}) for name in FIELDS for bad in (7, ["x"], {"a": 1})),
+        *(json.dumps({**FIELDS, name: bad}) for name in FIELDS for bad in (7, {"a": 1})),
         json.dumps({**FIELDS, "version": 2}),
         json.dumps({**FIELDS, "created_at": "yesterday"}),
         json.dumps({**FIELDS, "unknown": "field"}),
@@ -140,14 +118,11 @@ def test_any_other_text_is_a_value_error_that_shows_nothing(text: str) -> None:
         ("payouts.create", "/payment/intents"),
         ("payouts.create", "/payouts/"),
         ("payouts.create", "/payouts#fragment"),
-        ("payouts.create", "/payouts?a=1 b"),
         ("payouts.create", "/payouts?a=1\r\nX-Other: 1"),
         ("payouts.list", "/payouts"),
         ("payouts.burn", "/payouts"),
-        ("payment_intents.requery", "/payment/intents/../requery"),
         ("payment_intents.requery", "/payment/intents/%2e%2e/requery"),
         ("GET /payouts", "/payouts"),
-        ("PURGE /payouts", "/payouts"),
         ("POST /refunds", "/payouts"),
         ("POST @elsewhere.test/payouts", "@elsewhere.test/payouts"),
         ("POST /a/../b", "/a/../b"),
@@ -174,12 +149,6 @@ def test_a_stored_operation_that_can_be_made_is_read(operation: str, path: str) 
     assert (read.operation, read.path) == (operation, path)
 
 
-@pytest.mark.parametrize("bad", [None, 7, b"\xff"])
-def test_what_is_not_text_is_a_value_error_too(bad: Any) -> None:
-    with pytest.raises(ValueError, match="not a PreparedRequest"):
-        PreparedRequest.from_json(bad)
-
-
 @pytest.mark.parametrize(
     ("made_with", "sent_with", "told"),
     [
@@ -204,17 +173,14 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     prepared = connect(transport=transport, **made_with).payouts.prepare(**PAYOUT)
     client = connect(transport=transport, **sent_with)
-    with pytest.raises(ConfigurationError, match=told) as caught:
-        await getattr(client, how)(prepared)
+    caught = await error_of(ConfigurationError, getattr(client, how)(prepared), match=told)
     assert transport.requests == []
-    assert caught.value.effect == "none"
-    assert caught.value.operation == "payouts.create"
+    assert caught.effect == "none"
+    assert caught.operation == "payouts.create"
 
 
 @pytest.mark.parametrize("how", ["send", "resolve"])
-async def test_a_request_goes_to_its_service_however_the_address_is_written(
-    connect: Connect, how: str
-) -> None:
+async def test_a_request_goes_to_its_service_by_any_spelling(connect: Connect, how: str) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     stored = (
         connect(transport=transport, base_url="https://pay.test/v1")
@@ -224,27 +190,6 @@ async def test_a_request_goes_to_its_service_however_the_address_is_written(
     client = connect(transport=transport, base_url="https://Pay.test.:443/v1/")
     assert (await getattr(client, how)(PreparedRequest.from_json(stored))).id == "po_1"
     assert transport.requests[0].url == "https://Pay.test.:443/v1/payouts", "it is sent as it was given"
-
-
-async def test_sending_reports_every_attempts_verdict(connect: Connect, sandbox: Sandbox) -> None:
-    client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime())
-    prepared = client.payouts.prepare(**PAYOUT)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.send(prepared, max_retries=1)
-    assert [(attempt.verdict, attempt.reason) for attempt in caught.value.attempts] == [
-        ("in_doubt", "timeout"),
-        ("in_doubt", "timeout"),
-    ]
-    assert caught.value.prepared == prepared
-
-
-@pytest.mark.parametrize("option", ["timeout", "deadline", "max_retries"])
-async def test_senseless_options_of_sending_are_refused(connect: Connect, option: str) -> None:
-    transport = ScriptedTransport(answer(500))
-    client = connect(transport=transport)
-    with pytest.raises(InvalidRequest, match=option):
-        await client.send(client.payouts.prepare(**PAYOUT), **{option: -1})
-    assert transport.requests == []
 
 
 async def test_each_key_is_drawn_when_it_is_needed(connect: Connect) -> None:

@@ -114,18 +114,12 @@ async def test_the_example_category_equals_its_constant(connect: Connect, form: 
         (b"null", None),
     ],
 )
-async def test_any_json_number_is_a_rate_without_loss(
+async def test_any_number_is_a_rate_without_loss(
     connect: Connect, written: bytes, expected: Decimal | None
 ) -> None:
     raw = bodies.encoded({"data": {**bodies.ATTEMPT, "exchange_rate": Decimal("7.7777")}})
     attempt = await call(connect, "payment_intents.retrieve_attempt", raw.replace(b"7.7777", written))
     assert exactly(attempt.exchange_rate, expected)
-
-
-@pytest.mark.parametrize("nothing", [dict.fromkeys(bodies.amount()), {}], ids=["null", "missing"])
-async def test_an_amount_may_hold_nothing(connect: Connect, nothing: Any) -> None:
-    attempt = await read(connect, "attempt", {"data": {**bodies.ATTEMPT, "amount": nothing}})
-    assert [getattr(attempt.amount, name) for name in bodies.amount()] == [None] * 4
 
 
 @pytest.mark.fact("refunds.unavailable")

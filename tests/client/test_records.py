@@ -93,9 +93,7 @@ async def test_a_read_has_no_idempotency_key_and_was_not_replayed(connect: Conne
     ("text", "count"),
     [("0", 0), (" 7 ", 7), ("-1", None), ("1.5", None), ("٣", None), ("", None), ("9" * 19, None)],
 )
-async def test_rate_limit_headers_count_by_ascii_rules(
-    connect: Connect, text: str, count: int | None
-) -> None:
+async def test_limit_headers_count_by_ascii_rules(connect: Connect, text: str, count: int | None) -> None:
     body = OPERATIONS["payouts.sync"].body
     payout = await call(connect, "payouts.sync", body, X_RateLimit_Limit=text)
     assert payout.response.rate_limit.limit == count
@@ -122,13 +120,3 @@ async def test_json_text_has_a_rate_in_the_form_of_the_wire(connect: Connect, va
     assert payout.to_dict()["exchange_rate"]["value"] == Decimal(value)
     attempt = PaymentAttempt(exchange_rate=Decimal("655.957"))
     assert '"exchange_rate": 655.957' in attempt.to_json()
-
-
-async def test_a_page_is_a_sequence_of_its_items(connect: Connect) -> None:
-    page = await call(connect, "payouts.list", OPERATIONS["payouts.list"].body)
-    assert len(page) == 1
-    assert list(page) == list(page.items)
-    assert page.next_cursor == page.pagination.next_cursor == "bmV4dA"
-    assert page.response.status == 200
-    assert "response" not in repr(page)
-    assert bodies.PHONE not in repr(page)

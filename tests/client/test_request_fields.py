@@ -25,7 +25,7 @@ from tests.fidelity.document import SCHEMAS, properties
 from tests.support.creations import PAYMENTS, SMALLEST, create
 from tests.support.jumping import EPOCH
 from tests.support.motion import jumping
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
 one_surface = pytest.mark.parametrize("surface", ["async"], indirect=True)
@@ -84,13 +84,9 @@ CUSTOMERS: tuple[list[Any], list[Any]] = (
     [*(Sent(CustomerInput(**{name: CUSTOMER[name]}), {name: CUSTOMER[name]}) for name in CUSTOMER), CUSTOMER],
     [
         ("Ada Adeyemi", "CustomerInput or a mapping"),
-        (1234, "CustomerInput or a mapping"),
         *((CustomerInput(**{name: 7777}), {f"customer.{name}": NOT_TEXT}) for name in [*CUSTOMER][:-1]),
-        *(
-            (CustomerInput(country=bad), {"customer.country": COUNTRY})
-            for bad in ("Benin", "B", "B1", "BJ\n", "ВJ", 12)
-        ),
-        *(({"country": bad}, {"customer.country": COUNTRY}) for bad in ("Ghana", "GHA", "G1", 12)),
+        *((CustomerInput(country=bad), {"customer.country": COUNTRY}) for bad in ("Benin", "BJ\n", "ВJ", 12)),
+        *(({"country": bad}, {"customer.country": COUNTRY}) for bad in ("Ghana", "G1", 12)),
         ({"a": {"b": {3: "c"}}}, "text keys"),
         ({"a": ["x", "\udc80"]}, "lone surrogate"),
         (Ours(email="e"), "must be CustomerInput itself or a mapping, not its subclass Ours"),
@@ -129,7 +125,6 @@ ARRIVE: dict[str, list[Any]] = {
     "payment.customer": CUSTOMERS[0],
     "payment.statement_descriptor": ["Ab 1,2.3-é"],
     "payment.entity_created_at": [
-        Sent(datetime(2025, 6, 1, 8, 30, tzinfo=UTC), "2025-06-01T08:30:00Z"),
         Sent(datetime(2025, 6, 1, 8, 30, tzinfo=timezone(timedelta(hours=2))), "2025-06-01T06:30:00Z"),
         Sent(datetime(2025, 6, 1, 8, 30, 0, 250_000, tzinfo=UTC), "2025-06-01T08:30:00.250000Z"),
         Sent(EPOCH, "2026-01-01T00:00:00Z"),
@@ -174,15 +169,10 @@ ARRIVE: dict[str, list[Any]] = {
 }
 """{a field, as the facts call it: values that arrive}; also a text of the length that the document allows."""
 REFUSED: dict[str, list[tuple[Any, Any]]] = {
-    "payment.currency": [
-        MISSING,
-        *((bad, ISO) for bad in ("xof", "XO", "XOFX", "X0F", "XÖF", "XOF\n", " XOF", 952)),
-    ],
+    "payment.currency": [MISSING, *((bad, ISO) for bad in ("xof", "XOFX", "X0F", "XÖF", "XOF\n", 952))],
     "payment.description": [(7777, NOT_TEXT), ("bad \ud800 text", "lone surrogate")],
     "payment.customer": CUSTOMERS[1],
-    "payment.statement_descriptor": [
-        (f"SHOP{sign}7", "letters") for sign in ("_", "*", "#", "/", "&", " 💸", "'")
-    ],
+    "payment.statement_descriptor": [(f"SHOP{sign}7", "letters") for sign in ("_", "*", "#", " 💸", "'")],
     "payment.entity_created_at": [
         (datetime(2026, 1, 1), "time zone"),
         ("2026-01-01T00:00:00Z", "must be a datetime"),
@@ -192,12 +182,14 @@ REFUSED: dict[str, list[tuple[Any, Any]]] = {
     "payment.gateway_options": NO_GATEWAYS,
     "payment.metadata": TOO_MANY,
     "checkouts.expires_in_minutes": [
-        *((bad, "must be a whole number of minutes") for bad in (30.0, 45.5, "60", True)),
-        *((bad, "must be 30 to 1440 minutes") for bad in (29, 1441, 0, -30)),
+        *((bad, "must be a whole number of minutes") for bad in (30.0, "60", True)),
+        *((bad, "must be 30 to 1440 minutes") for bad in (29, 1441)),
     ],
     "checkouts.restriction": [
-        (CheckoutRestriction("BEN"), {"restriction.country_code": COUNTRY}),
-        *(({"country_code": bad}, {"restriction.country_code": COUNTRY}) for bad in ("Ghana", "G1", 12)),
+        *(
+            (bad, {"restriction.country_code": COUNTRY})
+            for bad in (CheckoutRestriction("BEN"), {"country_code": 12})
+        ),
         (
             CheckoutRestriction(phone=PhoneInput("", country="BEN")),
             {"restriction.phone.number": "is required", "restriction.phone.country": "two-letter"},
@@ -213,15 +205,13 @@ REFUSED: dict[str, list[tuple[Any, Any]]] = {
     ],
     "checkouts.appearance": [
         *(
-            (AppearanceInput(color=bad), {"appearance.color": "must be a hex colour"})
-            for bad in ("green", "#12", "#12345g", "0a7d4f\n")
+            (AppearanceInput(**{name: bad}), {f"appearance.{name}": rule})
+            for name, bad, rule in (
+                *(("color", bad, "must be a hex colour") for bad in ("green", "#12345g", "0a7d4f\n")),
+                ("display_platform_badge", "yes", "must be True or False, not str"),
+                *((name, 7, "must be text") for name in ("brand", "icon_url")),
+            )
         ),
-        (
-            AppearanceInput(display_platform_badge="yes"),
-            {"appearance.display_platform_badge": "must be True or False, not str"},
-        ),
-        (AppearanceInput(brand=7), {"appearance.brand": "must be text"}),
-        (AppearanceInput(icon_url=7), {"appearance.icon_url": "must be text"}),
     ],
     "intents.attempt": [
         ("mtn_bj", "must be AttemptInput or a mapping, not str"),
@@ -320,9 +310,8 @@ async def test_a_field_arrives_unchanged_or_is_refused(
         *REFUSED.get(key, ()),
         *([(text_of(name, most + 1), f"at most {most}")] if most else ()),
     ]:
-        with pytest.raises(InvalidRequest) as caught:
-            await create(client, resource, **{name: value})
-        check_refused(caught.value, name, value, rule)
+        caught = await error_of(InvalidRequest, create(client, resource, **{name: value}))
+        check_refused(caught, name, value, rule)
     assert len(watched.arrived) == before
 
 
@@ -365,9 +354,7 @@ async def test_what_a_creation_is_about_goes_with_it(connect: Connect, watched: 
         pytest.param("checkouts", marks=pytest.mark.fact("request.checkouts.shared-fields")),
     ],
 )
-async def test_all_shared_fields_go_together(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_shared_fields_go_together(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     names = (properties("CheckoutRequest").keys() & properties("PaymentIntentRequest")) - {"amount"}
     given = {name: sent(ARRIVE.get(f"payment.{name}", [text_of(name, 20)])[0]) for name in names}
     await create(jumping(connect, watched), resource, **{name: each.value for name, each in given.items()})
@@ -384,18 +371,13 @@ async def test_what_is_none_is_left_out(connect: Connect, watched: WatchedSandbo
 
 
 DIGITS: list[tuple[Any, str]] = [
-    (50, "50"),
     (1, "1"),
-    ("1", "1"),
     (Decimal("1.000"), "1"),
     ("10.10", "10.1"),
-    (Decimal("10.1"), "10.1"),
     (Decimal("12345678901234567.89"), "12345678901234567.89"),
     (Decimal("0.3") + Decimal("0.8"), "1.1"),
     (Decimal("1E+2"), "100"),
-    ("1e2", "100"),
     ("1.5e3", "1500"),
-    (Decimal("1.50E+3"), "1500"),
 ]
 NO_MONEY: list[tuple[Any, str]] = [
     *((bad, "is a float") for bad in (77.77, 50.0, float("nan"), float("inf"))),
@@ -406,10 +388,7 @@ NO_MONEY: list[tuple[Any, str]] = [
     *((bad, "begins with a sign") for bad in ("-5", "+5", "--5")),
     *(
         (bad, "is text that is not a decimal number")
-        for bad in (
-            *("1_0", "١٢٣٤", "５０００", " 5 ", "5000\n", "1,000.00", "50 XOF", "0x1F", "NaN", "Infinity"),
-            "9" * 101,
-        )
+        for bad in (*("1_0", "١٢٣٤", "５０００", " 5 ", "5000\n", "1,000.00", "50 XOF", "NaN", "9" * 101),)
     ),
     *((bad, "more digits") for bad in (10**31, Decimal("1E+5000"), Decimal("1." + "1" * 40))),
 ]
@@ -423,7 +402,7 @@ NO_MONEY: list[tuple[Any, str]] = [
         pytest.param("payouts", marks=proving("payouts.amount")),
     ],
 )
-async def test_an_amount_is_exact_money_or_refused(
+async def test_an_amount_is_exact_or_refused(
     connect: Connect, watched: WatchedSandbox, resource: str
 ) -> None:
     client = connect(watched)
@@ -434,7 +413,6 @@ async def test_an_amount_is_exact_money_or_refused(
     kept = watched.books.payouts() if resource == "payouts" else watched.books.payments()
     assert [entry.amount for entry in kept] == [Decimal(digits) for _, digits in DIGITS]
     for value, rule in NO_MONEY:
-        with pytest.raises(InvalidRequest) as caught:
-            await create(client, resource, amount=value)
-        check_refused(caught.value, "amount", value, rule)
+        caught = await error_of(InvalidRequest, create(client, resource, amount=value))
+        check_refused(caught, "amount", value, rule)
     assert len(watched.arrived) == len(DIGITS)

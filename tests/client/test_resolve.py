@@ -36,7 +36,7 @@ from tests.support.motion import (
     unresolved,
 )
 from tests.support.scripted import answer, lost, unsent
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 HOUR = 3600.0
 
@@ -55,22 +55,17 @@ async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Con
     assert len({request.body for request in played.transport.requests}) == 1
 
 
-async def test_a_creation_that_never_arrived_is_made_by_resolving_it(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_a_creation_that_never_arrived_is_made_at_last(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payouts.create").respond("lost_request", times=3)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.payouts.create(**PAYOUT)
+    caught = await error_of(OutcomeUnknown, client.payouts.create(**PAYOUT))
     assert sandbox.books.payouts() == []
-    payout = await client.resolve(caught.value)
+    payout = await client.resolve(caught)
     assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]
 
 
 @pytest.mark.parametrize("how", ["payouts", "payment_intents", "checkouts"])
-async def test_a_stored_request_is_resolved_like_its_error(
-    connect: Connect, sandbox: Sandbox, how: str
-) -> None:
+async def test_a_stored_request_is_resolved_too(connect: Connect, sandbox: Sandbox, how: str) -> None:
     client = jumping(connect, sandbox)
     sandbox.on(f"{how}.create").respond("lost_response", times=3)
     prepared = getattr(client, how).prepare(**(PAYOUT if how == "payouts" else INTENT))
@@ -82,25 +77,68 @@ async def test_a_stored_request_is_resolved_like_its_error(
     assert len(sandbox.books.payouts()) + len(sandbox.books.payments()) == 1
 
 
-async def test_a_refusal_that_is_the_first_answer_is_certain(connect: Connect) -> None:
-    played = play(connect, lost(), refusal(422, {"X-Idempotent-Replayed": "True"}))
-    error = await doubt(played)
-    with pytest.raises(UnprocessableError) as caught:
-        await played.client.resolve(error)
-    assert caught.value.effect == "none"
-    assert sent(played) == ["POST /payouts"] * 2
+EMPTY = page()
+FOUND = page({**OURS, "reference": "r-0"}, OURS)
+ENDLESS = [page(cursor=f"c-{number}") for number in range(200)]
+HTML = answer(200, b"<html>")
+SOON, LATER = 0.0, 1.0
+EXPIRED = 23.0
 
 
 @pytest.mark.parametrize(
-    ("replayed", "written"),  # in which case its method is written is no difference
-    [({}, {}), (REPLAYED, {}), ({}, {"method": "MTN_BJ"})],
+    ("how", "script", "hours", "comes", "sent_again", "looked_up"),
+    [
+        # a refusal that is the first answer is certain, and says nothing of another time's request
+        ("payouts", [refusal(422, {"X-Idempotent-Replayed": "True"})], SOON, UnprocessableError, True, False),
+        # after a 409, and after a failure that the service stored, the payout is found by its reference
+        ("payouts", [refusal(409), FOUND], SOON, "po_1", True, True),
+        ("payouts", [refusal(409, REPLAYED), FOUND], SOON, "po_1", True, True),
+        ("payouts", [refusal(409), page({**OURS, "method": "MTN_BJ"})], SOON, "po_1", True, True),
+        *(
+            ("payouts", [refusal(code, REPLAYED), FOUND], SOON, "po_1", True, True)
+            for code in (500, 503, 429)
+        ),
+        ("payouts", [*[lost()] * 3, FOUND], SOON, "po_1", True, True),
+        ("payouts", [refusal(409), EMPTY], LATER, 409, True, True),
+        # a refusal of the question says nothing about the creation
+        *(("payouts", [refusal(status)], LATER, status, True, False) for status in (401, 403, 429)),
+        # with an expired key, or a clock that went back, the payout is looked up alone
+        *(("payouts", [FOUND], hours, "po_1", False, True) for hours in (EXPIRED, 100.0, -1.0)),
+        ("payouts", [EMPTY], EXPIRED, None, False, True),
+        ("payouts", [refusal(401)], EXPIRED, AuthenticationError, False, True),
+        ("payouts", [HTML], EXPIRED, DecodeError, False, True),
+        ("payouts", ENDLESS, EXPIRED, SearchIncomplete, False, True),
+        # and payments have no reference to be found by
+        ("payment_intents", [], EXPIRED, None, False, False),
+        ("checkouts", [], EXPIRED, None, False, False),
+    ],
 )
-async def test_after_a_409_the_payout_is_found_by_its_reference(
-    connect: Connect, replayed: Any, written: Any
+async def test_what_became_of_a_creation_in_doubt(
+    connect: Connect, how: str, script: list[Any], hours: float, comes: Any, sent_again: bool, looked_up: bool
 ) -> None:
-    played = play(connect, lost(), refusal(409, replayed), page({**OURS, **written}))
+    """`comes`: the id that is found, the certain error, or why it stays unknown (a status, a class)."""
+    played = play(connect, lost(), *script)
+    error = await doubt(played, how)
+    played.runtime.advance(hours * HOUR)
+    if isinstance(comes, str):
+        assert (await played.client.resolve(error)).id == comes
+    elif comes is UnprocessableError:
+        certain = await error_of(UnprocessableError, played.client.resolve(error))
+        assert certain.effect == "none"
+    else:
+        caught = await unresolved(played, error)
+        assert (caught.first_sent_at, caught.effect) == (error.first_sent_at, "unknown")
+        if isinstance(comes, int):
+            assert (caught.__cause__.status, caught.attempts[-1].status) == (comes, comes)
+        elif comes is not None:
+            assert isinstance(caught.__cause__, comes)
+    assert (methods(played).count("POST") > 1, "GET" in methods(played)) == (sent_again, looked_up)
+
+
+async def test_a_payout_is_looked_for_from_the_day_before_it_was_first_sent(connect: Connect) -> None:
+    played = play(connect, lost(), refusal(409), FOUND)
     found = await played.client.resolve(await doubt(played))
-    assert (found.id, found.amount.value) == ("po_1", Decimal("10.1"))
+    assert found.amount.value == Decimal("10.1")
     assert sent(played)[2] == "GET /payouts?created_at%5Bgte%5D=2025-12-31&per_page=100"
 
 
@@ -113,15 +151,12 @@ async def test_after_a_409_the_payout_is_found_by_its_reference(
         ({"instrument": {"phone_number": "+22990112299", "country": "BJ"}}, "instrument.phone_number"),
     ],
 )
-async def test_another_payout_under_the_reference_is_a_mismatch(
-    connect: Connect, changes: Any, differs: str
-) -> None:
+async def test_another_payout_is_a_mismatch(connect: Connect, changes: Any, differs: str) -> None:
     played = play(connect, lost(), refusal(409), page({**OURS, **changes}))
     error = await doubt(played)
-    with pytest.raises(ResponseMismatch) as caught:
-        await played.client.resolve(error)
-    assert list(caught.value.differences) == [differs]
-    assert (caught.value.effect, caught.value.idempotency_key) == ("unknown", played.keys[0])
+    caught = await error_of(ResponseMismatch, played.client.resolve(error))
+    assert list(caught.differences) == [differs]
+    assert (caught.effect, caught.idempotency_key) == ("unknown", played.keys[0])
 
 
 PHONE = Instrument.phone("+2290190112233", "BJ")
@@ -157,28 +192,8 @@ async def test_every_answer_is_held_against_the_receiver(
                 if not differs:
                     assert (await send()).id == "po_1"
                     continue
-                with pytest.raises(ResponseMismatch) as caught:
-                    await send()
-                assert caught.value.differences == dict.fromkeys(differs, ("***", "***"))
-
-
-@pytest.mark.parametrize("status", [500, 503, 429])
-async def test_a_stored_failure_leads_to_the_list(connect: Connect, status: int) -> None:
-    played = play(connect, lost(), refusal(status, REPLAYED), page(OURS))
-    assert (await played.client.resolve(await doubt(played))).id == "po_1"
-
-
-async def test_a_resend_that_got_lost_too_leads_to_the_list(connect: Connect) -> None:
-    played = play(connect, *[lost()] * 4, page({**OURS, "reference": "r-0"}, OURS))
-    assert (await played.client.resolve(await doubt(played))).id == "po_1"
-
-
-async def test_a_409_that_nothing_in_the_list_explains_stays_unknown(connect: Connect) -> None:
-    played = play(connect, lost(), refusal(409), page())
-    error = await doubt(played)
-    played.runtime.advance(HOUR)
-    caught = await unresolved(played, error)
-    assert caught.__cause__.status == 409
+                caught = await error_of(ResponseMismatch, send())
+                assert caught.differences == dict.fromkeys(differs, ("***", "***"))
 
 
 async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(connect: Connect) -> None:
@@ -187,66 +202,19 @@ async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(c
     early = await unresolved(played, error)
     assert isinstance(early.__cause__, UnprocessableError)
     played.runtime.advance(16 * 60.0)
-    with pytest.raises(UnprocessableError) as late:
-        await played.client.resolve(error)
-    assert late.value.effect == "none"
+    late = await error_of(UnprocessableError, played.client.resolve(error))
+    assert late.effect == "none"
 
 
 @pytest.mark.parametrize("stored", [False, True])
-async def test_a_fresh_refusal_is_not_certain_while_a_late_try_may_be_alive(
-    connect: Connect, stored: bool
-) -> None:
+async def test_a_fresh_refusal_is_uncertain_while_a_try_may_live(connect: Connect, stored: bool) -> None:
     """The request is old, and was sent again a moment ago, or nobody knows when."""
     played = play(connect, lost(), refusal(422), page())
     prepared = played.client.payouts.prepare(**PAYOUT)
     played.runtime.advance(HOUR)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.send(prepared, max_retries=0)
-    resolved = await unresolved(played, prepared if stored else caught.value)
+    caught = await error_of(OutcomeUnknown, played.client.send(prepared, max_retries=0))
+    resolved = await unresolved(played, prepared if stored else caught)
     assert resolved.__cause__.status == 422
-
-
-@pytest.mark.parametrize("status", [401, 403, 429])
-async def test_a_refusal_of_the_question_says_nothing_about_the_creation(
-    connect: Connect, status: int
-) -> None:
-    played = play(connect, lost(), refusal(status))
-    error = await doubt(played)
-    played.runtime.advance(HOUR)
-    caught = await unresolved(played, error)
-    assert caught.__cause__.status == status
-    assert caught.attempts[-1].status == status
-    assert set(methods(played)) == {"POST"}
-
-
-@pytest.mark.parametrize("hours", [23.0, 100.0, -1.0])
-async def test_with_an_expired_key_or_clock_the_payout_is_only_looked_up(
-    connect: Connect, hours: float
-) -> None:
-    played = play(connect, lost(), page(OURS))
-    error = await doubt(played)
-    played.runtime.advance(hours * HOUR)
-    assert (await played.client.resolve(error)).id == "po_1"
-    assert methods(played) == ["POST", "GET"]
-
-
-async def test_not_in_the_list_stays_unknown_with_an_expired_key(connect: Connect) -> None:
-    played = play(connect, lost(), page())
-    error = await doubt(played)
-    played.runtime.advance(24 * HOUR)
-    caught = await unresolved(played, error)
-    assert (caught.first_sent_at, caught.effect) == (error.first_sent_at, "unknown")
-
-
-@pytest.mark.parametrize("how", ["payment_intents", "checkouts"])
-async def test_payments_have_no_reference_and_stay_unknown_with_an_expired_key(
-    connect: Connect, how: str
-) -> None:
-    played = play(connect, lost())
-    error = await doubt(played, how)
-    played.runtime.advance(23 * HOUR)
-    await unresolved(played, error)
-    assert len(sent(played)) == 1
 
 
 async def test_resolving_again_and_again_does_not_stretch_the_keys_life(connect: Connect) -> None:
@@ -266,45 +234,20 @@ async def test_sending_a_stored_request_again_does_not_stretch_it_either(connect
     played = play(connect, lost())
     prepared = played.client.payment_intents.prepare(**INTENT)
     played.runtime.advance(22 * HOUR)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await played.client.send(prepared)
+    caught = await error_of(OutcomeUnknown, played.client.send(prepared))
     posts = len(sent(played))
     played.runtime.advance(2 * HOUR)
-    await unresolved(played, caught.value)
+    await unresolved(played, caught)
     assert len(sent(played)) == posts
-
-
-@pytest.mark.parametrize(
-    ("last", "cause"), [(refusal(401), AuthenticationError), (answer(200, b"<html>"), DecodeError)]
-)
-async def test_a_look_up_that_fails_leaves_it_unknown_and_says_why(
-    connect: Connect, last: Any, cause: type[Exception]
-) -> None:
-    played = play(connect, lost(), last)
-    error = await doubt(played)
-    played.runtime.advance(24 * HOUR)
-    caught = await unresolved(played, error)
-    assert isinstance(caught.__cause__, cause)
-
-
-async def test_a_list_without_end_leaves_it_unknown(connect: Connect) -> None:
-    cursors = (page(cursor=f"c-{number}") for number in range(200))
-    played = play(connect, lost(), *cursors)
-    error = await doubt(played)
-    played.runtime.advance(24 * HOUR)
-    caught = await unresolved(played, error)
-    assert isinstance(caught.__cause__, SearchIncomplete)
 
 
 async def test_what_the_resend_proves_is_the_last_word(connect: Connect) -> None:
     played = play(connect, lost(), payout_answer(fee_amount=7), payout_answer(reference="r-9"))
     error = await doubt(played)
-    with pytest.raises(DecodeError) as happened:
-        await played.client.resolve(error)
-    assert (happened.value.effect, happened.value.record_id) == ("happened", "po_1")
-    with pytest.raises(ResponseMismatch) as other:
-        await played.client.resolve(error)
-    assert other.value.effect == "unknown"
+    happened = await error_of(DecodeError, played.client.resolve(error))
+    assert (happened.effect, happened.record_id) == ("happened", "po_1")
+    other = await error_of(ResponseMismatch, played.client.resolve(error))
+    assert other.effect == "unknown"
 
 
 async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Connect) -> None:
@@ -314,9 +257,7 @@ async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Con
         await played.client.resolve(error)
 
 
-async def test_a_secret_key_of_another_environment_is_noticed_before_anything_is_sent_with_it(
-    connect: Connect,
-) -> None:
+async def test_a_secret_key_of_another_environment_is_noticed_before_sending(connect: Connect) -> None:
     keys = iter(["sk_sandbox_a", "sk_live_b"])
     address = "https://pay.example/v1"
     played = play(connect, unsent(), api_key=lambda: next(keys), base_url=address)

@@ -15,7 +15,7 @@ import pytest
 from payments_async import OutcomeUnknown, PreparedRequest, UnprocessableError
 from tests.support.motion import OURS, doubt, listed, methods, payout_answer, play, refusal, sent, unresolved
 from tests.support.scripted import lost
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 SERVICE_TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,9 +51,8 @@ async def test_a_clock_set_back_does_not_keep_a_refusal_from_being_certain(conne
     error = await doubt(played)
     played.runtime.advance(16 * MINUTE)
     played.runtime.step(-15.9 * MINUTE)
-    with pytest.raises(UnprocessableError) as caught:
-        await played.client.resolve(error)
-    assert caught.value.effect == "none"
+    caught = await error_of(UnprocessableError, played.client.resolve(error))
+    assert caught.effect == "none"
 
 
 async def test_a_clock_of_a_copied_machine_does_not_make_a_refusal_certain(connect: Connect) -> None:
@@ -78,7 +77,7 @@ async def test_a_clock_that_went_back_ends_the_use_of_the_key(connect: Connect) 
 @pytest.mark.parametrize(
     ("passed", "step"), [(23 * HOUR, -22 * HOUR), (HOUR, 22 * HOUR)], ids=["monotonic", "wall"]
 )
-async def test_the_key_is_as_old_as_the_clock_says_that_says_most(
+async def test_the_key_is_as_old_as_any_clock_says(
     connect: Connect, how: str, passed: float, step: float
 ) -> None:
     played = play(connect, lost(), NOTHING_LISTED)
@@ -89,9 +88,7 @@ async def test_the_key_is_as_old_as_the_clock_says_that_says_most(
     assert methods(played).count("POST") == 1
 
 
-async def test_the_time_that_the_call_itself_took_counts_whatever_the_wall_clock_said(
-    connect: Connect,
-) -> None:
+async def test_the_time_that_the_call_itself_took_counts(connect: Connect) -> None:
     """The clock went back an hour while the request was out for two."""
 
     def slow(request: Any) -> Any:
@@ -131,9 +128,7 @@ async def test_in_another_process_only_the_services_time_proves_that_enough_has_
     assert isinstance(caught.__cause__, UnprocessableError)
 
 
-async def test_in_another_process_a_refusal_is_certain_when_the_service_says_that_enough_has_passed(
-    connect: Connect,
-) -> None:
+async def test_in_another_process_the_services_time_makes_a_refusal_certain(connect: Connect) -> None:
     error = in_another_process(await doubt(play(connect, refusal(503, at(0)))))
     with pytest.raises(UnprocessableError):
         await play(connect, refusal(422, at(16 * MINUTE)), NOTHING_LISTED).client.resolve(error)

@@ -19,7 +19,7 @@ from payments_async import (
 from payments_async.sandbox import Sandbox
 from tests.support.motion import OURS, PAYOUT, Played, listed, methods, payout_answer, play, refusal, sent
 from tests.support.scripted import answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 OTHER = payout_answer(id="po_2", amount={"value": 99, "currency": "XOF"})
 TAKEN = refusal(409, message="The reference is already used.")
@@ -27,9 +27,7 @@ TAKEN = refusal(409, message="The reference is already used.")
 
 async def refused(played: Played, kind: type[Any], **changes: Any) -> Any:
     """The error of a creation."""
-    with pytest.raises(kind) as caught:
-        await played.client.payouts.create(**{**PAYOUT, **changes})
-    return caught.value
+    return await error_of(kind, played.client.payouts.create(**{**PAYOUT, **changes}))
 
 
 async def test_an_answer_to_another_request_is_replaced_by_the_right_one(connect: Connect) -> None:
@@ -44,9 +42,8 @@ async def test_a_record_that_differs_for_good_is_a_mismatch_each_time(connect: C
     played = play(connect, OTHER)
     error = await refused(played, ResponseMismatch)
     for times in (2, 3):
-        with pytest.raises(ResponseMismatch) as caught:
-            await played.client.resolve(error)
-        error = caught.value
+        caught = await error_of(ResponseMismatch, played.client.resolve(error))
+        error = caught
         assert sent(played) == ["POST /payouts"] * times
 
 
@@ -61,21 +58,19 @@ async def test_a_pickle_leaves_the_request_behind(connect: Connect, script: Any,
 
 async def test_a_read_about_another_record_is_nothing_to_resolve(connect: Connect) -> None:
     played = play(connect, answer(200, {"data": {**OURS, "id": "po_9"}}))
-    with pytest.raises(ResponseMismatch) as caught:
-        await played.client.payouts.sync("po_1")
-    assert caught.value.prepared is None
+    caught = await error_of(ResponseMismatch, played.client.payouts.sync("po_1"))
+    assert caught.prepared is None
     with pytest.raises(ConfigurationError, match="effect is known"):
-        await played.client.resolve(caught.value)
+        await played.client.resolve(caught)
 
 
 async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) -> None:
     played = play(connect, TAKEN, listed(OURS), listed({**OURS, "amount": {"value": 11, "currency": "XOF"}}))
     error = await refused(played, DuplicateReference)
     assert (await played.client.resolve(error)).id == "po_1"
-    with pytest.raises(ResponseMismatch) as caught:
-        await played.client.resolve(error)
-    assert caught.value.differences == {"amount": ("10.1", "11")}
-    assert caught.value.effect == "none"
+    caught = await error_of(ResponseMismatch, played.client.resolve(error))
+    assert caught.differences == {"amount": ("10.1", "11")}
+    assert caught.effect == "none"
     assert sent(played) == ["POST /payouts", *["GET /payouts?per_page=100"] * 2], "it may be of any age"
 
 
@@ -88,9 +83,8 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
 ) -> None:
     played = play(connect, TAKEN, read)
     error = await refused(played, DuplicateReference)
-    with pytest.raises(raised) as caught:
-        await played.client.resolve(error)
-    assert caught.value.effect == "none"
+    caught = await error_of(raised, played.client.resolve(error))
+    assert caught.effect == "none"
     assert methods(played) == ["POST", "GET"]
 
 
@@ -128,7 +122,7 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("0012345678", "12345678", False),  # without its zeros
     ],
 )
-async def test_a_payout_to_another_receiver_is_another(
+async def test_another_receiver_is_another_payout(
     connect: Connect, asked: str, shown: str, differs: bool
 ) -> None:
     receiver = {"type": "bank_account", "account_number": asked, "country": "BJ"}
@@ -138,10 +132,11 @@ async def test_a_payout_to_another_receiver_is_another(
     if not differs:
         assert (await played.client.resolve(error)).id == "po_1"
         return
-    with pytest.raises(ResponseMismatch, match=r"instrument\.account_number differ") as caught:
-        await played.client.resolve(error)
-    assert caught.value.effect == "none"
-    assert caught.value.differences == {"instrument.account_number": ("***", "***")}
+    caught = await error_of(
+        ResponseMismatch, played.client.resolve(error), match=r"instrument\.account_number differ"
+    )
+    assert caught.effect == "none"
+    assert caught.differences == {"instrument.account_number": ("***", "***")}
 
 
 async def test_an_error_that_holds_no_request_is_told_by_its_name(connect: Connect) -> None:
@@ -155,6 +150,5 @@ async def test_an_error_that_holds_no_request_is_told_by_its_name(connect: Conne
 async def test_who_pays_twice_under_one_reference_gets_the_payout(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)
     first = await client.payouts.create(**PAYOUT)
-    with pytest.raises(DuplicateReference) as caught:
-        await client.payouts.create(**PAYOUT)
-    assert (await client.resolve(caught.value)).id == first.id
+    caught = await error_of(DuplicateReference, client.payouts.create(**PAYOUT))
+    assert (await client.resolve(caught)).id == first.id

@@ -31,9 +31,8 @@ from tests.support.canary import (
 )
 from tests.support.creations import PAYOUT
 from tests.support.jumping import JumpingRuntime
-from tests.support.patience import PATIENCE
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
-from tests.support.surfaces import Connect, make_client
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 pytestmark = pytest.mark.fact("auth.key-stays-secret")
@@ -51,18 +50,15 @@ ECHO = {
     "errors": {"instrument.account_number": [f"{CANARY_ACCOUNT} is not known"]},
 }
 ENDINGS: dict[str, Any] = {
-    **{str(status): answer(status, ECHO) for status in (302, 400, 401, 403, 404, 409, 418, 422, 428)},
-    **{str(status): answer(status, ECHO) for status in (429, 500, 501, 503)},
+    **{str(status): answer(status, ECHO) for status in (302, 401, 409, 422, 429, 503)},
     "not JSON": answer(201, b"<html>" + CANARY_ACCOUNT.encode()),
     "without an id": answer(201, {"data": {**RECORD, "id": None}}),
     "of another type": answer(201, {"data": {**RECORD, "amount": [CANARY_ACCOUNT]}}),
     "another record": answer(201, {"data": {**RECORD, "reference": "inv-8"}}),
     "lost": lost(),
-    "timeout": lost("timeout"),
-    "unsent": unsent(),
-    "unsent, slow": unsent("timeout"),
+    "unsent": unsent("timeout"),
 }
-ANSWERED = [name for name, step in ENDINGS.items() if hasattr(step, "status")]
+ECHOED = {f"{name}, with the key": echoed(step) for name, step in ENDINGS.items() if hasattr(step, "status")}
 
 
 @attrs.define(eq=False)
@@ -96,29 +92,11 @@ def check_error(error: BaseException, watch: Watch) -> None:
     assert CANARY_ACCOUNT not in pickled(error)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [*ENDINGS, *ECHOED])
 async def test_no_ending_of_a_write_shows_key_or_account(connect: Connect, watch: Watch, ending: str) -> None:
+    """Whatever the service says, its repeating the key included."""
     asyncio.get_running_loop().set_debug(True)
-    transport = ScriptedTransport(ENDINGS[ending])
-    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
-    client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
-    with pytest.raises(PaymentsError) as caught:
-        await client.payouts.create(**ARGUMENTS)
-
-    check_error(caught.value, watch)
-    body = getattr(caught.value, "body", None)
-    if body is not None:
-        assert CANARY_ACCOUNT in body.text()
-    assert watch.events
-    assert NEEDLE not in shown_by(transport.requests[0])
-    assert str(transport.requests[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
-
-
-@pytest.mark.parametrize("ending", ANSWERED)
-async def test_a_service_that_repeats_the_key_does_not_show_it(
-    connect: Connect, watch: Watch, ending: str
-) -> None:
-    transport = ScriptedTransport(echoed(ENDINGS[ending]))
+    transport = ScriptedTransport({**ENDINGS, **ECHOED}[ending])
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
     client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
     with pytest.raises(PaymentsError) as caught:
@@ -126,11 +104,16 @@ async def test_a_service_that_repeats_the_key_does_not_show_it(
 
     for error in chain(caught.value):
         check_error(error, watch)
-        body = getattr(error, "body", None)
-        assert body is None or b"sk_sandbox_***" in body.raw
-        if getattr(error, "message", None):
-            assert error.message == "Invalid API key: sk_sandbox_***."
-            assert error.request_id == "sk_sandbox_***"
+        body, message = getattr(error, "body", None), getattr(error, "message", None)
+        if ending in ECHOED:
+            assert body is None or b"sk_sandbox_***" in body.raw
+            assert not message or message == "Invalid API key: sk_sandbox_***."
+            assert not message or error.request_id == "sk_sandbox_***"
+        else:
+            assert body is None or CANARY_ACCOUNT in body.text()
+    assert watch.events
+    assert NEEDLE not in shown_by(transport.requests[0])
+    assert str(transport.requests[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
 
 
 def body_of(key: str) -> str:
@@ -175,9 +158,7 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
 
 @pytest.mark.parametrize("key", [CANARY_KEY, LONG_CANARY_KEY], ids=["short", "long"])
 @pytest.mark.parametrize("form", FORMS)
-async def test_the_clients_own_key_is_masked_in_any_form(
-    connect: Connect, watch: Watch, form: str, key: str
-) -> None:
+async def test_the_own_key_is_masked_in_any_form(connect: Connect, watch: Watch, form: str, key: str) -> None:
     written, secret = FORMS[form]
     transport = ScriptedTransport(echoed(answer(403, ECHO), written))
     client = connect(transport=transport, api_key=key, on_event=watch.events.append)
@@ -210,9 +191,7 @@ async def test_a_short_key_is_masked_as_a_whole_only(connect: Connect) -> None:
 @pytest.mark.parametrize(
     "record", [{"id": LONG_CANARY_KEY, "amount": "none"}, {**RECORD, "reference": LONG_CANARY_KEY}]
 )
-async def test_an_error_about_a_record_with_the_key_in_it_does_not_pass_it_on(
-    connect: Connect, record: dict[str, Any]
-) -> None:
+async def test_an_error_passes_on_no_key_of_its_record(connect: Connect, record: dict[str, Any]) -> None:
     """The record itself stays what the service said; a pickle leaves it behind."""
     client = connect(transport=ScriptedTransport(answer(201, {"data": record})), api_key=LONG_CANARY_KEY)
     with pytest.raises((DecodeError, ResponseMismatch)) as caught:
@@ -230,33 +209,6 @@ async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: C
     assert NEEDLE not in shown + pickled(payout)
 
 
-@pytest.mark.parametrize("ending", ["200", "404", "429", "503", "not JSON", "timeout", "unsent"])
-async def test_no_ending_of_a_read_shows_key_or_account(connect: Connect, watch: Watch, ending: str) -> None:
-    step = ENDINGS.get(ending) or answer(200, {"data": CANARY_ACCOUNT})
-    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
-    client = connect(transport=ScriptedTransport(step), api_key=LONG_CANARY_KEY, **options)
-    with pytest.raises(PaymentsError) as caught:
-        await client.payouts.list(customer_id="cus_1")
-    check_error(caught.value, watch)
-
-
-@pytest.mark.parametrize("fault", ["lost_response", "reset", "cut_body", "http:503", "hang", "wrong_type"])
-async def test_no_trouble_on_a_real_line_shows_key_or_account(
-    connect: Connect, watched: WatchedSandbox, watch: Watch, fault: str
-) -> None:
-    watched.admit(LONG_CANARY_KEY)
-    watched.on("payouts.create").respond(fault, times=None)
-    options = {"api_key": LONG_CANARY_KEY, "max_retries": 0, "on_event": watch.events.append}
-    for timeout in PATIENCE:
-        client = connect(watched, timeout=timeout, **options)
-        with pytest.raises(PaymentsError) as caught:
-            await client.payouts.create(**ARGUMENTS)
-        if watched.arrived:
-            break
-    assert watched.headers["authorization"] == f"Bearer {LONG_CANARY_KEY}"
-    check_error(caught.value, watch)
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -267,9 +219,7 @@ async def test_no_trouble_on_a_real_line_shows_key_or_account(
     ],
     ids=lambda fault: next(iter(fault)),
 )
-async def test_a_refused_argument_is_not_repeated(
-    connect: Connect, watch: Watch, fault: dict[str, Any]
-) -> None:
+async def test_no_refused_argument_is_told(connect: Connect, watch: Watch, fault: dict[str, Any]) -> None:
     client = connect(transport=ScriptedTransport(unsent()), api_key=LONG_CANARY_KEY)
     with pytest.raises(InvalidRequest) as caught:
         await client.payouts.create(**{**ARGUMENTS, **fault})
@@ -278,30 +228,7 @@ async def test_a_refused_argument_is_not_repeated(
         assert CANARY_ACCOUNT not in shown
 
 
-async def test_a_refused_connection_shows_nothing(connect: Connect, watch: Watch) -> None:
-    client = connect(api_key=LONG_CANARY_KEY, base_url="http://127.0.0.1:1/v1", max_retries=0)
-    with pytest.raises(PaymentsError) as caught:
-        await client.payouts.create(**ARGUMENTS)
-    check_error(caught.value, watch)
-
-
-async def test_a_cancelled_call_shows_nothing(watched: WatchedSandbox, watch: Watch) -> None:
-    watched.admit(LONG_CANARY_KEY)
-    watched.on("payouts.create").respond("hang")
-    client = make_client("async", LONG_CANARY_KEY, base_url=watched.base_url, on_event=watch.events.append)
-    call = asyncio.ensure_future(client.payouts.create(**ARGUMENTS))
-    await asyncio.to_thread(watched.await_arrival)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await call
-    await client.aclose()
-    assert caught.value.outcome.effect == "unknown"  # type: ignore[attr-defined] # it rides along
-    check_error(caught.value.outcome, watch)  # type: ignore[attr-defined] # it rides along
-    assert NEEDLE not in told_by(caught.value) + watch.said()
-    assert CANARY_ACCOUNT not in told_by(caught.value)
-
-
-async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
+async def test_account_data_is_in_no_repr_of_a_record(
     connect: Connect, watched: WatchedSandbox, watch: Watch
 ) -> None:
     watched.admit(LONG_CANARY_KEY)

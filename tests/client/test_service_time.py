@@ -30,7 +30,7 @@ from tests.support.motion import (
     unresolved,
 )
 from tests.support.scripted import answer, lost, unsent
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 HOUR = 3600.0
 MADE = answer(201, {"data": {"id": "pi_1", "amount": {"value": 10.1, "currency": "XOF"}}})
@@ -81,31 +81,27 @@ async def test_a_paused_machine_sends_nothing_again_that_the_service_may_have_fo
         assert methods(played) == ["POST", "GET", "POST"]
         assert played.keys[0] == played.keys[2]
     else:
-        with pytest.raises(OutcomeUnknown, match=f"not sent again: .*{why}") as caught:
-            await client.resolve(error)
+        caught = await error_of(OutcomeUnknown, client.resolve(error), match=f"not sent again: .*{why}")
         assert methods(played) == ["POST", "GET"]
-        assert caught.value.prepared is error.prepared
-        assert (caught.value.__cause__ is None) == (getattr(read, "status", None) == 200)
+        assert caught.prepared is error.prepared
+        assert (caught.__cause__ is None) == (getattr(read, "status", None) == 200)
     assert played.transport.requests[1].headers["Cache-Control"] == "no-cache"
 
 
-async def test_after_a_sandbox_went_on_without_the_machine_it_makes_no_second_payment(
-    connect: Connect, sandbox: Sandbox
-) -> None:
+async def test_after_a_pause_no_second_payment_is_made(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)
     sandbox.on("payment_intents.create").respond("lost_response", times=3)
-    with pytest.raises(OutcomeUnknown) as caught:
-        await client.payment_intents.create(**INTENT)
+    caught = await error_of(OutcomeUnknown, client.payment_intents.create(**INTENT))
     sandbox.advance(25 * HOUR)
     with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours|does not tell its time"):
-        await client.resolve(caught.value)
+        await client.resolve(caught)
     assert len(sandbox.books.payments()) == 1
 
 
 @pytest.mark.parametrize(
     ("ours", "now", "goes"), [(-30 * HOUR, 22 * HOUR, True), (10 * HOUR, 24 * HOUR, False)]
 )
-async def test_the_time_counts_from_the_first_answer(
+async def test_time_counts_from_the_first_answer(
     connect: Connect, ours: float, now: float, goes: bool
 ) -> None:
     """Our clock was wrong by hours, before and after."""
@@ -123,16 +119,15 @@ async def test_the_time_counts_from_the_first_answer(
 async def test_a_stored_request_is_sent_again_only_by_the_services_time(connect: Connect) -> None:
     stored = play(connect).client.payment_intents.prepare(**INTENT).to_json()
     played = play(connect, time_of(25 * HOUR), time_of(HOUR), MADE)
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours") as caught:
-        await played.client.send(PreparedRequest.from_json(stored))
-    assert caught.value.prepared.to_json() == stored
+    caught = await error_of(
+        OutcomeUnknown, played.client.send(PreparedRequest.from_json(stored)), match=r"in use for 25\.0 hours"
+    )
+    assert caught.prepared.to_json() == stored
     assert (await played.client.send(PreparedRequest.from_json(stored))).id == "pi_1"
     assert methods(played) == ["GET", "GET", "POST"]
 
 
-async def test_a_request_that_was_just_prepared_is_sent_at_once_and_asks_the_second_time(
-    connect: Connect,
-) -> None:
+async def test_a_request_just_prepared_asks_only_the_second_time(connect: Connect) -> None:
     played = play(connect, lost(), time_of(25 * HOUR))
     prepared = played.client.payment_intents.prepare(**INTENT)
     for _ in range(2):
@@ -210,25 +205,24 @@ LIMITED = refusal(429, {"Retry-After": "7200"})
 
 
 @pytest.mark.parametrize(("read", "goes"), [(time_of(2 * HOUR), True), (time_of(25 * HOUR), False)])
-async def test_a_retry_hours_after_the_first_attempt_asks_too(
-    connect: Connect, read: Any, goes: bool
-) -> None:
+async def test_a_retry_hours_later_asks_too(connect: Connect, read: Any, goes: bool) -> None:
     played = play(connect, lost(), LIMITED, read, MADE, max_retry_after=3 * HOUR)
     if goes:
         assert (await played.client.payment_intents.create(**INTENT)).id == "pi_1"
     else:
-        with pytest.raises(OutcomeUnknown, match=r"reset, 429; not sent again: .*25\.0 hours") as caught:
-            await played.client.payment_intents.create(**INTENT)
-        assert [attempt.reason for attempt in caught.value.attempts] == ["reset", "429"]
+        caught = await error_of(
+            OutcomeUnknown,
+            played.client.payment_intents.create(**INTENT),
+            match=r"reset, 429; not sent again: .*25\.0 hours",
+        )
+        assert [attempt.reason for attempt in caught.attempts] == ["reset", "429"]
         snapshot = played.client.limits_snapshot()
         assert snapshot["write"].used == 0
     assert methods(played) == ["POST", "POST", "GET", *["POST"] * goes]
 
 
 @pytest.mark.parametrize(("first", "creation"), [(LIMITED, INTENT), (lost(), PAYOUT)])
-async def test_a_late_retry_without_a_doubt_or_with_a_reference_asks_nothing(
-    connect: Connect, first: Any, creation: Any
-) -> None:
+async def test_a_late_retry_without_need_asks_nothing(connect: Connect, first: Any, creation: Any) -> None:
     has_reference = creation is PAYOUT
     played = play(
         connect, first, LIMITED, payout_answer() if has_reference else MADE, max_retry_after=3 * HOUR
@@ -243,9 +237,8 @@ async def test_a_caller_cancelled_while_a_late_retry_asks_knows_the_doubt(connec
         task = asyncio.ensure_future(client.payment_intents.create(**INTENT))
         await asked.wait()
         task.cancel()
-        with pytest.raises(asyncio.CancelledError) as caught:
-            await task
-        assert caught.value.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
+        caught = await error_of(asyncio.CancelledError, task)
+        assert caught.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
 
     def hang(_: Any) -> Any:
         asked.set()
@@ -263,9 +256,7 @@ def _asynchronous(**options: Any) -> AsyncPayments:
     return AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
 
 
-async def test_requests_that_were_prepared_and_never_sent_are_forgotten_at_last(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_never_sent_are_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency, "_MOST_UNSENT", 1)
     played = play(connect, time_of(0), MADE)
     first, second = (played.client.payment_intents.prepare(**INTENT) for _ in range(2))

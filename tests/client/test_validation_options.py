@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from itertools import cycle
 from typing import Any
 
@@ -13,9 +13,9 @@ import pytest
 from payments_async import CheckoutRestriction, CustomerInput, Instrument, PhoneInput
 from payments_async.errors import InvalidRequest
 from payments_async.params.operations import OPERATIONS
-from tests.support.creations import PAYMENT, SMALLEST, create, row
+from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 
@@ -32,19 +32,16 @@ BY_ID = {
 }
 SELF: list[Any] = []
 SELF.append(SELF)
-BAD_IDS = ["", ".", "..", "a\n", "a\x00", "\x7f", "\x9f", "a\ud800", 7, None, b"pi_1"]
+BAD_IDS = ["", ".", "..", "a\n", "\x9f", "a\ud800", 7, None]
 OPAQUE_IDS = {
     "pi_1.2:3": "pi_1.2%3A3",
-    "mtn.momo": "mtn.momo",
     "...": "...",
-    "a/b": "a%2Fb",
     "../payouts": "..%2Fpayouts",
     "a b+c": "a%20b%2Bc",
     "a%2Fb": "a%252Fb",
     "a?b=c&d#e": "a%3Fb%3Dc%26d%23e",
     "{payout_id}": "%7Bpayout_id%7D",
     "ä١": "%C3%A4%D9%A1",
-    "x" * 300: "x" * 300,
 }
 
 
@@ -59,11 +56,10 @@ async def faults(connect: Connect, name: str, *args: Any, **options: Any) -> Any
     """What the client says of these arguments; nothing may leave."""
     transport = ScriptedTransport(answer(500))
     client = connect(transport=transport)
-    with pytest.raises(InvalidRequest) as caught:
-        await method_of(client, name)(*args, **options)
+    caught = await error_of(InvalidRequest, method_of(client, name)(*args, **options))
     assert transport.requests == []
-    assert caught.value.effect == "none"
-    return caught.value.errors
+    assert caught.effect == "none"
+    return caught.errors
 
 
 @pytest.mark.parametrize(("name", "bad"), list(zip(cycle(BY_ID), BAD_IDS, strict=False)), ids=ascii)
@@ -77,9 +73,7 @@ async def test_an_id_that_is_no_part_of_a_path_is_refused(connect: Connect, name
     [(name, *ids) for name, ids in zip(cycle([*BY_ID, "methods.status"]), OPAQUE_IDS.items(), strict=False)],
     ids=lambda text: ascii(text)[:20],
 )
-async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
-    connect: Connect, name: str, given: str, written: str
-) -> None:
+async def test_an_id_is_one_part_of_the_path(connect: Connect, name: str, given: str, written: str) -> None:
     transport = ScriptedTransport(answer(200, {"data": {}}))
     ids = [given, "BJ"] if name == "methods.status" else [given for _ in BY_ID[name]]
     await method_of(connect(transport=transport), name)(*ids)
@@ -89,7 +83,7 @@ async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
 
 
 @pytest.mark.fact("request.methods.status.country-alpha-2")
-@pytest.mark.parametrize("bad", ["BEN", "B", "", "B1", "..", "b/", "ÄB", "BJ\n", None], ids=ascii)
+@pytest.mark.parametrize("bad", ["BEN", "", "B1", "..", "ÄB", "BJ\n", None], ids=ascii)
 async def test_a_country_in_a_path_has_two_letters(connect: Connect, bad: Any) -> None:
     assert await faults(connect, "methods.status", "mtn_bj", bad) == {"country_code": [COUNTRY_RULE]}
     both = await faults(connect, "methods.status", "..", bad)
@@ -97,16 +91,11 @@ async def test_a_country_in_a_path_has_two_letters(connect: Connect, bad: Any) -
 
 
 FILTERS: list[Any] = [
-    *(
-        ("page_size", bad, "must be a whole number from 1 to 100")
-        for bad in (0, -1, 101, 10**9, 1.0, "10", True)
-    ),
-    *(("cursor", bad, "printable") for bad in ("", "a\nb", "\ud800", "c" * 4097, 7, b"abc")),
-    ("status", "", "printable"),
+    *(("page_size", bad, "must be a whole number from 1 to 100") for bad in (0, 101, 1.0, "10", True)),
+    *(("cursor", bad, "printable") for bad in ("", "a\nb", "\ud800", "c" * 4097, 7)),
     ("status", ["pending"], "printable"),
     ("customer_id", "a\x00b", "printable"),
     ("created_on_or_after", datetime(2026, 1, 1), "time zone"),
-    ("created_on_or_before", datetime.combine(date(2026, 1, 1), time()), "time zone"),
     ("created_on_or_before", 1767225600, "printable"),
     ("created_on_or_after", "", "printable"),
     ("status", date(2026, 1, 1), "printable"),
@@ -120,7 +109,7 @@ FILTERS: list[Any] = [
         for name, each in zip(cycle(["payouts.list", "payment_intents.list"]), FILTERS, strict=False)
     ],
 )
-async def test_a_filter_that_cannot_be_sent_is_refused(
+async def test_a_bad_filter_is_refused(
     connect: Connect, name: str, argument: str, bad: Any, rule: str
 ) -> None:
     errors = await faults(connect, name, **{argument: bad})
@@ -140,26 +129,16 @@ OPTIONS: list[Any] = [
         row("idempotency_key", bad, rule, facts="idempotency.length-8-to-128")
         for bad, rule in [("k" * 7, "7 characters"), ("k" * 129, "129 characters"), ("", "0 characters")]
     ),
-    *(
-        row("idempotency_key", bad, "printable ASCII")
-        for bad in ("12345\n78", "1234567\x00", "clé-12345678", " 12345678", "12345678 ", "12345678\r\nX: y")
-    ),
+    *(row("idempotency_key", bad, "printable ASCII") for bad in ("12345\n78", "clé-12345678", "12345678 ")),
     row("idempotency_key", 12345678, "must be text, not int"),
-    row("extra_headers", {"X-A": "b\r\nX-Evil: 1"}, "printable ASCII text on one line"),
-    row("extra_headers", {"X-A": "b\n"}, "printable ASCII text on one line"),
-    row("extra_headers", {"X-A": "é"}, "printable ASCII text on one line"),
-    row("extra_headers", {"X-A": 7}, "printable ASCII text on one line"),
-    *(row("extra_headers", {bad: "v"}, "not a header's") for bad in ("", "X A", "X:A", "X-A\r\n", "é", 7)),
+    *(row("extra_headers", {"X-A": bad}, "ASCII text on one line") for bad in ("b\r\nX-Evil: 1", "é", 7)),
+    *(row("extra_headers", {bad: "v"}, "not a header's") for bad in ("", "X:A", "X-A\r\n", 7)),
     *(
         row("extra_headers", {name: "v"}, "the client does")
-        for name in (
-            *("authorization", "AUTHORIZATION", "Host", "Content-Length", "Transfer-Encoding"),
-            *("Connection", "X-Idempotency-Key", "Content-Type", "Content-Encoding", "Accept-Encoding"),
-        )
+        for name in ("AUTHORIZATION", "Host", "Content-Length", "Connection", "Expect", "X-Idempotency-Key")
     ),
     row("extra_headers", [("X-A", "b")], "must be a mapping, not list"),
     row("extra_query", "a=b", "must be a mapping, not str"),
-    row("extra_query", {"a": {"b": "c"}}, "nested"),
     row("extra_query", {"a": [["b"]]}, "nested"),
     row("extra_query", {"a": "\ud800"}, "lone surrogate"),
     row("extra_query", {"a": float("nan")}, "not finite"),
@@ -168,12 +147,9 @@ OPTIONS: list[Any] = [
     row("extra_body", {"a": datetime(2026, 1, 1, tzinfo=UTC)}, "datetime, which JSON cannot carry"),
     row("extra_body", {"\ud800": "a"}, "text keys"),
     row("extra_body", {"a": SELF}, "nested more than 32 deep"),
-    *(
-        row(name, bad, "positive number of seconds")
-        for name in ("timeout", "deadline")
-        for bad in (0, -1, float("inf"), float("nan"), "30", True)
-    ),
-    *(row("max_retries", bad, "whole number") for bad in (-1, 1.0, "2", True)),
+    *(row("timeout", bad, "positive number of seconds") for bad in (0, float("inf"), "30", True)),
+    row("deadline", -1, "positive number of seconds"),
+    *(row("max_retries", bad, "whole number") for bad in (-1, 1.0, True)),
 ]
 
 
@@ -190,34 +166,6 @@ async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
     errors = await faults(connect, f"{resource}.create", **SMALLEST[resource], **{option: bad})
     assert list(errors) == [option]
     assert rule in errors[option][0]
-
-
-@pytest.mark.parametrize(
-    ("name", "option", "bad"),
-    [
-        ("checkouts.retrieve", "extra_headers", {"Authorization": "x"}),
-        ("checkouts.retrieve", "timeout", 0),
-        ("payment_intents.requery", "extra_query", []),
-        ("payment_intents.requery", "deadline", float("nan")),
-        ("payouts.sync", "max_retries", -1),
-    ],
-)
-async def test_an_option_of_an_operation_by_id_is_checked_with_the_id(
-    connect: Connect, name: str, option: str, bad: Any
-) -> None:
-    assert list(await faults(connect, name, "id_1", **{option: bad})) == [option]
-
-
-@pytest.mark.parametrize("name", [*BY_ID, "payouts.list", "payouts.create", "methods.status", "payouts.find"])
-async def test_an_unknown_argument_is_a_type_error(connect: Connect, name: str) -> None:
-    transport = ScriptedTransport(answer(500))
-    client = connect(transport=transport)
-    known = {"payouts.create": SMALLEST["payouts"]}.get(name, {})
-    ids = ["id_1" for _ in BY_ID.get(name, ())]
-    ids += {"methods.status": ["m", "BJ"], "payouts.find": ["r-1"]}.get(name, [])
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        await method_of(client, name)(*ids, **known, colour="green")
-    assert transport.requests == []
 
 
 @pytest.mark.fact("idempotency.length-8-to-128")
@@ -238,7 +186,7 @@ async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Connect, k
         ("checkouts", "restriction", {"country_code": "gh"}, "restriction.country_code"),
     ],
 )
-async def test_a_country_code_in_lower_case_is_a_warning(
+async def test_small_letters_are_warned_of(
     connect: Connect, resource: str, field: str, given: Any, name: str
 ) -> None:
     prepare = getattr(connect(transport=ScriptedTransport()), resource).prepare
@@ -263,16 +211,9 @@ async def test_all_faults_of_a_request_are_reported_together(connect: Connect) -
         "deadline": "soon",
         "max_retries": 1.5,
     }
-    with pytest.raises(InvalidRequest) as caught:
-        await create(connect(transport=ScriptedTransport(answer(500))), "checkouts", **faulty)
+    caught = await error_of(
+        InvalidRequest, create(connect(transport=ScriptedTransport(answer(500))), "checkouts", **faulty)
+    )
     nested = {"customer.email", "customer.country", "restriction.country_code"}
-    assert set(caught.value.errors) == nested | faulty.keys() - {"customer"}
-    assert all(len(texts) == 1 for texts in caught.value.errors.values())
-
-
-async def test_prepare_refuses_what_create_refuses(connect: Connect) -> None:
-    client = connect(transport=ScriptedTransport(answer(500)))
-    with pytest.raises(InvalidRequest) as caught:
-        client.payment_intents.prepare(**{**PAYMENT, "amount": 0}, idempotency_key="short")
-    assert set(caught.value.errors) == {"amount", "idempotency_key"}
-    assert caught.value.operation == "payment_intents.create"
+    assert set(caught.errors) == nested | faulty.keys() - {"customer"}
+    assert all(len(texts) == 1 for texts in caught.errors.values())

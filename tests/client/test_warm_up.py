@@ -14,7 +14,7 @@ from payments_async import APIConnectionError, AuthenticationError, NotFoundErro
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import RawServer, Step
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 from tests.sync.scenes import payout, run_with_service
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
@@ -71,16 +71,6 @@ async def test_it_reads_one_page_and_changes_nothing(connect: Connect, sandbox: 
     assert sandbox.books.payouts() == []
 
 
-async def test_the_next_call_takes_the_connection_that_it_opened(connect: Connect) -> None:
-    with RawServer() as server:
-        server.scripts["/v1/payouts"] = [answer({"data": [], "pagination": {"has_more_pages": False}})]
-        server.scripts["/v1/utils/status/payment/method/mtn_bj/BJ"] = [answer({"data": {}, "meta": {}})]
-        client = connect(base_url=server.url("/v1"))
-        await client.warm_up()
-        await client.methods.status("mtn_bj", "BJ")
-        assert (len(server.requests), server.connections) == (2, 1)
-
-
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["sync", "async"])
 def test_the_first_calls_of_a_process_load_compile_and_open_nothing(program: str) -> None:
     """But for the first answer with an unknown field, which the hostile gap profile adds."""
@@ -97,24 +87,19 @@ async def test_a_key_or_address_that_is_wrong_shows_at_once_and_the_client_can_s
 ) -> None:
     sandbox.on("payouts.list").respond(words)
     client = connect(sandbox)
-    with pytest.raises(error) as raised:
-        await client.warm_up()
-    assert raised.value.effect == "none"
+    raised = await error_of(error, client.warm_up())
+    assert raised.effect == "none"
     await client.payouts.create(**payout("invoice-7"))
     assert len(sandbox.books.payouts()) == 1
 
 
-async def test_a_program_starts_while_the_service_cannot_be_reached(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_program_starts_without_a_network(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     assert await connect(base_url=UNREACHABLE, max_retries=0).warm_up() is False
     assert "the client is not warm yet: payouts.list: no answer from 127.0.0.1" in caplog.text
 
 
 @pytest.mark.parametrize("words", ["http:503", "429:1"])
-async def test_a_program_starts_while_the_service_refuses(
-    connect: Connect, sandbox: Sandbox, words: str
-) -> None:
+async def test_a_program_starts_without_service(connect: Connect, sandbox: Sandbox, words: str) -> None:
     sandbox.on("payouts.list").respond(words)
     client = connect(sandbox, max_retries=0)
     assert await client.warm_up() is False

@@ -12,7 +12,7 @@ from payments_async import ConfigurationError, InvalidRequest, OutcomeUnknown
 from payments_async.errors import ResponseMismatch
 from tests.support.creations import PAYOUT
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect
+from tests.support.surfaces import Connect, error_of
 
 
 class Changing(Mapping[str, Any]):
@@ -41,10 +41,9 @@ async def test_what_changes_under_the_check_is_not_sent(connect: Connect) -> Non
 @pytest.mark.parametrize("wrong", ['{"version": 1}', None, PAYOUT, 7])
 async def test_send_takes_a_prepared_request_only(connect: Connect, wrong: Any) -> None:
     transport = ScriptedTransport(answer(500))
-    with pytest.raises(ConfigurationError) as caught:
-        await connect(transport=transport).send(wrong)
+    caught = await error_of(ConfigurationError, connect(transport=transport).send(wrong))
     told = f"send() takes a PreparedRequest, not {type(wrong).__name__}; PreparedRequest.from_json(text)"
-    assert str(caught.value) == f"{told} reads one"
+    assert str(caught) == f"{told} reads one"
     assert transport.requests == []
 
 
@@ -75,8 +74,7 @@ def interrupted(cls: type[BaseException], **facts: Any) -> BaseException:
 )
 async def test_resolve_says_what_it_takes_instead(connect: Connect, wrong: Any, told: str) -> None:
     transport = ScriptedTransport(answer(500))
-    with pytest.raises(ConfigurationError) as caught:
-        await connect(transport=transport).resolve(wrong)
-    assert told in str(caught.value)
-    assert not isinstance(caught.value, OutcomeUnknown)
+    caught = await error_of(ConfigurationError, connect(transport=transport).resolve(wrong))
+    assert told in str(caught)
+    assert not isinstance(caught, OutcomeUnknown)
     assert transport.requests == []

@@ -145,24 +145,6 @@ def a_request(cls: type[params.Params], **fields: Any) -> params.Params:
     return cls(**{"amount": 1, "currency": "EUR", **good.get(cls, {}), **fields})
 
 
-BOUNDED = [
-    (cls, field, schema["maxLength"])
-    for cls in (params.CheckoutRequest, params.PaymentIntentRequest, params.PayoutRequest)
-    for field, schema in properties(REQUESTS[cls]).items()
-    if "maxLength" in schema and field != "currency"
-]
-
-
-@pytest.mark.parametrize(
-    ("cls", "field", "most"), BOUNDED, ids=lambda value: getattr(value, "__name__", str(value))
-)
-def test_the_client_draws_the_line_where_the_document_does(
-    cls: type[params.Params], field: str, most: int
-) -> None:
-    assert check(a_request(cls, **{field: "a" * most}), now=SENT) == {}
-    assert list(check(a_request(cls, **{field: "a" * (most + 1)}), now=SENT)) == [field]
-
-
 @pytest.mark.parametrize(
     ("field", "good", "bad"),
     [

@@ -86,7 +86,7 @@ async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
     assert (server.connections, pooled(transport), len(clock.rests)) == (1, 0, 2)
 
 
-async def test_one_that_waited_too_long_is_closed_and_not_used(
+async def test_one_that_waited_is_closed(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(2)))
@@ -95,16 +95,7 @@ async def test_one_that_waited_too_long_is_closed_and_not_used(
     assert (server.connections, len(opened_by(transport).idle._ready)) == (3, 1)
 
 
-async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
-    server: RawServer, transport: AiohttpTransport, clock: Clock
-) -> None:
-    await transport.send(get(server.url("/")))
-    connector = opened_by(transport).session.connector
-    assert connector is not None
-    assert connector._keepalive_timeout == LONGEST - REST
-
-
-async def test_another_origin_has_no_use_for_what_waits(
+async def test_another_origin_takes_nothing_that_waits(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
     with RawServer() as other:
@@ -124,7 +115,7 @@ async def test_another_origin_has_no_use_for_what_waits(
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-async def test_one_that_the_server_wants_closed_does_not_wait(
+async def test_one_to_be_closed_is_not_kept(
     answer: bytes, server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/last"] = [answer]
@@ -154,7 +145,7 @@ async def test_a_parser_that_has_read_an_answer_reads_the_next_ones_as_a_new_one
     assert server.connections == 1
 
 
-async def test_nothing_waits_where_the_connections_were_closed(
+async def test_nothing_waits_once_closed(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await transport.send(get(server.url("/")))

@@ -114,14 +114,6 @@ def test_the_inspector_s_links_lead_on_under_the_secret(monkeypatch: pytest.Monk
         assert (found.status, found.headers["Location"][:-20]) == (303, f"{root}/_sandbox/payouts/po_")
 
 
-def test_a_user_who_is_known_needs_no_secret_and_pages_have_plain_addresses() -> None:
-    with Sandbox() as sandbox:
-        if peers.can_tell():
-            assert sandbox.inspector_url == f"{sandbox.origin}/_sandbox/"
-            assert ask(sandbox, "/_sandbox/").status == 200
-        assert sandbox._access.secret not in repr(sandbox._access)
-
-
 def test_trace_is_405_everywhere() -> None:
     with Sandbox() as sandbox:
         for path in (*EVERYWHERE, "/x"):

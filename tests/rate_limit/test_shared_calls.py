@@ -27,7 +27,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
 from payments_async._rate_limit import store_client
 from payments_async._rate_limit.key_limiter import make_limiter
 from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
-from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, BlockRequest
+from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest
 from payments_async._rate_limit.store_client import LINGER
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
@@ -87,6 +87,26 @@ async def test_a_call_that_finds_a_permit_does_not_wait() -> None:
         await create(client, 5)
         assert world.runtime.monotonic() == before
         assert len(world.server.asked) == asked
+
+
+@simulated
+async def test_a_block_is_void_after_the_machine_was_suspended() -> None:
+    async with fleet() as world:
+        client, clock = world.clients[0], world.runtime.monotonic
+        await create(client, 40)
+        await create(client)
+        asked = len(world.server.asked)
+        world.runtime.boottime = lambda: clock() + VALID  # type: ignore[method-assign]
+        await create(client)
+        assert len(world.server.asked) > asked
+
+
+@simulated
+async def test_where_no_clock_counts_suspension_the_other_is_used() -> None:
+    async with fleet() as world:
+        world.runtime.boottime = lambda: None  # type: ignore[assignment,method-assign,return-value]
+        await create(world.clients[0], 3)
+        assert len(world.server.asked) == 1
 
 
 @simulated
@@ -578,6 +598,17 @@ def test_a_process_has_one_client_of_a_store() -> None:
     assert client is not None
     assert client_of("other", ADDRESS) is client
     assert client_of("third", f"{ADDRESS}1") is not client
+
+
+@simulated
+async def test_what_was_sent_before_a_client_brought_the_store_still_counts() -> None:
+    registry, runtime = LimiterRegistry(clock=lambda: 5.0), SimulatedRuntime()
+    key = registry.join("http://127.0.0.1:9/v1", "k")
+    (limiter,) = key.limiters("write", None, 5.0)
+    assert all(limiter.try_acquire(5.0) for _ in range(3))
+    use = StoreUse(address=Secret(ADDRESS), workers=4, runtime=runtime)
+    assert registry.join("http://127.0.0.1:9/v1", "k", store=use) is key
+    assert [key.snapshot(now)["write"].used for now in (5.0, 64.0, 66.0)] == [3, 3, 0]
 
 
 def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 from datetime import timedelta
 
-import pytest
-
 from payments_async import errors
 from payments_async._http.types import HTTPResponse, TransportError
 from payments_async._request.call import AttemptResult, Call
 from payments_async._request.outcome import read_answer, read_failure
 from tests.support.motion import REPLAYED, payout_answer, refusal
-from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY, begun
+from tests.support.pure_calls import NOW, PAYOUT, READ, begun
 from tests.support.scripted import answer
 
 FAILURES = {"unsent": ("connect", False), "lost": ("timeout", True)}
@@ -77,70 +75,8 @@ def test_a_read_leaves_no_effect_and_keeps_its_own_error() -> None:
         assert not isinstance(error, errors.OutcomeUnknown)
 
 
-@pytest.mark.parametrize(
-    ("words", "kind"),
-    [
-        (("unsent",), errors.APIConnectionError),
-        (("lost",), errors.OutcomeUnknown),
-        (("429",), errors.RateLimitedError),
-        (("422",), errors.UnprocessableError),
-        (("409",), errors.DuplicateReference),
-        (("503",), errors.OutcomeUnknown),
-        (("stored 409",), errors.OutcomeUnknown),
-        (("at work",), errors.OutcomeUnknown),
-        (("half",), errors.DecodeError),
-        (("lost", "half"), errors.DecodeError),
-        (("other",), errors.ResponseMismatch),
-        (("lost", "other"), errors.OutcomeUnknown),
-        (("unsent", "other"), errors.ResponseMismatch),
-        (("lost", "422"), errors.OutcomeUnknown),
-        (("lost", "409"), errors.OutcomeUnknown),
-        (("lost", "unsent"), errors.OutcomeUnknown),
-    ],
-)
-def test_the_error_is_the_most_that_can_be_said(words: tuple[str, ...], kind: type[Exception]) -> None:
-    assert type(call(PAYOUT, words)) is kind
-
-
-def test_a_conflict_of_an_intent_keeps_its_class_and_says_unknown() -> None:
-    error = call(INTENT, ("409",))
-    assert type(error) is errors.ConflictError
-    assert error.effect == "unknown"
-
-
-def test_a_refusal_after_a_doubt_is_the_cause_of_not_knowing() -> None:
-    error = call(PAYOUT, ("lost", "422"))
-    assert isinstance(error.__cause__, errors.UnprocessableError)
-
-
-def test_a_requery_moves_no_money_whatever_happens_to_it() -> None:
-    assert all(call(REQUERY, words).effect == "none" for words in [("lost",), ("503",), ("unreadable",)])
-
-
 def test_the_keys_protection_is_counted_from_when_the_request_was_made() -> None:
     error = call(PAYOUT, ("lost",))
     assert isinstance(error, errors.OutcomeUnknown)
     assert (error.first_sent_at, error.key_expires_at) == (NOW, NOW + timedelta(hours=24))
     assert error.reference == "r-1"
-
-
-def test_attempts_tell_how_long_they_waited_and_took() -> None:
-    first, second = call(PAYOUT, ("unsent", "lost")).attempts
-    assert (first.waited, first.elapsed, second.waited, second.elapsed) == (0.0, 0.5, 0.5, 0.5)
-    assert (first.reason, second.reason, first.status) == ("connect", "timeout", None)
-
-
-def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
-    payout = begun(PAYOUT, deadline=5.0)
-    assert isinstance(payout.out_of_time(), errors.DeadlineExceeded)
-    payout.note(reading(PAYOUT, "lost"), 0.0, 1.0)
-    assert isinstance(payout.out_of_time(), errors.OutcomeUnknown)
-
-
-@pytest.mark.parametrize(("now", "after", "late"), [(104.9, 0.0, False), (105.0, 0.0, True), (104, 1, True)])
-def test_a_deadline_is_late_from_its_moment_on(now: float, after: float, late: bool) -> None:
-    assert begun(READ, now=100.0, deadline=5.0).is_late(lambda: now, after) is late
-
-
-def test_without_a_deadline_nothing_is_late() -> None:
-    assert not begun(READ, now=100.0).is_late(lambda: 1e9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._assumptions import KEY_LIFETIME
 from payments_async._request.idempotency import UsedKeys, difference
 from payments_async._request.prepare import key_problem
 
@@ -22,15 +21,6 @@ def test_which_characters_will_do_depends_on_their_place() -> None:
 def used(keys: UsedKeys, key: str, body: bytes, now: float) -> str | None:
     """What `UsedKeys` says of one use."""
     return keys.conflict(keys.first_use(key, body, now), body)
-
-
-def test_a_key_is_remembered_with_its_body_for_a_day() -> None:
-    keys = UsedKeys()
-    assert not used(keys, "k", b'{"a": 1}', 0.0)
-    assert not used(keys, "k", b'{"a": 1}', 10.0)
-    assert used(keys, "k", b'{"a": 2}', KEY_LIFETIME - 1)
-    assert not used(keys, "k", b'{"a": 2}', KEY_LIFETIME)
-    assert used(keys, "k", b'{"a": 1}', KEY_LIFETIME + 1)
 
 
 def test_the_oldest_keys_are_forgotten_first() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async._request.key_state import RetryBudget
-from payments_async._request.retry import BASE, CAP, backoff, pause
+from payments_async._request.retry import BASE, backoff, pause
 
 ALMOST_ONE = 1 - 2**-53
 
@@ -15,10 +15,6 @@ def test_backoff_is_spread_over_everything_up_to_a_bound_that_doubles(retry: int
     assert backoff(retry, 0.0) == 0.0
     assert backoff(retry, 0.5) == bound / 2
     assert backoff(retry, ALMOST_ONE) == pytest.approx(bound)
-
-
-def test_backoff_stays_bounded_however_many_retries_there_were() -> None:
-    assert backoff(10_000, ALMOST_ONE) <= CAP
 
 
 @pytest.mark.parametrize("asked", [0.0, 0.3, 1.0, 5.0, 60.0, 3600.0])
@@ -37,14 +33,6 @@ def test_a_pause_without_the_services_figure_grows_and_is_never_zero() -> None:
     longest = [pause(retry, None, ALMOST_ONE) - BASE for retry in range(1, 6)]
     assert longest == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
     assert pause(1, None, 0.0) == BASE
-
-
-def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> None:
-    budget = RetryBudget()
-    assert all(budget.spend("timeout") for _ in range(25))
-    assert all(budget.spend("reset") for _ in range(50))
-    assert budget.tokens == 0
-    assert not budget.spend("reset")
 
 
 def test_a_timeout_needs_more_of_the_budget_than_other_failures() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -217,18 +216,6 @@ async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
 async def ledger_rows(batch: PayoutBatch) -> list[LedgerRow]:
     """Every row of an open batch."""
     return [row async for row in all_rows(batch._ledger)]
-
-
-def spread_faults(sandbox: Sandbox, count: int, kinds: Sequence[str], share: float, seed: int) -> None:
-    """Disturb each row, with that probability for each kind, in an order of its own."""
-    chance = random.Random(seed)
-    for number in range(1, count + 1):
-        script = [kind for kind in kinds if chance.random() < share]
-        chance.shuffle(script)
-        if script:
-            rule = sandbox.on("payouts.create", description=f"row {number}")
-            for place, kind in enumerate(script):
-                rule.respond(kind, times=1, after=place)
 
 
 def assert_true(report: BatchReport, sandbox: Sandbox, rows: Sequence[Item]) -> None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable as Awaited
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import pytest
 
 import payments_async
 from payments_async.bulk import PayoutBatch
@@ -20,6 +23,7 @@ from payments_async.resources.methods import AsyncMethods
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 from payments_async.resources.payouts import AsyncPayouts
 
+E = TypeVar("E", bound=BaseException)
 Connect = Callable[..., Any]
 """What the `connect` fixture gives: makes a client of the surface under test."""
 
@@ -63,6 +67,13 @@ class Awaitable:
 
     async def __aexit__(self, *raised: object) -> None:
         await asyncio.to_thread(self._blocking.__exit__, *raised)
+
+
+async def error_of(kind: type[E] | tuple[type[E], ...], call: Awaited[Any], match: str | None = None) -> E:
+    """The error that a call ends with."""
+    with pytest.raises(kind, match=match) as caught:
+        await call
+    return caught.value
 
 
 def _on_a_thread(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,6 +33,7 @@ SHARED = {
     "remove_rule",
     "reset",
     "rules",
+    "save",
     "send_again",
     "start",
     "stop",

@@ -113,17 +113,6 @@ def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: py
     assert len(paid.given) == 1
 
 
-def test_an_interruption_before_that_is_just_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupting:
-        def call(self, *args: Any, **kwargs: Any) -> Any:
-            raise KeyboardInterrupt
-
-    with receiving(Handler(), listed()) as (receiver, url):
-        monkeypatch.setattr(receiver, "_bridge", Interrupting())
-        with pytest.raises(KeyboardInterrupt):
-            receiver.receive(path=url)
-
-
 def test_a_handler_that_outlives_the_client_s_loop_is_answered_as_failed() -> None:
     def handler(delivery: TrustedDelivery[Any]) -> None:
         client.close()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import pytest
 
 from tests.campaigns import webhooks as campaign
@@ -37,14 +34,3 @@ def test_the_campaign_would_see_a_receiver_that_reads_too_often(monkeypatch: pyt
     monkeypatch.setattr(campaign, "APART", 1.0)
     (breach,) = campaign.breaches_of_repeating(run_simulated(campaign.repeat(2_000, seed=2)))
     assert breach == "a minute held 15 requests"
-
-
-def test_every_breach_is_named() -> None:
-    fine = campaign.Found(9, 0, 1, 1, ("a",), "a", 0)
-    assert not campaign.breaches_of_repeating(fine)
-    odd: dict[str, Any]
-    for odd in ({"accepted": 1}, {"fullest": 13}, {"told": ("a", "a")}, {"told": ()}, {"grown": 10**6}):
-        assert len(campaign.breaches_of_repeating(attrs.evolve(fine, **odd))) == 1
-    for odd in ({"accepted": 1}, {"requests": 1}, {"told": ("a",)}, {"grown": 10**6}):
-        spotless = attrs.evolve(fine, requests=0, told=())
-        assert len(campaign.breaches_of_forging(attrs.evolve(spotless, **odd))) == 1

@@ -93,17 +93,6 @@ async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) 
     assert [(await own).status, (await other).status] == [200, 404]
 
 
-async def test_a_record_that_is_not_listed_yet_is_asked_for_again(connect: Connect) -> None:
-    paid = Handler()
-    missing = refusal(404)
-    hook = Hook(connect, paid, EMPTY, missing, listed())
-    absent = await hook.arrive()
-    assert (absent.status, absent.headers) == (503, {"Retry-After": "5"})
-    hook.played.runtime.advance(10.0)
-    assert (await hook.arrive()).status == 200
-    assert paid.states == [("r-1", "pending")]
-
-
 async def test_a_look_that_cost_many_requests_is_paid_for_with_time(connect: Connect) -> None:
     hook = Hook(connect, Handler(), EMPTY, refusal(404), listed())
     await hook.arrive()

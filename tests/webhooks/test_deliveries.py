@@ -177,16 +177,6 @@ async def test_a_payout_far_back_in_the_list_is_read_by_itself(
     assert len(shop.paid.given) == 1
 
 
-async def test_several_pages_are_read_for_a_payment(shop: Shop) -> None:
-    intent = await shop.ask()
-    for _ in range(100):
-        await shop.client.payment_intents.create(**INTENT)
-    shop.sandbox.pay(intent.id)
-    assert await shop.bring_last() == 200
-    assert shop.reads() == {"payment_intents.list": 2}
-    assert shop.paid.ends == [("order-7", True)]
-
-
 async def test_a_record_that_is_not_there_is_told_with_what_may_be_wrong(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -44,18 +44,9 @@ def test_an_id_that_could_be_none_is_not_looked_at(odd: object) -> None:
     assert hint("payment", {"payment": odd}) == PayloadHint()
 
 
-@pytest.mark.parametrize("opaque", ["pi_1.2:3", "pi 1", "pï", "x" * 255])
-def test_an_id_is_opaque(opaque: str) -> None:
-    assert hint("payout", {"payout": {"id": opaque}}) == PayloadHint(opaque)
-
-
 @pytest.mark.parametrize("odd", ["", "a\nb", "x" * 129, 7, {"id": 1}])
 def test_an_event_that_is_no_word_is_left_out(odd: object) -> None:
     assert hint("payout", {"event": odd, "payout": {"id": "po_1"}}) == PayloadHint("po_1")
-
-
-def test_any_word_can_be_an_event() -> None:
-    assert hint("payout", {"event": "payout.brand_new"}).event == "payout.brand_new"
 
 
 def test_a_record_of_another_kind_is_foreign() -> None:
@@ -76,9 +67,3 @@ def test_a_body_that_says_nothing_is_no_error(body: bytes) -> None:
 def test_no_body_raises(body: Any, kind: Kind) -> None:
     found = hint(kind, {"event": body, "payout": body, "payment": body})
     assert found.record_id is None or 1 <= len(found.record_id) <= 128
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=64))
-def test_no_bytes_raise(body: bytes) -> None:
-    read_hint("payment", {}, body)

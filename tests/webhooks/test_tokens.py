@@ -48,23 +48,6 @@ def test_a_change_of_any_bit_is_refused(claims: TokenClaims, data: st.DataObject
     assert read(signer(NEW), changed, 0) is None
 
 
-@settings(deadline=None)
-@given(CLAIMS, st.data())
-def test_a_part_or_a_longer_one_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
-    token = make(signer(NEW), claims)
-    cut = data.draw(st.integers(0, len(token) - 1))
-    added = data.draw(st.text(min_size=1, max_size=5))
-    assert read(signer(NEW), token[:cut], 0) is None
-    assert read(signer(NEW), token[cut:] if cut else "", 0) is None
-    assert read(signer(NEW), token + added, 0) is None
-
-
-@settings(deadline=None)
-@given(st.text(max_size=200) | st.text("ABCabc012-_", max_size=200))
-def test_any_other_text_is_refused(text: str) -> None:
-    assert read(signer(NEW, OLD), text, 0) is None
-
-
 def test_a_token_has_one_spelling_only() -> None:
     token = make(signer(NEW), USUAL)
     assert len(token) % 4 != 0, "so that its last character has bits to spare"
@@ -80,10 +63,6 @@ def test_both_secrets_are_accepted_and_the_first_one_signs() -> None:
     assert make(rotated, USUAL) == make(signer(NEW), USUAL) != make(signer(OLD), USUAL)
     assert read(signer(NEW), make(signer(OLD), USUAL), 0) is None
     assert read(rotated, make(signer(OTHER), USUAL), 0) is None
-
-
-def test_text_and_bytes_are_the_same_secret() -> None:
-    assert make(signer(NEW.encode()), USUAL) == make(signer(NEW), USUAL)
 
 
 @pytest.mark.parametrize(("position", "number"), [(0, 0), (0, 1), (0, 255), (1, 3), (1, 255)])
@@ -105,12 +84,9 @@ def test_a_signed_text_without_a_reference_is_refused() -> None:
     ("secrets", "told"),
     [
         (NEW, "a list of one or two"),
-        ([], "a list of one or two"),
         ([NEW, OLD, OTHER], "a list of one or two"),
-        (None, "a list of one or two"),
         ([NEW, 7], "bytes or text"),
         ([NEW, "short"], "webhook secret 2 is shorter than 32 bytes"),
-        (["ü" * 15], "webhook secret 1 is shorter than 32 bytes"),
     ],
 )
 def test_secrets_that_are_of_no_use_are_refused(secrets: object, told: str) -> None:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import random
-import sqlite3
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch, RowState
-from payments_async.bulk._ledger.database import Database
 from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
 from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import alter, in_process, item, items, ledger_rows, runtime_of
 from tests.support.desks import Desk
-from tests.support.places import EITHER, Place
+from tests.support.places import EITHER
 from tests.support.spoiled import spoiling
 
 
@@ -56,31 +50,6 @@ async def test_rejected_rows_are_made_new_only_for_a_key_of_their_project(
         with pytest.raises(LedgerMismatch, match="of the same project"):
             await theirs.retry_failed(rejected=True)
     assert (await batch.status()).counts["rejected"] == 1
-
-
-async def test_what_is_decided_in_a_transaction_that_is_lost_is_counted_once(
-    service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fails(service, 1, 2)
-    await batch.load(items(3))
-    await batch.run(wait_final=60.0)
-    attempt = Database._attempt
-    lost = sqlite3.OperationalError("disk I/O error")
-    lost.sqlite_errorname = "SQLITE_IOERR"
-    losses = [sa.exc.OperationalError("COMMIT", {}, lost)]
-
-    async def losing(database: Database, work: Any, *, reads: bool) -> Any:
-        async def lost_at_its_end(connection: Any) -> Any:
-            found = await work(connection)
-            if "make_new" in work.__qualname__ and losses:
-                raise losses.pop()
-            return found
-
-        return await attempt(database, lost_at_its_end, reads=reads)
-
-    monkeypatch.setattr(Database, "_attempt", losing)
-    report = await batch.retry_failed()
-    assert (losses, report.rows, report.totals) == ([], (1, 2), {"XCD": Decimal("3.02")})
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -134,17 +103,6 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
         ("salary-2~g2", "completed"),
     ]
     assert len(service.books.payouts()) == 5
-
-
-async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox, batch: PayoutBatch) -> None:
-    fails(service, 1)
-    await batch.load(items(1), proofs=False)
-    await batch.run(wait_final=60.0)
-    assert (await batch.retry_failed()).rows == (1,)
-    (row,) = await ledger_rows(batch)
-    assert "metadata" not in json.loads(row.body)
-    assert (await batch.run(wait_final=60.0)).exit_code == 0
-    assert (await batch.reconcile()).is_clean
 
 
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
@@ -205,30 +163,6 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
     assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
 
 
-async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1, 2, 3, 4)
-    await batch.load(items(4))
-    await batch.run(wait_final=60.0)
-    tenant = service._core.world.tenants[service.api_key]
-    places = {json.loads(payout.body)["description"]: payout for payout in tenant.payouts}
-    places["row 1"].currency = "XAF"
-    places["row 2"].amount = Decimal("77")
-    tenant.payouts.remove(places["row 3"])
-    places["row 4"].id = "po_another"
-    for rows in (None, [1, 2, 3, 4]):
-        report = await batch.retry_failed(rows=rows)
-        assert report.rows == ()
-        assert [(left.number, left.reason) for left in report.left] == [
-            (1, f"{places['row 1'].id} is of XAF 1.01, and XCD 1.01 was asked for"),
-            (2, f"{places['row 2'].id} is of XCD 77, and XCD 2.01 was asked for"),
-            (3, "the list does not show its payout"),
-            (4, "the list shows po_another under its reference, which is not the row's payout"),
-        ]
-    assert (await batch.status()).counts["failed"] == 4
-
-
 async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
@@ -259,21 +193,6 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
     assert len(service.books.payouts()) == 152
 
 
-async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
-    await batch.retry_failed()
-    service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
-    report = await batch.run(wait_final=60.0)
-    assert (report.exit_code, report.counts["arrived"]) == (0, 1)
-    runtime_of(client).advance(60.0)
-    assert (await batch.reconcile()).is_clean
-    assert len(service.books.payouts()) == 2
-
-
 async def test_a_later_payout_that_was_never_made_is_asked_for_again_though_the_list_shows_the_first(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
@@ -286,54 +205,3 @@ async def test_a_later_payout_that_was_never_made_is_asked_for_again_though_the_
     runtime_of(client).advance(1_000.0)
     service.advance(1_000.0)
     assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
-
-
-async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    fails(service, 1)
-    for name in ("a", "b"):
-        async with PayoutBatch.open(tmp_path / name, client) as batch:
-            await batch.load(items(1), batch_id="batch")
-            await batch.run(wait_final=60.0)
-    for name in ("a", "b"):
-        async with PayoutBatch.open(tmp_path / name, client) as batch:
-            await batch.retry_failed()
-            await batch.run(wait_final=60.0)
-    assert [entry.status for entry in service.books.payouts()] == ["failed", "completed"]
-
-
-@pytest.mark.parametrize(
-    ("place", "seed"), [("sqlite", 1), ("sqlite", 2), ("sqlite", 3), ("postgresql", 2)], indirect=["place"]
-)
-async def test_through_faults_of_every_kind_each_row_arrives_once(
-    service: Sandbox, place: Place, seed: int
-) -> None:
-    chance = random.Random(seed)
-    failures = {number: chance.choice((0, 0, 1, 2, 3)) for number in range(1, 31)}
-    for number, times in failures.items():
-        rule = service.on("payouts.create", description=f"row {number}")
-        for kind in ("lost_response", "lost_request", "http:500", "bad_json"):
-            if chance.random() < 0.3:
-                rule.respond(kind, times=1, after=chance.randrange(4))
-        if times:
-            rule.outcome("fail:RECIPIENT_ERROR", times=times)
-    for after in range(2, 40, 3):
-        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=after)
-    for _ in range(40):
-        async with in_process(service, seed) as client, open_at(place, client) as batch:
-            try:
-                await batch.load(items(30))
-                report = await batch.run(wait_final=600.0)
-                if (report.exit_code, report.counts["failed"]) == (0, 0):
-                    break
-                await batch.retry_failed()
-            except PaymentsError:
-                pass  # the list could not be read to its end: once more, from the start
-    service.clear_rules()
-    async with in_process(service) as client, open_at(place, client) as batch:
-        assert (await batch.reconcile()).is_clean
-    entries = service.books.payouts()
-    stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)
-    assert sorted(times for (_, status), times in stems.items() if status == "completed") == [1] * 30
-    assert len(entries) == 30 + sum(failures.values())

@@ -12,7 +12,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, BulkError, PayoutBatch, RowState
+from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, item, items, ledger_rows
 from tests.support.scripted import altered
@@ -72,21 +72,6 @@ async def test_a_refused_row_is_paid_unchanged_after_retry_failed(service: Sandb
     assert len(service.books.payouts()) == 3
 
 
-async def test_a_row_made_new_before_those_that_were_taken_is_paid(service: Sandbox, tmp_path: Path) -> None:
-    refuse(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(6))
-
-        def stop_at_once(figures: BatchFigures) -> None:
-            if figures.counts["rejected"]:
-                batch.stop()
-
-        stopped = await batch.run(stop_at_once, concurrency=1)
-        assert stopped.counts["not_started"] > 2, "it had taken a row or two"
-        assert (await batch.retry_failed(rejected=True)).rows == (1,)
-        assert (await batch.run()).counts["created"] == 6
-
-
 async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     service: Sandbox, tmp_path: Path
 ) -> None:
@@ -104,21 +89,6 @@ async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     assert len(set(replaying.keys)) == 3
 
 
-async def test_a_new_ledger_after_that_pays_nothing_twice(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    refuse(service, 1)
-    async with PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        await batch.retry_failed(rejected=True)
-        assert (await batch.run()).exit_code == 0
-    async with PayoutBatch.open(tmp_path / "lost", client) as batch:
-        await batch.load(items(2), pay_again=True)
-        assert (await batch.run()).exit_code == 0
-    assert len(service.books.payouts()) == 2
-
-
 async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 1)
     replaying = Replaying()
@@ -131,17 +101,6 @@ async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, t
     first, *again, last = replaying.keys
     assert len({first, *again, last}) == 3
     assert last not in (first, *again)
-
-
-async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, batch: PayoutBatch) -> None:
-    refuse(service, 1, 2)
-    await batch.load(items(3))
-    await batch.run()
-    before = await ledger_rows(batch)
-    report = await batch.retry_failed(rejected=True, dry_run=True)
-    assert (report.rows, report.dry_run) == ((1, 2), True)
-    assert report.totals == {"XCD": Decimal("3.02")}
-    assert await ledger_rows(batch) == before
 
 
 @pytest.mark.parametrize(("number", "reason"), [(1, "row 1: not final"), (7, "row 7 is not in the batch")])

@@ -51,17 +51,10 @@ def test_a_row_becomes_the_request_it_says(tmp_path: Path) -> None:
     )
 
 
-def test_a_row_without_a_key_has_its_number(tmp_path: Path) -> None:
-    rows, _ = read(csv_file(tmp_path, PHONE, PHONE))
-    assert [row.row_key for row in rows] == ["1", "2"]
-    assert [row.reference for row in rows] == [None, None]
-
-
 KEYED, UNKEYED = {"row_key": "a", **PHONE}, {**PHONE, "row_key": ""}
 NOT_UTF8 = "is in another encoding than UTF-8: save it as UTF-8 (CSV UTF-8)"
 BAD: list[tuple[list[dict[str, str]], list[tuple[int, str, str]]]] = [
     ([KEYED, UNKEYED], [(3, "row_key", "is missing here, other rows have one")]),
-    ([UNKEYED, KEYED], [(3, "row_key", "is given here, other rows have none")]),
     (
         [{**KEYED, "row_key": "k" * 191}, {**KEYED, "row_key": "k" * 192}],
         [(3, "row_key", "has 192 characters, at most 191 are allowed")],
@@ -119,7 +112,6 @@ def test_every_fault_is_named_by_line_and_column_and_spares_other_rows(
     ("beyond", "widths"),  # what stands beyond the header's columns, of the header and each row
     [
         (["", "", ",,", ",x"], {3: 8, 4: 7}),
-        (["", ",", ",", "", ",,", ",x"], {5: 8, 6: 7}),
         ([",,", "", ",,", ",", ",,x"], {4: 7, 5: 8}),
         (["", ",x"], {2: 7}),
     ],
@@ -147,30 +139,10 @@ def test_empty_cells_at_the_end_may_be_left_out_but_not_where_a_file_ends(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("tail", "width", "hint"),
-    [
-        ("1500,50,note,,", 9, "; a decimal comma? write 1500.50"),
-        ("1500,50", 6, "; a decimal comma? write 1500.50"),
-        ("1,500,note,,", 9, ""),
-        ("1,500", 6, ""),
-    ],
-)
-def test_a_comma_in_an_amount_is_not_hidden_by_empty_cells(
-    tmp_path: Path, tail: str, width: int, hint: str
-) -> None:
-    names = (
-        "currency,method,instrument.phone_number,instrument.country,amount,description,metadata.a,metadata.b"
-    )
-    (), (fault,) = read(bytes_file(tmp_path, f"{names}\nXCD,mtn_bj,+2290190000000,BJ,{tail}\n".encode()))
-    assert fault.reason == f"has {width} cells, the header names 8 columns{hint}"
-
-
-@pytest.mark.parametrize(
     ("cells", "hint"),
     [
         ("10,50,XCD,mtn_bj,June,+2290190000000,BJ", "; a decimal comma? write 10.50"),
         ("10,500,XCD,mtn_bj,June,+2290190000000,BJ", ""),
-        ("10,50,XCD,mtn_bj,June,+2290190000000,BJ,", "; a decimal comma? write 10.50"),
     ],
 )
 def test_a_comma_that_makes_two_cells_of_an_amount_is_told(tmp_path: Path, cells: str, hint: str) -> None:
@@ -232,34 +204,19 @@ def test_a_row_without_end_is_given_up(tmp_path: Path, line: bytes) -> None:
     [
         ("10,50", "is '10,50', which is no decimal number: a decimal comma? write 10.50"),
         ("1 000.50", "is '1 000.50', which is no decimal number: spaces between thousands? write 1000.50"),
-        ("1\u202f000,5", "is '1 000,5', which is no decimal number: spaces between thousands? write 1000.5"),
         ("1,000.50", "is '1,000.50', which is no decimal number: commas between thousands? write 1000.50"),
         ("1.000,50", "is '1.000,50', which is no decimal number: points between thousands? write 1000.50"),
         ("GHS 10.50", "is 'GHS 10.50', which is no decimal number: a currency? write 10.50"),
-        ("10.50XOF", "is '10.50XOF', which is no decimal number: a currency? write 10.50"),
-        (
-            "10,500",
-            "is '10,500', which is no decimal number: write a point before decimals, and nothing else",
-        ),
         ("+229 90 00 00 01", "begins with a sign"),
-        ("1'500", "is '1'500', which is no decimal number: apostrophes between thousands? write 1500"),
-        ("1\u202f500", "is '1 500', which is no decimal number: spaces between thousands? write 1500"),
         ("1.500.000", "is '1.500.000', which is no decimal number: points between thousands? write 1500000"),
-        ("FCFA 1500", "is 'FCFA 1500', which is no decimal number: a currency? write 1500"),
-        ("FCFA 1 500", "is 'FCFA 1 500', which is no decimal number: a currency? write 1500"),
         (
             "1 500 000",
             "is no decimal number: if spaces stand between thousands, write digits and nothing else",
         ),
-        (" 50", "is '50', which is no decimal number: write it without the space beside it"),
         ("−500", "is '−500', which is no decimal number: a negative amount? nothing below 1 can be paid"),
-        ("500-", "is '500-', which is no decimal number: a negative amount? nothing below 1 can be paid"),
-        ("(500)", "is '(500)', which is no decimal number: a negative amount? nothing below 1 can be paid"),
         ("150.000", "is '150.000', and XCD has 2 decimals: 150000, or 150? write one of them"),
         ("1.505", "is '1.505', and XCD has 2 decimals: is it 1505?"),
         ("1.5051", "has more decimals than XCD, which has 2"),
-        ("+233200771234", "begins with a sign"),
-        ("990 112 2334", "is text that is not a decimal number"),
         ("ten", "is text that is not a decimal number"),
     ],
 )
@@ -276,12 +233,6 @@ def test_a_workbook_under_another_name_is_said_to_be_one(tmp_path: Path, name: s
         SourceUnreadable, match=r"is a .*workbook.*save it as Excel Workbook \(\.xlsx\), or as CSV in UTF-8"
     ):
         list(open_source(path).read())
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.parquet"])
-def test_a_file_without_cells_takes_no_delimiter(name: str) -> None:
-    with pytest.raises(SourceUnreadable, match="is no CSV file, and has no delimiter"):
-        open_source(name, delimiter=";")
 
 
 def test_rows_come_one_by_one_in_bounded_memory(tmp_path: Path) -> None:
@@ -309,19 +260,7 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
 
 
 EXACT = ("amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number")
-ROUNDED = (
-    "2.2990E+10",
-    "1E+05",
-    "2,299E+10",
-    "1e-7",
-    "22990000000E+0",
-    "+1E+05",
-    "1.E+05",
-    " .1E+06 ",
-    "1E2",
-    "1.5e3",
-    " 2,5E07",
-)
+ROUNDED = ("2.2990E+10", "2,299E+10", "+1E+05", " .1E+06 ", " 2,5E07")
 
 
 @pytest.mark.parametrize(

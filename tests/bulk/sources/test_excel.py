@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -17,11 +16,10 @@ import pytest
 import xlsxwriter
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import RejectsFile, open_source, write_template
+from payments_async.bulk.sources import open_source, write_template
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split
 from tests.support.workbooks import fill, lines_of, replaced, rewritten, values_of, workbook
 
-FIXTURE = Path(__file__).parent / "workbooks" / "libreoffice.xlsx"
 NAMED = {"reference": "salary-1", **PHONE}
 JUNE = [
     {"reference": "salary-1", **PHONE, "amount": "50.1", "description": "=x"},
@@ -58,20 +56,6 @@ def test_a_workbook_is_the_same_rows_as_a_csv_file(tmp_path: Path, writer: str) 
     assert [[*row.original] for row in rows] == [[*other.original] for other in others]
 
 
-def test_a_workbook_that_libreoffice_wrote_is_read(tmp_path: Path) -> None:
-    """It was converted by LibreOffice 7.4 from one with a hidden sheet, and has numbers as amounts."""
-    path = Path(shutil.copy(FIXTURE, tmp_path))
-    source = open_source(rewritten(path, replaced(">XOF<", ">XCD<", "xl/sharedStrings.xml")))
-    rows, faults = split(source)
-    assert faults == []
-    assert [row.request.amount for row in rows] == [Decimal("50.1"), Decimal("1200"), Decimal("75.50")]
-    assert [row.request.instrument.phone_number[-2:] for row in rows] == ["01", "02", "03"]  # type: ignore[union-attr]
-    cells = [dict(zip(source.columns, row.original, strict=True)) for row in rows]
-    same = open_source(csv_file(tmp_path, *cells))
-    split(same)
-    assert source.fingerprint() == same.fingerprint()
-
-
 ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, and write it again"
 
 
@@ -79,15 +63,11 @@ ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, 
     ("written", "amount"),
     [
         ("50", "50"),
-        ("1E3", "1000"),
-        ("1200.0", "1200"),
-        ("4.3499999999999996", "4.35"),  # as Excel writes 4.35
+        ("4.3499999999999996", "4.35"),
         ("12345678901234.5", "12345678901234.5"),
         ("0.1", "must be at least 1, in major units"),
         ("1234567890123456", f"is a number of more than 15 digits: {ROUND}"),
-        ("3.3000000000000003", "is a number of more than 15 digits"),  # 1.1+2.2
-        ("1.2345678901234567", "is a number of more than 15 digits"),
-        ("1E300", "is a number of more than 15 digits"),
+        ("3.3000000000000003", "is a number of more than 15 digits"),
         ("1E400", "is text that is not a decimal number"),
     ],
 )
@@ -165,11 +145,7 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert "2299" not in repr(faults)
 
 
-def row_height(book: Any) -> None:
-    book.active.row_dimensions[2].height = 15
-
-
-@pytest.mark.parametrize("how", ['hidden="1"', 'hidden="true"', 'ht="0"'])
+@pytest.mark.parametrize("how", ['hidden="1"', 'ht="0"'])
 def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -> None:
     path = workbook(tmp_path, lines_of(NAMED, {**NAMED, "reference": "salary-2"}))
     rewritten(path, replaced('<row r="3"', f'<row r="3" {how}'))
@@ -180,14 +156,6 @@ def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -
         "(with_hidden=True)"
     ]
     assert len(read(path, with_hidden=True)[0]) == 2
-
-
-def test_rows_that_are_hidden_unless_they_have_a_height_are_hidden(tmp_path: Path) -> None:
-    path = workbook(tmp_path, lines_of(NAMED), change=row_height)
-    rewritten(path, replaced("<sheetFormatPr ", '<sheetFormatPr zeroHeight="1" '))
-    assert len(read(path)[0]) == 1
-    rewritten(path, replaced(' ht="15"', ""))
-    assert len(read(path)[1]) == 1
 
 
 def hidden_column(book: Any) -> None:
@@ -256,12 +224,6 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match=r'has no sheet of that name .*: "June", "May", "Empty"'):
         read(path, sheet="may")
 
-    def hidden(book: Any) -> None:
-        two_sheets(book)
-        book["May"].sheet_state = "veryHidden"
-
-    assert len(read(workbook(tmp_path, lines_of(PHONE), change=hidden))[0]) == 1
-
     def many(book: Any) -> None:
         for number in range(12):
             fill(book.create_sheet(f"S{number}"), [["x"]])
@@ -272,33 +234,6 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
         read(workbook(tmp_path, lines_of(PHONE), change=many))
     with pytest.raises(SourceUnreadable, match="has no visible sheet with values"):
         read(workbook(tmp_path, []))
-
-
-def test_a_format_far_right_or_far_below_makes_nothing_larger(tmp_path: Path) -> None:
-    path = workbook(tmp_path, lines_of(PHONE))
-    far = '<c r="XFD1" s="0"/></row><row r="1048576"><c r="A1048576" s="0"/></row>'
-    (row,), faults = read(rewritten(path, replaced("</row></sheetData>", f"{far}</sheetData>")))
-    assert (faults, len(row.original)) == ([], len(PHONE))
-
-
-def test_rejects_are_corrected_and_read_as_those_of_a_csv_file(tmp_path: Path) -> None:
-    bad = {**NAMED, "currency": "xof", "amount": 12.5}
-    source = open_source(
-        workbook(
-            tmp_path,
-            [[*NAMED, "row_key", None], [], [*bad.values(), "k1"]],
-            change=lambda book: book.active.cell(1, 8, ""),
-        )
-    )
-    with RejectsFile(tmp_path / "rejects.csv", source) as rejects:
-        for fault in split(source)[1]:
-            rejects.add(fault)
-    text = (tmp_path / "rejects.csv").read_text()
-    assert text.splitlines()[1].startswith("3,currency,")
-    (tmp_path / "rejects.csv").write_text(text.replace("xof", "XCD"))
-    (row,), faults = read(tmp_path / "rejects.csv")
-    assert (faults, row.request.amount, row.reference) == ([], Decimal("12.5"), "salary-1")
-    assert row.row_key == "k1"
 
 
 Change = Callable[[dict[str, bytes]], object]
@@ -352,15 +287,6 @@ def test_a_hostile_workbook_is_refused(tmp_path: Path, kind: str) -> None:
 def test_another_file_is_no_workbook(tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(SourceUnreadable, match=reason):
         read(bytes_file(tmp_path, content, "payouts.xlsx"))
-
-
-def test_cells_need_no_addresses(tmp_path: Path) -> None:
-    path = workbook(tmp_path, lines_of(PHONE))
-    bare = [replaced(f' r="{letter}{row}"', "") for row in (1, 2) for letter in "ABCDE"]
-    bare += [replaced(f'<row r="{row}"', "<row") for row in (1, 2)]
-    rewritten(path, lambda parts: [change(parts) for change in bare])
-    rows, faults = read(path)
-    assert (faults, rows[0].line, rows[0].request.amount) == ([], 2, Decimal("50.10"))
 
 
 async def test_others_run_while_a_workbook_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,11 +55,6 @@ def test_structs_maps_and_decimals_are_taken(tmp_path: Path) -> None:
     assert row.request.description is None
 
 
-def test_a_map_may_be_null(tmp_path: Path) -> None:
-    ((row,), _) = read(parquet_file(tmp_path, {**FLAT, "metadata": pyarrow.array([None], MAP)}))
-    assert row.request.metadata is None
-
-
 def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
     columns = {**FLAT, "customer": [{"mail": "a@b.example"}], "colour": ["red"]}
     del columns["method"]
@@ -67,11 +62,6 @@ def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
         read(parquet_file(tmp_path, columns))
     assert [fault.column for fault in caught.value.faults] == ["customer.mail", "colour", "method"]
     assert caught.value.faults[2].reason == "is missing"
-
-
-def test_no_mapping_is_advised_where_none_is_read(tmp_path: Path) -> None:
-    with pytest.raises(SourceErrors, match=r"among them amount, currency, method, and names colour$"):
-        read(parquet_file(tmp_path, {"colour": ["red"]}))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 but not really PAR1", b"amount,currency\n"])
