@@ -80,6 +80,7 @@ async def test_an_operation_about_a_record_goes_to_its_path(
     else:
         assert watched.arrived[-1].body == b"{}"
         assert watched.headers["content-type"] == "application/json"
+        assert len(watched.headers["x-idempotency-key"]) >= 8
 
 
 @pytest.mark.fact(

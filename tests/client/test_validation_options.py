@@ -117,13 +117,6 @@ async def test_a_bad_filter_is_refused(
     assert rule in errors[argument][0]
 
 
-async def test_all_bad_filters_and_options_are_reported_together(connect: Connect) -> None:
-    errors = await faults(
-        connect, "payouts.list", page_size=0, cursor="", status=7, timeout=0, max_retries=-1
-    )
-    assert set(errors) == {"page_size", "cursor", "status", "timeout", "max_retries"}
-
-
 OPTIONS: list[Any] = [
     *(
         row("idempotency_key", bad, rule, facts="idempotency.length-8-to-128")
