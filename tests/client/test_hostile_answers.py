@@ -138,6 +138,7 @@ async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operati
         (None, None),
         ("po_1", None),
         ({"id": 7}, None),
+        ({"id": ""}, None),
         ({"id": "", "status": 7}, None),
         ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
     ],

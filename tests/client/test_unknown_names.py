@@ -166,6 +166,7 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"payments_async.{name}", "True"]
     assert payments_async.__getattr__(name) is importlib.import_module(f"payments_async.{name}")
+    assert name in dir(payments_async)
 
 
 @pytest.mark.parametrize(
