@@ -70,9 +70,7 @@ async def test_a_write_that_was_refused_before_it_failed_was_sent_and_did_nothin
         ("checkouts", {"checkout": {"id": "cs_1", "url": 7}}, "read it by its id"),
     ],
 )
-async def test_a_record_that_cannot_be_read_is_found_where_the_interface_shows_it(
-    connect: Connect, resource: str, data: Any, where: str
-) -> None:
+async def test_where_an_unreadable_record_is(connect: Connect, resource: str, data: Any, where: str) -> None:
     client = connect(transport=ScriptedTransport(answer(201, {"data": data})))
     message = await told(errors.DecodeError, create(client, resource))
     assert "HTTP 201, but the answer cannot be used (" in message

@@ -69,9 +69,7 @@ async def test_a_key_that_was_rotated_away_leaves_nothing_behind(connect: Connec
     assert sum(isinstance(each, KeyLimiter) for each in gc.get_objects()) < 4 * MOST_KEYS
 
 
-async def test_of_many_keys_the_oldest_is_forgotten(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_oldest_of_many_is_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[str] = []
 
     def join(registry: LimiterRegistry, address: str, fingerprint: str, *more: Any) -> KeyLimiter:

@@ -192,9 +192,7 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
         ("payouts", "customer", {"firstname": "A"}, "did you mean 'first_name'?"),
     ],
 )
-async def test_a_slip_in_a_mapping_stays(
-    connect: Connect, name: str, field: str, value: Any, told: str
-) -> None:
+async def test_a_slip_in_a_mapping(connect: Connect, name: str, field: str, value: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     caught = await error_of(
         InvalidRequest,
