@@ -90,9 +90,7 @@ async def test_a_refusal_of_the_key_alone_proves_nothing(connect: Connect, statu
     ("errors", "effect"),
     [({}, "none"), ({"amount": ["is low"]}, "none"), ({"idempotency_key": ["x"], "amount": ["y"]}, "none")],
 )
-async def test_a_new_key_is_advised_for_a_field(
-    connect: Connect, errors: dict[str, list[str]], effect: str
-) -> None:
+async def test_when_a_new_key_is_advised(connect: Connect, errors: dict[str, list[str]], effect: str) -> None:
     played = play(connect, answer(422, {"message": "Invalid.", "errors": errors}))
     caught = await error_of(UnprocessableError, played.client.payouts.create(**PAYOUT))
     assert caught.effect == effect
@@ -108,9 +106,7 @@ async def test_a_new_key_is_advised_for_a_field(
         (answer(422, {"message": "Invalid.", "errors": {"amount": ["is low"]}}), UnprocessableError),
     ],
 )
-async def test_a_bare_refusal_of_a_used_key_is_no_proof(
-    connect: Connect, answered: Any, told: type[Exception]
-) -> None:
+async def test_a_bare_refusal_of_a_used_key(connect: Connect, answered: Any, told: type[Exception]) -> None:
     played = play(connect, payout_answer(), answered)
     await played.client.payouts.create(**PAYOUT, idempotency_key=KEY)
     caught = await error_of(told, played.client.payouts.create(**PAYOUT, idempotency_key=KEY))

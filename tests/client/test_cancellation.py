@@ -137,9 +137,7 @@ async def test_a_cancelled_read_is_not_told(
     assert caplog.records == []
 
 
-async def test_a_listener_that_stops_the_program_leaves_with_the_outcome(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_listener_that_stops_the_program_has_the_outcome(caplog: pytest.LogCaptureFixture) -> None:
     def stop(event: events.Event) -> None:
         if isinstance(event, events.RequestSent) and event.attempt == 2:
             raise KeyboardInterrupt

@@ -197,9 +197,7 @@ async def test_what_is_given_comes_first(connect: Connect, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("option", ["api_key", "base_url"])
-def test_an_empty_option_is_no_missing_one(
-    surface: str, option: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_option_is_not_missing(surface: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", KEY)
     monkeypatch.setenv("PAYMENTS_BASE_URL", BASE_URL)
     with pytest.raises(ConfigurationError, match=r"no API key|no base URL"):
@@ -207,9 +205,7 @@ def test_an_empty_option_is_no_missing_one(
 
 
 @pytest.mark.parametrize(("share", "writes"), [("1/8", 7_500), ("0.5", 30_000), ("1", 60_000), ("", 60_000)])
-def test_a_share_divides_limits(
-    surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_are_shared(surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
     client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
     assert client.limits_snapshot()["write"].limit == writes
@@ -260,9 +256,7 @@ async def test_a_callable_gives_the_key_of_each_request(connect: Connect, watche
     ],
     ids=["empty", "line end", "none", "other environment", "not https"],  # no listing shows the key
 )
-async def test_every_key_of_a_callable_is_checked(
-    connect: Connect, given: Any, environment: Any, told: str
-) -> None:
+async def test_a_callables_key_is_checked(connect: Connect, given: Any, environment: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     client = connect(transport=transport, api_key=lambda: given, environment=environment)
     with pytest.raises(ConfigurationError, match=told):

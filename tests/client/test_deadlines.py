@@ -72,9 +72,7 @@ async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) 
 
 
 @pytest.mark.parametrize(("options", "given", "timeout"), [({}, {}, 30.0), ({"timeout": 7}, {}, 7)])
-async def test_an_attempt_gets_its_timeout(
-    connect: Connect, options: Any, given: Any, timeout: float
-) -> None:
+async def test_an_attempt_has_a_timeout(connect: Connect, options: Any, given: Any, timeout: float) -> None:
     played = play(connect, EMPTY_PAGE, **options)
     await played.client.payouts.list(**given)
     await played.client.payouts.list(timeout=3)

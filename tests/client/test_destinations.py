@@ -240,9 +240,7 @@ async def test_what_is_an_account_passes_unchanged(
         ("account_number", "1234567890123456000", "CI", None),
     ],
 )
-def test_a_likely_slip_is_a_doubt(
-    tmp_path: Path, field: str, text: str, country: str, doubt: str | None
-) -> None:
+def test_likely_slips_doubted(tmp_path: Path, field: str, text: str, country: str, doubt: str | None) -> None:
     fields = {**BANK, field: text, "country": country}
     cells = {**CELLS, **{f"instrument.{name}": cell for name, cell in fields.items()}}
     (row,), _ = split(open_source(csv_file(tmp_path, cells)))

@@ -80,6 +80,7 @@ async def test_an_operation_about_a_record_goes_to_its_path(
     else:
         assert watched.arrived[-1].body == b"{}"
         assert watched.headers["content-type"] == "application/json"
+        assert len(watched.headers["x-idempotency-key"]) >= 8
 
 
 @pytest.mark.fact(
@@ -122,9 +123,7 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
         row("payouts", "GET /v1/payouts", facts="endpoint.payouts.list"),
     ],
 )
-async def test_a_list_goes_to_its_path(
-    connect: Connect, watched: WatchedSandbox, resource: str, line: str
-) -> None:
+async def test_a_lists_request(connect: Connect, watched: WatchedSandbox, resource: str, line: str) -> None:
     client = connect(watched)
     record = await create(client, resource)
     page = await getattr(client, resource).list()

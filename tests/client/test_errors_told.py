@@ -9,13 +9,11 @@ from typing import Any, NoReturn
 import aiohttp
 import pytest
 
-from payments_async import APIConnectionError, OutcomeUnknown, RateLimits, errors
-from payments_async._request import pipeline
+from payments_async import APIConnectionError, OutcomeUnknown, errors
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import PAYOUT, payout_answer
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
 from tests.support.surfaces import Connect, error_of
 
@@ -70,9 +68,7 @@ async def test_a_write_that_was_refused_before_it_failed_was_sent_and_did_nothin
         ("checkouts", {"checkout": {"id": "cs_1", "url": 7}}, "read it by its id"),
     ],
 )
-async def test_a_record_that_cannot_be_read_is_found_where_the_interface_shows_it(
-    connect: Connect, resource: str, data: Any, where: str
-) -> None:
+async def test_where_an_unreadable_record_is(connect: Connect, resource: str, data: Any, where: str) -> None:
     client = connect(transport=ScriptedTransport(answer(201, {"data": data})))
     message = await told(errors.DecodeError, create(client, resource))
     assert "HTTP 201, but the answer cannot be used (" in message
@@ -124,26 +120,3 @@ async def test_a_text_with_a_secret_is_masked_and_its_exception_left_out(
     assert text.split()[1] not in f"{caught} {caught.__cause__}"
     assert caught.__cause__ is not None
     assert caught.__cause__.__cause__ is None
-
-
-class Interrupt(BaseException):
-    """Like Ctrl-C, at the worst moment."""
-
-
-@pytest.mark.parametrize("kind", [Interrupt, ValueError])
-async def test_what_stops_a_request_from_being_made_keeps_no_place_of_the_limit(
-    connect: Connect, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: Any) -> Any:
-        raise kind("stopped")
-
-    transport = ScriptedTransport(*[payout_answer(), answer(200, {"data": []})])
-    client = connect(transport=transport, limits=RateLimits(writes=2), on_limit="raise", max_retries=0)
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "make_request", stop)
-        for _ in range(3):
-            with pytest.raises(kind, match="stopped"):
-                await client.payouts.create(**PAYOUT)
-    assert client.limits_snapshot()["write"].used == 0
-    await client.payouts.create(**PAYOUT)
-    assert len(transport.requests) == 1

@@ -114,9 +114,7 @@ async def test_a_raising_listener_breaks_nothing(connect: Connect, caplog: pytes
     }
 
 
-async def test_events_go_to_the_log_without_secrets(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_events_are_logged_without_secrets(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     played = play(connect, lost(), max_retries=1, api_key="sk_sandbox_topsecret")
     with caplog.at_level(logging.DEBUG, logger="payments"), pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT)

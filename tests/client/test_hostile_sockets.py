@@ -51,9 +51,7 @@ BROKEN: dict[str, Script] = {
 
 @one_surface
 @pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_answer_leaves_a_creation_in_doubt(
-    server: RawServer, client: Any, script: Script
-) -> None:
+async def test_a_broken_answer_is_a_creation_in_doubt(server: RawServer, client: Any, script: Script) -> None:
     server.scripts = {CREATE: script, READ: script}
     with pytest.raises(OutcomeUnknown) as doubtful:
         await create(client)

@@ -168,9 +168,7 @@ async def test_async_for_over_a_page_names_iterate(connect: Connect, resource: s
 
 @pytest.mark.parametrize("word", ["complete", "COMPLETED", "+233200000001"])
 @pytest.mark.parametrize("resource", LISTS)
-async def test_a_status_nobody_named_is_sent_and_warned_of(
-    connect: Connect, resource: str, word: str
-) -> None:
+async def test_a_status_nobody_named_is_warned_of(connect: Connect, resource: str, word: str) -> None:
     transport = ScriptedTransport(page())
     with pytest.warns(RuntimeWarning, match="is none of the known ones .*completed") as caught:
         assert len(await getattr(connect(transport=transport), resource).list(status=word)) == 0

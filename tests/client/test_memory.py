@@ -12,13 +12,11 @@ import pytest
 
 from payments_async import WaitTimeout
 from payments_async._rate_limit.key_limiter import KeyLimiter
-from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._request.key_state import MOST_KEYS
 from tests.support.motion import Played, listed, play
 from tests.support.surfaces import Connect
 
 AT_ONCE, ROUNDS = 20, 20
-JOIN = LimiterRegistry.join
 
 
 async def grown(played: Played, work: Callable[[int], Awaitable[Any]]) -> float:
@@ -67,21 +65,3 @@ async def test_a_key_that_was_rotated_away_leaves_nothing_behind(connect: Connec
         played.runtime.advance(61.0)  # its minute is over
     gc.collect()
     assert sum(isinstance(each, KeyLimiter) for each in gc.get_objects()) < 4 * MOST_KEYS
-
-
-async def test_of_many_keys_the_oldest_is_forgotten(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    joined: list[str] = []
-
-    def join(registry: LimiterRegistry, address: str, fingerprint: str, *more: Any) -> KeyLimiter:
-        joined.append(fingerprint)
-        return JOIN(registry, address, fingerprint, *more)
-
-    monkeypatch.setattr(LimiterRegistry, "join", join)
-    _, call = with_key_of(connect)
-    for number in (*range(MOST_KEYS + 1), *range(1, MOST_KEYS + 1)):
-        await call(number)
-    assert len(joined) == len(set(joined)) == MOST_KEYS + 1
-    await call(0)
-    assert joined[-1] == joined[0]

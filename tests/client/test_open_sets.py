@@ -97,9 +97,7 @@ ITEMS = [{"name": "otp", "rules": {"length": 6, "alphabet": ["0", "1"]}}, {}]
         ("attempt", "next_action.fields", ITEMS),
     ],
 )
-async def test_an_undocumented_object_is_kept_whole(
-    connect: Connect, form: str, path: str, inner: Any
-) -> None:
+async def test_an_unknown_object_is_kept_whole(connect: Connect, form: str, path: str, inner: Any) -> None:
     said = f"data.checkout.{path}" if form == "checkout" else f"data.{path}"
     record = await read(connect, form, changed(OPERATIONS[FORMS[form].operation].body, said, inner))
     assert exactly(at(record, path), tuple(inner) if inner is ITEMS else inner)
@@ -156,9 +154,7 @@ ERRORS: list[tuple[Any, dict[str, list[str]]]] = [
 
 @pytest.mark.fact("open.422-errors", "error.422")
 @pytest.mark.parametrize(("errors", "told"), ERRORS)
-async def test_errors_are_kept_in_any_shape(
-    connect: Connect, errors: Any, told: dict[str, list[str]]
-) -> None:
+async def test_errors_may_have_any_shape(connect: Connect, errors: Any, told: dict[str, list[str]]) -> None:
     caught = await error_of(
         UnprocessableError, call(connect, "payouts.create", {"message": "Invalid.", "errors": errors}, 422)
     )

@@ -72,9 +72,7 @@ async def test_the_effect_is_true_under_every_fault(connect: Connect, fault: str
 
 @pytest.mark.parametrize("fault", SLOW_FAULTS)
 @pytest.mark.parametrize("times", range(1, 5))
-async def test_the_effect_is_true_of_late_answers(
-    connect: Connect, sandbox: Sandbox, fault: str, times: int
-) -> None:
+async def test_late_answers_are_in_doubt(connect: Connect, sandbox: Sandbox, fault: str, times: int) -> None:
     sandbox.on("payouts.create").respond(fault, times=times)
     await check(jumping(connect, sandbox, timeout=0.04), sandbox, "payouts.create")
 

@@ -24,9 +24,7 @@ BANK = Instrument.bank_account(ACCOUNT, "058", "NG", account_name="Ada Adeyemi")
 
 
 @pytest.mark.parametrize("resource", SMALLEST)
-async def test_what_was_stored_is_sent_by_another_client_and_happens_once(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_what_was_stored_happens_once(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     prepared = getattr(jumping(connect, watched), resource).prepare(**SMALLEST[resource], description="é")
     stored = prepared.to_json()
     assert watched.arrived == []

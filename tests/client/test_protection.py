@@ -167,9 +167,7 @@ async def test_a_key_that_nothing_was_sent_under_changes_nothing(connect: Connec
 
 
 @pytest.mark.parametrize("first", [refusal(429, {"Retry-After": "1"}), lost()])
-async def test_a_retry_after_a_rotation_is_bound_to_the_key_it_was_sent_under(
-    connect: Connect, first: Any
-) -> None:
+async def test_a_retry_after_a_rotation_is_bound_to_its_own_key(connect: Connect, first: Any) -> None:
     keys = iter([OLD, NEW, NEW])
     played = play(connect, first, lost(), api_key=lambda: next(keys))
     caught = await error_of(OutcomeUnknown, played.client.payouts.create(**MADE, max_retries=1))

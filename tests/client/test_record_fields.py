@@ -114,9 +114,7 @@ async def test_the_example_category_equals_its_constant(connect: Connect, form: 
         (b"null", None),
     ],
 )
-async def test_any_number_is_a_rate_without_loss(
-    connect: Connect, written: bytes, expected: Decimal | None
-) -> None:
+async def test_any_number_is_a_rate(connect: Connect, written: bytes, expected: Decimal | None) -> None:
     raw = bodies.encoded({"data": {**bodies.ATTEMPT, "exchange_rate": Decimal("7.7777")}})
     attempt = await call(connect, "payment_intents.retrieve_attempt", raw.replace(b"7.7777", written))
     assert exactly(attempt.exchange_rate, expected)

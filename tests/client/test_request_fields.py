@@ -402,9 +402,7 @@ NO_MONEY: list[tuple[Any, str]] = [
         pytest.param("payouts", marks=proving("payouts.amount")),
     ],
 )
-async def test_an_amount_is_exact_or_refused(
-    connect: Connect, watched: WatchedSandbox, resource: str
-) -> None:
+async def test_an_amount_is_exact_money(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
     client = connect(watched)
     for given, digits in DIGITS:
         record = await create(client, resource, amount=given)

@@ -157,9 +157,7 @@ async def test_an_unsafe_path_is_refused(connect: Connect, path: Any) -> None:
     ],
     ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
-async def test_unusable_arguments_are_refused(
-    connect: Connect, arguments: dict[str, Any], fields: set[str]
-) -> None:
+async def test_bad_arguments_are_told(connect: Connect, arguments: dict[str, Any], fields: set[str]) -> None:
     transport = ScriptedTransport(answer(200, {}))
     given = {"method": "POST", "path": "/refunds", **arguments}
     caught = await error_of(

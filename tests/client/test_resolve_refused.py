@@ -78,9 +78,7 @@ async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) 
     ("read", "raised"),
     [(listed(), DuplicateReference), (refusal(401), AuthenticationError), (refusal(501), ServerError)],
 )
-async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
-    connect: Connect, read: Any, raised: type[PaymentsError]
-) -> None:
+async def test_a_taken_reference_not_found(connect: Connect, read: Any, raised: type[PaymentsError]) -> None:
     played = play(connect, TAKEN, read)
     error = await refused(played, DuplicateReference)
     caught = await error_of(raised, played.client.resolve(error))
@@ -122,9 +120,7 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
         ("0012345678", "12345678", False),  # without its zeros
     ],
 )
-async def test_another_receiver_is_another_payout(
-    connect: Connect, asked: str, shown: str, differs: bool
-) -> None:
+async def test_whose_receiver_is_another(connect: Connect, asked: str, shown: str, differs: bool) -> None:
     receiver = {"type": "bank_account", "account_number": asked, "country": "BJ"}
     other = {**OURS, "instrument": {**receiver, "account_number": shown}}
     played = play(connect, TAKEN, listed(other))

@@ -162,9 +162,7 @@ async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) ->
 @pytest.mark.parametrize(
     ("first", "repeated"), [(lost(), "first"), (unsent(), "second")], ids=["in doubt", "not sent"]
 )
-async def test_an_attempt_in_doubt_is_repeated_with_its_key(
-    connect: Connect, first: Any, repeated: str
-) -> None:
+async def test_an_attempt_in_doubt_keeps_its_key(connect: Connect, first: Any, repeated: str) -> None:
     keys = iter(["sk_sandbox_first", "sk_sandbox_second"])
     played = play(connect, first, payout_answer(), api_key=lambda: next(keys))
     await played.client.payouts.create(**PAYOUT)

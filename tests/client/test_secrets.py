@@ -228,9 +228,7 @@ async def test_no_refused_argument_is_told(connect: Connect, watch: Watch, fault
         assert CANARY_ACCOUNT not in shown
 
 
-async def test_account_data_is_in_no_repr_of_a_record(
-    connect: Connect, watched: WatchedSandbox, watch: Watch
-) -> None:
+async def test_no_repr_shows_account_data(connect: Connect, watched: WatchedSandbox, watch: Watch) -> None:
     watched.admit(LONG_CANARY_KEY)
     watched.on("payouts.create").respond("http:503")
     client = connect(watched, api_key=LONG_CANARY_KEY, on_event=watch.events.append)

@@ -20,8 +20,6 @@ FAULTS: list[dict[str, Any]] = [
     {"base_url": None},
     {"environment": "live"},
     {"max_retries": -1},
-    {"max_connections": 0},
-    {"app_info": 7},
     {"limits": 7},
     {"api_key": LONG_CANARY_KEY + "\r\n"},
     {"api_key": " " + LONG_CANARY_KEY},

@@ -101,9 +101,7 @@ async def test_after_a_pause_no_second_payment_is_made(connect: Connect, sandbox
 @pytest.mark.parametrize(
     ("ours", "now", "goes"), [(-30 * HOUR, 22 * HOUR, True), (10 * HOUR, 24 * HOUR, False)]
 )
-async def test_time_counts_from_the_first_answer(
-    connect: Connect, ours: float, now: float, goes: bool
-) -> None:
+async def test_time_counts_from_first_answer(connect: Connect, ours: float, now: float, goes: bool) -> None:
     """Our clock was wrong by hours, before and after."""
     played = play(connect, refusal(503, at(0)), time_of(now), MADE if goes else time_of(now))
     played.runtime.step(ours)

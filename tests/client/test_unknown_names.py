@@ -166,17 +166,12 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"payments_async.{name}", "True"]
     assert payments_async.__getattr__(name) is importlib.import_module(f"payments_async.{name}")
+    assert name in dir(payments_async)
 
 
 @pytest.mark.parametrize(
     ("name", "field", "value", "told"),
     [
-        (
-            "checkouts",
-            "restriction",
-            {"country": "GH"},
-            "unknown field country; did you mean 'country_code'?",
-        ),
         ("checkouts", "restriction", {"CountryCode": "GH"}, "did you mean 'country_code'?"),
         ("checkouts", "restriction", {"country_code": "GH", "anything": 1}, "has an unknown field anything"),
         ("checkouts", "restriction", {"+233 20 000 0001": 1}, r"has an unknown field \*\*\*"),
@@ -187,13 +182,10 @@ def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
         ("checkouts", "restriction", {"phone": {"num": "+233200000001"}}, "needs the number of its phone"),
         ("checkouts", "appearance", {"colour": "#fff"}, "did you mean 'color'?"),
         ("payouts", "instrument", {"phone_numbr": "+229", "country": "BJ"}, "did you mean 'phone_number'?"),
-        ("payouts", "instrument", {"accountNumber": "7", "country": "BJ"}, "did you mean 'account_number'?"),
         ("payouts", "customer", {"firstname": "A"}, "did you mean 'first_name'?"),
     ],
 )
-async def test_a_slip_in_a_mapping_stays(
-    connect: Connect, name: str, field: str, value: Any, told: str
-) -> None:
+async def test_a_slip_in_a_mapping(connect: Connect, name: str, field: str, value: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
     caught = await error_of(
         InvalidRequest,

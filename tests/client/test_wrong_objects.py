@@ -57,10 +57,7 @@ def interrupted(cls: type[BaseException], **facts: Any) -> BaseException:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (
-            InvalidRequest({"amount": ["is required"]}),
-            "nothing to resolve: the error's effect is known (none)",
-        ),
+        (InvalidRequest({"amount": ["is required"]}), "the error's effect is known (none)"),
         (interrupted(CancelledError, outcome=7), "pass error.outcome"),
         (interrupted(KeyboardInterrupt, outcome=7), "pass error.outcome"),
         (interrupted(CancelledError), "nothing to resolve: CancelledError tells of no write in doubt"),
@@ -68,7 +65,6 @@ def interrupted(cls: type[BaseException], **facts: Any) -> BaseException:
             ResponseMismatch("other", record=None, differences={}),
             "takes an OutcomeUnknown or a PreparedRequest",
         ),
-        ("text", "takes an OutcomeUnknown or a PreparedRequest"),
         (None, "takes an OutcomeUnknown or a PreparedRequest"),
     ],
 )

@@ -109,9 +109,7 @@ def sparse(body: bodies.Json) -> st.SearchStrategy[bodies.Json]:
     data=st.data(),
 )
 @settings(deadline=None, max_examples=60)
-def test_any_record_survives_its_own_json(
-    case: tuple[type[Record], bodies.Json], data: st.DataObject
-) -> None:
+def test_any_record_survives_its_json(case: tuple[type[Record], bodies.Json], data: st.DataObject) -> None:
     cls, full = case
     body = {**data.draw(sparse(full)), **data.draw(UNKNOWN)}
     record = decode.structure(decode.parse(bodies.encoded(body)), cls)

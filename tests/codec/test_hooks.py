@@ -43,24 +43,15 @@ def samples(hint: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
     if hint is Any:
         return [(7, 7), ({"a": []}, {"a": []})], []
     if hint == typing.Union[ExchangeRate, Decimal]:  # noqa: UP007 - as it is made at run time
-        rate = {"value": "1.00000000"}
-        return [
-            (rate, ExchangeRate(Decimal("1.00000000"))),
-            (Decimal("1.5"), Decimal("1.5")),
-            (2, Decimal(2)),
-        ], [
-            True,
-            "x",
-            [],
-        ]
+        rate = ({"value": "1.00000000"}, ExchangeRate(Decimal("1.00000000")))
+        return [rate, (Decimal("1.5"), Decimal("1.5")), (2, Decimal(2))], [True, "x", []]
     if typing.get_origin(hint) is dict:
         return [({"a": 1}, {"a": 1}), ([], {})], [7, "x", ["a"], True]
     if typing.get_origin(hint) is tuple:
         item: Any = "x" if typing.get_args(hint)[0] is str else {"a": 1}
         return [([item, item], (item, item)), ([], ())], ["x", {}, 7, [7], [None], [[item]]]
-    bare = (
-        [("XX", hint(**{"value" if hint is Method else "code": "XX"}))] if hint in (Method, Country) else []
-    )
+    name = {Method: "value", Country: "code"}.get(hint)
+    bare = [("XX", hint(**{name: "XX"}))] if name else []
     refused = [7, True, ["x"], [{}]] + ([] if bare else ["x"])
     return [({}, hint()), ([], None), *bare], refused
 

@@ -171,9 +171,7 @@ def request_tables() -> list[tuple[str, str, dict[str, list[str]]]]:
 @pytest.mark.parametrize(
     ("name", "_", "told"), request_tables(), ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_a_request_has_the_fields_and_limits_of_its_table(
-    name: str, _: str, told: dict[str, list[str]]
-) -> None:
+def test_a_request_has_the_fields_of_its_table(name: str, _: str, told: dict[str, list[str]]) -> None:
     assert set(properties(name)) == set(told)
     for field, (kind, rule) in told.items():
         schema = properties(name)[field]

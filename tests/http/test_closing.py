@@ -74,9 +74,7 @@ async def test_an_attempt_cancelled_while_it_is_closed_is_cancelled(
     assert task.cancelled()
 
 
-async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_sent_nothing(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_an_attempt_that_comes_too_late_fails(server: RawServer, transport: AiohttpTransport) -> None:
     opened = await transport._open(asyncio.get_running_loop())
     await opened.close()
     request = make_request(server.url("/"))

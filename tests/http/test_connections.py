@@ -74,9 +74,7 @@ async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_aft
     assert (server.connections, len(opened_by(transport).idle._ready)) == (5, 5)
 
 
-async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
-    server: RawServer, transport: AiohttpTransport, clock: Clock
-) -> None:
+async def test_all_go_back_to_the_pool(server: RawServer, transport: AiohttpTransport, clock: Clock) -> None:
     await transport.send(get(server.url("/")))
     await transport.send(get(server.url("/")))
     (rest,) = clock.rests  # one timer, not one for each
@@ -95,9 +93,7 @@ async def test_one_that_waited_is_closed(
     assert (server.connections, len(opened_by(transport).idle._ready)) == (3, 1)
 
 
-async def test_another_origin_takes_nothing_that_waits(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_another_origin_takes_no_waiting_one(server: RawServer, transport: AiohttpTransport) -> None:
     with RawServer() as other:
         await transport.send(get(server.url("/")))
         await transport.send(get(other.url("/")))
@@ -125,9 +121,7 @@ async def test_one_to_be_closed_is_not_kept(
     assert server.connections == 2
 
 
-async def test_a_parser_that_has_read_an_answer_reads_the_next_ones_as_a_new_one_would(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_a_used_parser_reads_like_a_new_one(server: RawServer, transport: AiohttpTransport) -> None:
     head = b"HTTP/1.1 %d Said\r\nX-Number: %d\r\n"
     answers = [
         (204, b"", head % (204, 1) + b"\r\n"),
@@ -145,9 +139,7 @@ async def test_a_parser_that_has_read_an_answer_reads_the_next_ones_as_a_new_one
     assert server.connections == 1
 
 
-async def test_nothing_waits_once_closed(
-    server: RawServer, transport: AiohttpTransport, clock: Clock
-) -> None:
+async def test_nothing_waits_if_closed(server: RawServer, transport: AiohttpTransport, clock: Clock) -> None:
     await transport.send(get(server.url("/")))
     opened = opened_by(transport)
     taken = opened.idle.take(URL(server.url("/")))

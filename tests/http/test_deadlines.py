@@ -35,9 +35,7 @@ async def attempt(deadlines: Deadlines, seconds: float, work: float) -> tuple[st
         (5, 10, 0, "cancelled", 0),  # from before the attempt: it arrives where the task next waits
     ],
 )
-def test_work_ends_at_its_deadline_or_as_others_say(
-    seconds: float, work: float, cancelled: float | None, ended: str, when: float
-) -> None:
+def test_how_work_ends(seconds: float, work: float, cancelled: float | None, ended: str, when: float) -> None:
     """Its own cancellation is taken back, and that of others is not."""
 
     async def one() -> tuple[tuple[str, float], int]:

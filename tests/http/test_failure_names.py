@@ -76,3 +76,8 @@ def test_our_own_failure_keeps_its_words_but_not_its_frames() -> None:
     except TransportError as exc:
         failure = describe(exc)
     assert (failure.kind, failure.detail, failure.__traceback__) == ("too_large", "words", None)
+
+
+def test_an_exception_that_was_never_raised_has_no_place() -> None:
+    failure = describe(RuntimeError("words"))
+    assert (failure.kind, failure.detail) == ("unexpected", "raised at an unknown place")

@@ -67,9 +67,7 @@ async def test_a_broken_answer_is_in_doubt_asked_for_once_and_its_connection_clo
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-async def test_an_answer_that_is_whole_but_unreadable_is_a_protocol_failure(
-    case: str, server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_an_unreadable_answer_fails(case: str, server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/odd"] = [HEAD + UNREADABLE[case] + b"Content-Length: 2\r\n\r\n{}"]
     request = make_request(server.url("/odd"))
     failure = await fail(transport, request)
@@ -128,9 +126,7 @@ async def test_a_handshake_that_hangs_is_ended_by_the_connect_timeout(make_trans
     ],
     ids=["silent", "head", "body", "dripping body", "dripping head", "endless hints"],
 )
-async def test_an_endless_answer_is_ended(
-    script: Script, server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_endless_answers_end(script: Script, server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/slow"] = script
     request, caught = await cut_short(transport, server.url("/slow"))
     assert caught.value.kind == "timeout"
@@ -138,9 +134,7 @@ async def test_an_endless_answer_is_ended(
     assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
 
 
-async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_nothing_sent(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
+async def test_waiting_for_a_connection_may_fail(server: RawServer, make_transport: MakeTransport) -> None:
     server.scripts["/busy"] = [Step.HANG]
     transport = make_transport(max_connections=1)
     busy = asyncio.ensure_future(transport.send(make_request(server.url("/busy"))))

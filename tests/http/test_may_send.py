@@ -28,9 +28,7 @@ async def withheld(transport: AiohttpTransport, request: HTTPRequest) -> None:
 
 
 @BOTH
-async def test_a_withheld_request_keeps_its_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_a_withheld_request_leaves_connections(server: RawServer, transport: AiohttpTransport) -> None:
     for _ in range(2):  # over a new connection, then over one that has served
         await withheld(transport, asking(server.url("/no"), lambda: False))
         assert (await transport.send(asking(server.url("/yes"), lambda: True))).status == 200
@@ -58,9 +56,7 @@ async def test_permission_is_asked_for_after_the_tls_handshake(make_transport: M
 
 
 @BOTH
-async def test_permission_that_ends_while_a_request_waits_for_a_connection_withholds_it(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
+async def test_permission_may_end_in_line(server: RawServer, make_transport: MakeTransport) -> None:
     server.scripts["/slow"] = [Step.HANG]
     transport, allowed = make_transport(max_connections=1), True
     first = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))

@@ -49,9 +49,7 @@ def expected(method: str, target: str, headers: dict[str, str], body: bytes | No
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_request_alone_is_written(
-    case: str, server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_what_a_request_writes(case: str, server: RawServer, transport: AiohttpTransport) -> None:
     method, target, headers, body = CASES[case]
     await transport.send(HTTPRequest(method, server.url(target), headers, body, 60))
     assert server.requests == [expected(method, target, headers, body, server.port)]
@@ -83,9 +81,7 @@ async def test_no_more_are_opened_than_allowed(server: RawServer, make_transport
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
-    method: str, server: RawServer, transport: AiohttpTransport
-) -> None:
+async def test_no_repeat_on_a_dead_one(method: str, server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/dead"] = [Step.CLOSE]
     await transport.send(get(server.url("/")))
     request = make_request(server.url("/dead"), method)

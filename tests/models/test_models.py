@@ -240,9 +240,7 @@ def test_a_plain_form_hides_what_the_repr_hides_unless_asked() -> None:
         ("XAU", "1200", "XAU 1,200"),
     ],
 )
-def test_an_amount_has_the_decimals_of_its_currency_and_all_its_digits(
-    currency: str, value: str, text: str
-) -> None:
+def test_an_amount_has_decimals_and_all_digits(currency: str, value: str, text: str) -> None:
     assert amount_text(currency, Decimal(value)) == text
 
 
