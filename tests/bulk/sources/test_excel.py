@@ -63,6 +63,7 @@ ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, 
     ("written", "amount"),
     [
         ("50", "50"),
+        ("1E3", "1000"),
         ("4.3499999999999996", "4.35"),
         ("12345678901234.5", "12345678901234.5"),
         ("0.1", "must be at least 1, in major units"),
