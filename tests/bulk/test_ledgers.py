@@ -91,6 +91,7 @@ AWAY = sqlite3.OperationalError("no active connection")
         (sa.exc.DatabaseError("", {}, LOST, connection_invalidated=True), True),
         (sa.exc.OperationalError("", {}, AWAY), True),
         (sa.exc.OperationalError("", {}, psycopg.errors.AdminShutdown("stopped")), True),
+        (sa.exc.OperationalError("", {}, psycopg.errors.DiskFull("no space left")), True),
         (sa.exc.ProgrammingError("", {}, psycopg.errors.UndefinedColumn("no such column")), False),
         (sa.exc.DatabaseError("", {}, LOST), False),
         (sa.exc.TimeoutError("the pool"), False),

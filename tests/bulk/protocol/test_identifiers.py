@@ -97,7 +97,7 @@ def test_a_reference_that_has_no_room_for_its_generation_is_refused() -> None:
 @pytest.mark.parametrize(
     ("reference", "problem"),
     [
-        ("inv-7", None),
+        *((reference, None) for reference in ("inv-7", "inv~g", "~g1-inv")),
         ("x" * 191, None),
         ("", "is empty"),
         ("x" * 192, "has 192 characters, 191 are allowed"),
@@ -145,6 +145,7 @@ def test_a_proof_differs_by_row_generation_and_batch_and_its_body_is_a_hash() ->
     [
         ("INV-2024-17", "INV-2024-17"),
         ("+2290190000000", "***"),
+        ("Awa", "***"),
         ("a@b.c1", "***"),
         ("12345678", "***"),
         ("123456789", "***"),

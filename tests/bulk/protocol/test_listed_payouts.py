@@ -237,13 +237,15 @@ def test_what_had_arrived_once_was_returned_whatever_was_shown_between() -> None
     assert now.outcome is W.RETURNED
 
 
-def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> None:
+def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one_if_it_is_plain() -> None:
     failed = row(S.CREATED, **FAILED_0)
     assert judged(failed, payout(0, "failed")).facts is None
     assert judged(row(S.CREATED, service_status="pending"), payout(0)).facts is None
     assert judged(row(S.CREATED), payout(0, None)).facts is None
     told = payout(0, "failed", failure=Failure(code=FailureCode(value="NO_FUNDS")))
     assert after(failed, told).failure_code == "NO_FUNDS"
+    personal = payout(0, "failed", failure=Failure(code=FailureCode(value="of +229 90")))
+    assert after(row(S.CREATED), personal).failure_code == "failed"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,15 @@ INDEX = (
                 ("metadata.a", "is there 2 times"),
             ],
         ),
+        (f"{NEEDED},customer.mail", [("customer.mail", MEANT.format("customer.email"))]),
+        (
+            f"{NEEDED},customer.name,Instrument.IBAN",
+            [
+                ("customer.name", f"{UNKNOWN}; after customer. comes one of {CUSTOMER}"),
+                ("Instrument.IBAN", f"{UNKNOWN}; after instrument. comes one of {INSTRUMENT}"),
+            ],
+        ),
+        (f"{NEEDED},metadata.", [("metadata.", UNKNOWN)]),
         (f",{NEEDED}", [(None, INDEX)]),
         *(
             (f"{cell},XCD,m", [(None, f"is missing, and this row holds values: write one above it; {NEEDS}")])
@@ -99,6 +108,11 @@ def test_every_fault_of_a_header_is_named(
     tmp_path: Path, header: str, faults: list[tuple[str | None, str]]
 ) -> None:
     assert header_faults(tmp_path, header) == faults
+
+
+def test_a_whole_part_is_not_a_column_of_a_csv_file(tmp_path: Path) -> None:
+    ((column, reason),) = header_faults(tmp_path, f"{NEEDED},customer")
+    assert (column, "customer.email" in reason) == ("customer", True)
 
 
 def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:

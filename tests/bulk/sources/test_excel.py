@@ -63,6 +63,7 @@ ROUND = "round it, =ROUND(A2,2) pasted as values, or format the column as text, 
     ("written", "amount"),
     [
         ("50", "50"),
+        ("1E3", "1000"),
         ("4.3499999999999996", "4.35"),
         ("12345678901234.5", "12345678901234.5"),
         ("0.1", "must be at least 1, in major units"),
@@ -345,3 +346,15 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ImportError, match=r'^Excel workbooks need openpyxl: pip install "payments-sdk\[excel\]"$'
     ):
         open_source(tmp_path / "payouts.xlsx")
+
+
+def row_height(book: Any) -> None:
+    book.active.row_dimensions[2].height = 15
+
+
+def test_rows_that_are_hidden_unless_they_have_a_height_are_hidden(tmp_path: Path) -> None:
+    path = workbook(tmp_path, lines_of(NAMED), change=row_height)
+    rewritten(path, replaced("<sheetFormatPr ", '<sheetFormatPr zeroHeight="1" '))
+    assert len(read(path)[0]) == 1
+    rewritten(path, replaced(' ht="15"', ""))
+    assert len(read(path)[1]) == 1

@@ -55,6 +55,7 @@ FRAMES: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pandas.DataFrame(COLUMNS),
     "pandas, missing as NaN": lambda: pandas.DataFrame(COLUMNS, dtype=object).fillna(float("nan")),
     "pandas, categories": lambda: pandas.DataFrame(COLUMNS).astype({"currency": "category"}),
+    "pandas, filtered": filtered,
     "pandas, index of keys": lambda: pandas.DataFrame(COLUMNS).set_index("row_key"),
     "polars": lambda: polars.DataFrame(COLUMNS),
     "polars, a struct": lambda: polars.DataFrame(COLUMNS).select(
@@ -64,6 +65,8 @@ FRAMES: dict[str, Callable[[], Any]] = {
         ),
     ),
     "DuckDB": duck,
+    "pyarrow": arrow,
+    "pyarrow, large text": lambda: arrow(description=pyarrow.large_string()),
     "pyarrow, a batch": lambda: arrow().to_batches()[0],
     "pyarrow, 76 digits": lambda: arrow(amount=pyarrow.decimal256(76, 2)),
     "pyarrow, amounts as text": lambda: arrow(amount=pyarrow.string()),
@@ -188,6 +191,15 @@ async def test_many_rows_are_made_in_parts(tmp_path: Path) -> None:
     items, fingerprint = await frame_items(pandas.DataFrame(many))
     assert (await frame_items(polars.DataFrame(many)))[1] == fingerprint
     assert [item.number for item in items] == [*range(1, 5_001)]
+
+
+async def test_what_the_owner_of_a_frame_lacks_is_for_it_to_say() -> None:
+    class Bare:
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            raise ImportError("needs a library")
+
+    with pytest.raises(ImportError, match="needs a library"):
+        await frame_items(Bare())
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,3 +78,8 @@ def test_rejects_show_the_row(tmp_path: Path) -> None:
     text = (tmp_path / "rejects.csv").read_text().splitlines()
     assert text[1].endswith("50.10,xof,mtn_bj,'+2290190000000,BJ")
     assert text[1].startswith("1,currency,")
+
+
+def test_no_mapping_is_advised_where_none_is_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceErrors, match=r"among them amount, currency, method, and names colour$"):
+        read(parquet_file(tmp_path, {"colour": ["red"]}))

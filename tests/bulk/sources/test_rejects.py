@@ -198,3 +198,13 @@ async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_pa
     path.write_bytes(before + b"\n")
     with pytest.raises(BulkError, match="choose another path"):
         await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
+
+
+async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
+    batch: Any, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, KEYED)
+    with pytest.raises(SourceErrors, match="192 characters"):
+        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
+    assert table(rejects)[0]["reference"] == ""
