@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +20,6 @@ from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
 
-COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("10"),
     "currency": "GHS",
@@ -114,35 +107,6 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"payments: {start}")
     assert end in line
-
-
-def test_people_see_the_inspector(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(serving, "until_interrupted", interrupt)
-    assert main(["sandbox"]) == Exit.DONE
-    printed = capsys.readouterr().out
-    assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", printed, re.MULTILINE)
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals end a process so on POSIX only")
-def test_sigterm_ends_it_as_ctrl_c_does() -> None:
-    with running() as (process, _):
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == Exit.DONE
 
 
 def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
