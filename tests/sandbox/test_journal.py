@@ -200,11 +200,3 @@ def test_a_sandbox_notes_requests_with_their_bodies_and_what_they_changed(sandbo
     assert second.item.answer is not None
     assert json.loads(second.item.answer.body)["data"]["id"] == created.data["id"]
     assert "authorization" not in second.item.log.headers
-
-
-def test_visits_to_pages_and_controls_are_not_noted(sandbox: Sandbox) -> None:
-    sandbox.handle("GET", "/checkout/nothing")
-    sandbox.handle("GET", "/_sandbox/")
-    sandbox.handle("GET", "/_sandbox/api/state")
-    assert sandbox.entries() == []
-    assert sandbox.requests == []
