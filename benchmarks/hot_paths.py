@@ -119,7 +119,7 @@ def batch() -> None:
 
 def creating() -> Path:
     """A creation at the sandbox, HTTP aside, and the end of an earlier one; each with a key of its own."""
-    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits().scaled(1_000))
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits(writes=60_000_000, reads=10_000_000))
     payout = {
         name: value for name, value in BODY.items() if name != "webhook_url"
     }  # deliveries are other work

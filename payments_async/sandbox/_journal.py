@@ -179,7 +179,6 @@ class Journal:
         self._requests, self._others = self._rings = JournalRing(entries), JournalRing(entries)
         self._without_success: deque[JournalEntry] = deque(maxlen=entries)
         """Those that have left the ring of requests."""
-        self._without_success_gone = 0
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._aside: deque[tuple[LoggedExchange, int]] = deque()
@@ -208,7 +207,6 @@ class Journal:
         elif oldest := self._requests.add(self.last, item):
             assert isinstance(oldest, LoggedExchange)  # as all in this ring
             if not oldest.is_success:
-                self._without_success_gone += len(self._without_success) == self._entries
                 self._without_success.append(JournalEntry(self._requests.gone_to, oldest))
         if self._wakers:
             self.wake()
@@ -302,7 +300,6 @@ class Journal:
         for ring in self._rings:
             ring.clear(self.last)
         self._without_success.clear()
-        self._without_success_gone = 0
         self._bodies.clear()
         self._aside.clear()
         self._room, self._aside_room = self._budget, self._aside_budget

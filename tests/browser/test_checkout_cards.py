@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from tests.browser.sales import CARD, Sale
 from tests.browser.visitor import ASKED, BROWSER, Visitor
 
@@ -34,18 +32,3 @@ async def test_a_test_card_decides_and_nothing_of_another_method_is_sent(
     await payer.press("Pay ")
     await payer.sees("Payment complete")
     assert (sale.paid, len(sale.attempts)) == (50, 2)
-
-
-@pytest.mark.parametrize("java_script", [True, False])
-async def test_the_providers_form_takes_the_same_cards(
-    sell: Callable[..., Sale], visit: Visit, java_script: bool
-) -> None:
-    sale, payer = sell("action:complete_with_sdk"), await visit(java_script=java_script)
-    await payer.open(sale.choosing("Saved balance"))
-    await payer.press("Pay ")
-    await payer.sees("Enter your card")
-    await payer.press("Open the card form")
-    await payer.practises()
-    await payer.press("Approve")
-    await payer.sees("Payment complete")
-    assert (sale.paid, len(sale.attempts)) == (50, 1)

@@ -16,7 +16,7 @@ FITS = "document.documentElement.scrollWidth <= innerWidth"
 ENDS = "name => (({ left, right }) => [left, right])(document.querySelector(name).getBoundingClientRect())"
 
 
-async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+async def test_a_payer_turns_to_arabic_on_a_phone(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, payer = sell(), await visit(width=390)
     await payer.open(sale.choosing("Mobile money"))
     await payer.page.locator("[value=sandbox_mobile_code]").check()
@@ -38,14 +38,7 @@ async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., S
     await payer.sees("أدخل الرمز الذي أرسلناه")
     assert await payer.measure(FITS)
     assert await payer.violations() == []
-    phone = await payer.elsewhere()
-    await phone.open(payer.page.url.replace("/payment", "/phone"))
-    await payer.page.get_by_label("رمز لمرة واحدة").fill(await phone.page.locator(".bubble b").inner_text())
-    await payer.page.locator("button.main").click()
-    await payer.sees("تم الدفع")
-    assert await payer.violations() == []
-    assert await payer.measure(FITS)
-    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    assert len(sale.attempts) == 1
 
 
 async def test_no_language_is_too_wide_for_the_narrowest_screen(

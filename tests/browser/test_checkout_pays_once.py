@@ -10,36 +10,11 @@ from typing import Any
 import pytest
 
 from tests.browser.sales import BALANCE, PAID, Sale, begins
-from tests.browser.visitor import ASKED, BROWSER, Visitor
+from tests.browser.visitor import BROWSER, Visitor
 
 pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
-
-
-async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
-    sale, first = sell(), await visit()
-    second = await first.elsewhere()
-    arrived, together = 0, asyncio.Event()
-
-    async def hold(route: Any) -> None:
-        nonlocal arrived
-        if route.request.method == "POST":
-            arrived += 1
-            if arrived == 2:
-                together.set()
-            await together.wait()
-        await route.fallback()
-
-    for tab in (first, second):
-        await tab.page.route("**/checkout/*", hold)
-        await tab.open(sale.choosing(BALANCE))
-        await tab.sees(ASKED)
-    await asyncio.gather(first.press("Pay "), second.press("Pay "))
-    headings = [tab.page.get_by_role("heading", name=re.compile(PAID)) for tab in (first, second)]
-    seen = sorted([await heading.inner_text() for heading in headings])
-    assert (arrived, seen) == (2, ["Already paid", "Payment complete"])
-    assert (sale.paid, len(sale.attempts)) == (50, 1)
 
 
 @pytest.mark.parametrize(("java_script", "seen"), [(True, "Payment complete"), (False, "")])

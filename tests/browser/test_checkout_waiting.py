@@ -30,22 +30,3 @@ async def test_on_a_wide_screen_paying_and_approving_is_one_screen(
     if java_script:
         await payer.page.frame_locator("iframe").get_by_role("heading", name="Nothing to confirm").wait_for()
         assert await payer.measure("document.activeElement.tagName") == "H1"
-
-
-async def test_a_code_that_was_sent_again_replaces_the_last_one(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, payer = sell(), await visit(width=1280)
-    await begins(payer, sale, "Mobile money, by code")
-    await payer.sees("Enter the code we sent")
-    message = payer.page.frame_locator("iframe").locator(".bubble b")
-    first = await message.inner_text()
-    await payer.press("Send again")
-    await message.get_by_text(first).wait_for(state="detached")
-    await payer.page.locator("#code").fill(first)
-    await payer.press("Confirm")
-    await payer.page.locator(".problems:focus").wait_for()
-    await payer.page.locator("#code").fill(await message.inner_text())
-    await payer.press("Confirm")
-    await payer.sees("Payment complete")
-    assert (sale.paid, len(sale.attempts)) == (50, 1)

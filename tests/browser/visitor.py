@@ -73,15 +73,6 @@ class Visitor:
         await self.page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
         assert heading in await self.page.title()
 
-    async def pays(
-        self, method: str, *, phone: str = "+229 90 00 00 42", country: str | None = "Benin"
-    ) -> None:
-        """From the session's address to the pressed Pay button."""
-        if country is not None:
-            await self.page.get_by_label("Country").select_option(country)
-        await self.choose(method)
-        await self.confirms(phone)
-
     async def confirms(self, phone: str) -> None:
         """Type what the method needs, and pay."""
         await self.sees(ASKED)

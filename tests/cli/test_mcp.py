@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
 from payments_async import ConfigurationError
 from payments_async._cli import main
@@ -266,3 +267,23 @@ def test_the_protocol_shows_which_tools_write_and_which_calls_failed(
     assert (list(hints), failed) == (list(TOOLS) if may_write else READING, not may_write)
     assert [name for name, hint in hints.items() if not hint.read_only_hint] == (WRITING if may_write else [])
     assert [name for name, hint in hints.items() if hint.destructive_hint] == ["remove_rule"] * may_write
+
+
+def test_an_agent_s_client_finds_and_looks_into_a_mistake_over_stdio(sandbox: Sandbox, api: Api) -> None:
+    for _ in range(2):
+        api.payout(reference="r-1")
+    line = ["-m", "payments_async._cli", "mcp", "--sandbox", sandbox.origin]
+
+    async def call(client: Client, tool: str, **given: Any) -> Any:
+        (content,) = (await client.call_tool(tool, given)).content
+        assert content.type == "text"
+        return json.loads(content.text)
+
+    async def review() -> tuple[Any, list[Any]]:
+        async with Client(StdioServerParameters(command=sys.executable, args=line)) as client:
+            (finding,) = (await call(client, "advice"))["findings"]
+            return finding, [await call(client, "request", id=name) for name in finding["requests"]]
+
+    finding, requests = asyncio.run(review())
+    assert finding["rule"] == "posted_without_key"
+    assert [one["status"] for one in requests] == [201, 409]

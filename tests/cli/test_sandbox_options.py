@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -27,7 +26,6 @@ from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
 
-COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("10"),
     "currency": "GHS",

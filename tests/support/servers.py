@@ -272,11 +272,6 @@ class ValkeyServer:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        """Answer again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
     @property
     def address(self) -> tuple[str, int]:
         """Where it listens."""

@@ -24,12 +24,6 @@ PAYOUT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", payments_async.testing.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(payments_async.testing, name) is not None
-    assert name in dir(payments_async.testing)
-
-
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         payments_async.testing.Nothing  # noqa: B018 - it is looked up

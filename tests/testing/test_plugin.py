@@ -244,31 +244,6 @@ def test_a_double_payment_fails_the_test_and_shows_its_requests(run: Run) -> Non
     result.stdout.no_fnmatch_line("*traceback entries are hidden*")
 
 
-def test_every_broken_rule_is_named_with_what_to_do_instead(run: Run) -> None:
-    result = run(
-        """
-import attrs
-
-def test_careless(sandbox, sync_payments_client):
-    for _ in range(2):
-        sync_payments_client.payouts.create(**PAYOUT)
-    for reference in "ab":  # `create` refuses to use a key for two: another process would not know
-        prepared = sync_payments_client.payouts.prepare(**{**PAYOUT, "amount": 3}, reference=reference)
-        with pytest.raises(PaymentsError) if reference == "b" else nullcontext():
-            sync_payments_client.send(attrs.evolve(prepared, idempotency_key="one-for-both"))
-"""
-    )
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            "key_reused, paid_again: the money ledger does not balance",
-            "    instead: use an idempotency key for one request*",
-            "    instead: give each payout a reference*",
-            "*payments_allow('key_reused', 'paid_again')*",
-        ]
-    )
-
-
 def test_a_test_may_break_a_rule_that_it_names(run: Run) -> None:
     mark = "@pytest.mark.payments_allow('paid_again')"
     run(DOUBLE.format(mark=mark), "--strict-markers").assert_outcomes(passed=1)

@@ -39,12 +39,6 @@ class SandboxLimits:
         """No limit at all."""
         return cls(writes=None, reads=None, diagnostics=None, diagnostics_per_record=None)
 
-    def scaled(self, factor: float) -> SandboxLimits:
-        """The same limits times `factor`, each at least 1."""
-        names = ("writes", "reads", "diagnostics", "diagnostics_per_record", "refund_availability")
-        rates = {name: rate for name in names if (rate := getattr(self, name)) is not None}
-        return attrs.evolve(self, **{name: max(1, round(rate * factor)) for name, rate in rates.items()})
-
     def scopes(self, limit_class: LimitClass, record_id: str | None) -> list[tuple[str, int]]:
         """The windows a request falls under, each with its limit; `record_id` for live operations only."""
         rates: dict[str, Rate]

@@ -34,7 +34,6 @@ INTENT_MINUTES = 1440
 """How long a payment intent made through the API can be paid."""
 
 FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
-_COMPLETE = ScenarioOutcome("complete")
 
 
 def create_payment(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import aiohttp
 import pytest
 
-from payments_async.sandbox import Answer, Sandbox
+from payments_async.sandbox import Answer
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from payments_async.sandbox._records.payments import settle_attempt
 from tests.sandbox.checkout.test_pages import CARD_PAID, Read, named
@@ -147,18 +146,6 @@ def test_a_sessions_payer_comes_back_to_its_checkout(api: Api) -> None:
 def test_there_is_nothing_elsewhere(api: Api, path: str) -> None:
     attempt = Payer(api, "redirect_to_url").attempt["id"]
     assert api.sandbox.handle("GET", f"/actions/{path.format(id=attempt)}").status == 404
-
-
-@pytest.mark.asyncio
-async def test_over_http_a_redirect_action_is_a_page_that_takes_the_answer() -> None:
-    with Sandbox() as sandbox:
-        api = Api(sandbox, sandbox.api_key)
-        address = Payer(api, "redirect_to_url").action["url"]
-        async with aiohttp.ClientSession() as browser:
-            form = Read(await (await browser.get(address)).text()).hidden
-            after = await browser.post(address, data={**form, "answer": "approve"})
-            assert "Payment complete" in await after.text()
-        assert sandbox.books.collected("XOF") == 50
 
 
 def test_an_attempt_that_was_under_way_is_never_said_to_have_charged_nothing(api: Api) -> None:

@@ -81,17 +81,6 @@ async def test_what_time_alone_changes_is_sent_when_it_happens(
             sandbox.advance(5 if scenario != "hang" else 3600 if step == "1-unknown" else 60)
 
 
-async def test_a_running_clock_brings_steps_by_itself() -> None:
-    clock = VirtualClock.frozen()
-    async with Sandbox(clock=clock) as sandbox:
-        payer = visit(Api(sandbox, sandbox.api_key), "complete after=30s")
-        payer.pay(BALANCE)
-        async with following(sandbox, payer.path()) as tab:
-            assert await tab.next() == "1-waiting"
-            clock.set_speed(600)
-            assert await tab.next() == "1-paid"
-
-
 async def test_events_of_other_sessions_are_not_sent(sandbox: Sandbox, payer: Payer) -> None:
     async with following(sandbox, payer.path()) as tab:
         assert await tab.next() == "0-open"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64encode
-from decimal import Decimal
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,7 +18,7 @@ import aiohttp
 import attrs
 import pytest
 
-from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits
 from payments_async.sandbox._checkout import method_catalogue, session_view
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from tests.sandbox.raw_requests import Api
@@ -331,14 +330,6 @@ def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> N
     assert set(Read(payer.look()).countries) == {"", *method_catalogue.COUNTRIES}
 
 
-def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
-    payer = visit(api, amount=10.5, currency="XOF")
-    assert "Pay XOF\u00a010.5<" in payer.look(f"?country=BJ&method={BALANCE}")
-    payer.pay()
-    assert "You paid XOF\u00a010.5 to" in payer.look("/payment")
-    assert api.sandbox.books.collected("XOF") == Decimal("10.5")
-
-
 def test_the_look_of_the_session_shows(api: Api) -> None:
     page = visit(api, appearance={"color": "fe0", "brand": "école", "lang": "fr-FR"}).look()
     assert "--accent:#ffee00;--on-accent:#000000" in page
@@ -351,13 +342,6 @@ def test_the_look_of_the_session_shows(api: Api) -> None:
     assert '<html lang="en" dir="ltr">' in plain
     assert "Merchant" in plain
     assert "Powered by" not in plain
-
-
-def test_an_icon_from_elsewhere_is_not_fetched_and_one_from_here_is(api: Api) -> None:
-    elsewhere = visit(api, appearance={"icon_url": "https://shop.test/icon.svg"}).look()
-    assert "icon.svg" not in elsewhere.replace("/checkout/assets/icon.svg", "")
-    near = visit(api, appearance={"icon_url": "http://sandbox.test/me.svg"}).look()
-    assert "http://sandbox.test/me.svg" in Read(near).fetched
 
 
 @pytest.mark.parametrize(
@@ -727,30 +711,12 @@ def test_a_form_sent_twice_has_one_effect(api: Api, scenario: str | None) -> Non
     assert payer.payment["active_attempt"]["status"] == status
 
 
-def test_a_retry_sent_twice_has_one_effect(api: Api) -> None:
-    payer = visit(api, "fail:NO immediate")
-    payer.pay()
-    form = payer.form_for()
-    for _ in range(2):
-        assert payer.send(**form).headers["Location"] == payer.path("/payment")
-    assert payer.attempts == 2
-
-
 def test_of_two_tabs_one_pays(api: Api) -> None:
     payer = visit(api)
     tabs = [payer.form_for(method) for method in (BALANCE, "sandbox_bank")]
     landed = [payer.send(**tab).headers["Location"] for tab in tabs]
     assert landed == [payer.path("/payment"), payer.path()]
     assert (payer.attempts, payer.collected) == (1, 50)
-
-
-def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:
-    payer = visit(api)
-    payer.pay("sandbox_bank")
-    form = payer.form("/bank")
-    payer.answer("bank", "decline")
-    payer.send("/bank", **form, answer="approve")
-    assert payer.collected == 0
 
 
 @pytest.mark.parametrize(("ending", "said"), [("990000", "Payment complete"), ("990001", "not enough money")])
@@ -862,24 +828,6 @@ def test_it_is_no_part_of_the_api_and_counts_against_no_limit() -> None:
     assert [entry.operation for entry in sandbox.requests] == ["checkouts.create"]
     assert payer.payment["status"] == "completed"
     assert sandbox.handle("GET", f"/v1{payer.path()}").status == 401
-
-
-def test_looking_at_pages_changes_nothing() -> None:
-    ids = []
-    for visits in (0, 5):
-        sandbox = Sandbox(clock=VirtualClock.frozen(), seed=7)
-        api = Api(sandbox, sandbox.api_key)
-        payer = visit(api)
-        for _ in range(visits):
-            payer.look("?country=BJ&method=sandbox_mobile")
-        ids.append(api.checkout().data["checkout"]["id"])
-    assert ids[0] == ids[1]
-
-
-def test_paying_on_the_page_tells_the_webhook(api: Api) -> None:
-    visit(api, webhook_url="https://shop.test/hook").pay()
-    events = [delivery.event for delivery in api.sandbox.deliveries]
-    assert events == ["payment.attempt.completed", "payment.completed"]
 
 
 @pytest.mark.fact("versioning.description-1.0.0")

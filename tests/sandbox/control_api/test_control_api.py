@@ -16,7 +16,6 @@ from payments_async.sandbox._control_api.routes import ROUTES
 from payments_async.sandbox._journal import Journal
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
 
-ORIGIN = "http://127.0.0.1:7788"
 JSON = {"Content-Type": "application/json"}
 
 
@@ -51,14 +50,6 @@ def control(sandbox: Sandbox) -> Control:
 
 
 # --- who may ask --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LocalHost", "[::1]"])
-def test_our_own_names_are_answered(name: str) -> None:
-    with Sandbox() as sandbox:
-        port = sandbox.origin.rpartition(":")[2]
-        headers = {"Host": f"{name}:{port}", "Origin": f"http://{name}:{port}", **JSON}
-        assert sandbox.handle("POST", "/_sandbox/api/reset", headers).status == 200
 
 
 @pytest.mark.parametrize(
@@ -235,14 +226,6 @@ def test_a_rule_disturbs_what_it_matches_until_it_is_used_up(control: Control, a
     control.sandbox.on("*").respond("empty")
     assert control.ask("DELETE", "rules").status == 200
     assert control.sandbox.rules == []
-
-
-def test_words_of_each_kind_do_what_they_say(control: Control, api: Api) -> None:
-    body = {"operation": "payouts.create", "words": "reset, fail:NO_FUNDS after=0s; drop"}
-    control.post("rules", body, status=201)
-    assert api.payout(webhook_url="http://127.0.0.1:9/").status == 0
-    assert api.payout(webhook_url="http://127.0.0.1:9/").data["status"] == "failed"
-    assert {one["state"] for one in control.get("webhooks")["webhooks"]} == {"dropped"}
 
 
 def test_a_rule_for_one_key_leaves_the_others_alone(control: Control, api: Api, stranger: Api) -> None:

@@ -288,13 +288,6 @@ def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiv
     assert "resent" in text_of(page(sandbox, f"webhooks/{again.id}"))
 
 
-def test_a_webhook_has_its_page_however_old(sandbox: Sandbox, api: Api) -> None:
-    for number in range(40):
-        api.payout(reference=f"r-{number}", webhook_url="http://shop.invalid/hook")
-    assert "wh_00000001" not in page(sandbox, "webhooks")
-    assert '"event": "payout.created"' in text_of(page(sandbox, "webhooks/wh_00000001"))
-
-
 def test_faults_show_what_remains(sandbox: Sandbox, api: Api) -> None:
     sandbox.on("payouts.create", reference="r-1").respond("http:503", times=2)
     sandbox.on("payouts.list").respond("http:503", times=None)

@@ -149,31 +149,6 @@ def test_a_payer_who_fails_may_try_again_and_only_then_is_it_paid(api: Api) -> N
         api.sandbox.pay(session_id)
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [("action:scan_qr_code", "pending"), ("hang", "pending"), ("failover:1", "completed")],
-)
-def test_the_payer_can_meet_any_outcome(api: Api, words: str, status: str) -> None:
-    assert api.sandbox.pay(api.checkout().data["payment"]["id"], outcome=words).status == status
-
-
-def test_the_scenario_of_the_session_decides_for_the_payer(api: Api) -> None:
-    session_id = api.post(
-        "/payment/checkouts", {**INTENT, "metadata": {"sandbox_scenario": "fail:NO_FUNDS after=2s"}}
-    ).data["checkout"]["id"]
-    api.sandbox.pay(session_id)
-    api.sandbox.advance(2)
-    attempt = api.get(f"/payment/checkouts/{session_id}").data["payment"]["active_attempt"]
-    assert attempt["failure"]["code"]["value"] == "NO_FUNDS"
-
-
-def test_a_waiting_action_can_be_declined_by_the_payer(api: Api) -> None:
-    session_id = api.checkout().data["checkout"]["id"]
-    api.sandbox.pay(session_id, outcome="action:approve_on_phone")
-    declined = api.sandbox.pay(session_id, outcome=DECLINED)
-    assert (declined.status, len(declined.attempts)) == ("pending", 1)
-
-
 @pytest.mark.fact("request.checkouts.restriction.country", "request.checkouts.restriction.phone")
 def test_a_restricted_session_takes_its_one_country_or_phone(sandbox: Sandbox, api: Api) -> None:
     by_country = api.checkout(restriction={"country_code": "BJ"}).data["checkout"]["id"]

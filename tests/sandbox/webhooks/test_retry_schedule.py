@@ -39,16 +39,6 @@ def states(queue: WebhookQueue) -> Counter[str]:
     return Counter(webhook.state for webhook in queue.webhooks)
 
 
-@pytest.mark.parametrize("status", [100, 199, 300, 302, 400, 404, 410, 429, 500, 503])
-def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> None:
-    queue = WebhookQueue()
-    queue.accept(due(at=7.0))
-    assert [at - 7.0 for at, *_ in deliver(queue, 1e9, status)] == [0, 30, 120, 600, 3600] == list(TRY_TIMES)
-    (webhook,) = queue.webhooks
-    assert (webhook.state, webhook.reason, webhook.next_at) == ("given_up", "5 tries in vain", None)
-    assert [tried.status for tried in webhook.tries] == [status] * 5
-
-
 def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
     assert not WebhookTry(0, 10, error="no answer within 10 s").is_success
     assert not WebhookTry(0, 10, 200, "cut").is_success
@@ -118,37 +108,6 @@ def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
     words = (HookWord("before_response"), HookWord("delay", seconds=9), HookWord("reorder"))
     asked = hook_effects(words)
     assert (asked.before_response, asked.delay, asked.reordered) == (True, 0.0, False)
-
-
-def test_what_was_cut_off_is_due_again_without_having_been_tried() -> None:
-    queue = WebhookQueue()
-    webhook_id = queue.accept(due())
-    waiting = queue.accept(due(3, "payout.completed"))
-    queue.take(0, 10)
-    queue.put_back(20.0)
-    assert (queue.find(webhook_id).tries, queue.find(webhook_id).next_at) == ((), 20.0)
-    assert deliver(queue, 100) == [(3, "po_1", "payout.completed"), (20, "po_1", "payout.created")]
-    assert queue.find(waiting).state == "delivered"
-
-
-def test_a_refused_one_is_over_with_its_reason() -> None:
-    queue = WebhookQueue()
-    webhook_id = queue.accept(due())
-    queue.take(0, 1)
-    queue.refuse(webhook_id, "a public address")
-    assert (queue.find(webhook_id).state, queue.find(webhook_id).reason) == ("refused", "a public address")
-    assert queue.is_idle(1e9)
-
-
-def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
-    queue = WebhookQueue()
-    first = queue.accept(due())
-    deliver(queue, 1e9, FAILED)
-    again = queue.resend(first, 9000.0)
-    assert (again.origin, again.repeats, again.at, again.next_at) == ("resent", first, 0.0, 9000.0)
-    assert len(deliver(queue, 1e9, FAILED)) == 5
-    with pytest.raises(LookupError, match="no webhook 'wh_x'"):
-        queue.resend("wh_x", 0)
 
 
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,47 +9,10 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
-from payments_async.sandbox._common.scenario_words import HookWord, parse
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from tests.sandbox.raw_requests import PHONE, Api
 
 HOOK = "http://127.0.0.1:9/hook"
-
-
-@pytest.mark.parametrize(
-    ("text", "hooks"),
-    [
-        ("ok", (HookWord("ok"),)),
-        ("drop", (HookWord("drop"),)),
-        ("delay:2m", (HookWord("delay", seconds=120),)),
-        ("duplicate", (HookWord("duplicate", count=2),)),
-        ("duplicate:5", (HookWord("duplicate", count=5),)),
-        ("reorder forge", (HookWord("reorder"), HookWord("forge"))),
-        ("before_response", (HookWord("before_response"),)),
-    ],
-)
-def test_webhook_words_are_read_wherever_the_text_stands(text: str, hooks: tuple[HookWord, ...]) -> None:
-    assert parse(text, "fault").hooks == parse(text, "outcome").hooks == hooks
-    mixed = parse(f"lost_response {text} fail:NO", "fault")
-    assert (mixed.hooks, len(mixed.faults), mixed.outcome is not None) == (hooks, 1, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("dropp", "near: drop"),
-        ("delay", "not a duration"),
-        ("delay:soon", "not a duration"),
-        ("duplicate:1", "2 to 20 copies"),
-        ("duplicate:21", "2 to 20 copies"),
-        ("duplicate:x", "whole number"),
-        ("drop:1", "takes no argument"),
-        ("drop*2", "belong to faults"),
-    ],
-)
-def test_a_wrong_webhook_word_is_refused(text: str, message: str) -> None:
-    with pytest.raises(UnknownWord, match=message):
-        parse(text, "outcome")
 
 
 def created(api: Api, way: str, **fields: Any) -> list[tuple[str, str]]:
@@ -94,28 +57,6 @@ def test_a_rule_with_webhook_words_is_used_up_after_so_many_records(api: Api) ->
     assert [webhook.state for webhook in api.sandbox.webhooks] == ["dropped", "dropped", "waiting"]
     assert api.sandbox.unused_rules == [limited]
     assert api.sandbox.on("payouts.create").webhook("drop").remaining is None
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda rule: rule.webhook("complete"), "not all webhook words"),
-        (lambda rule: rule.webhook("drop lost_response"), "not all webhook words"),
-        (lambda rule: rule.respond("drop"), "is not a fault"),
-        (lambda rule: rule.respond("lost_response drop"), "webhook words into webhook"),
-        (lambda rule: rule.outcome("drop"), "holds a fault or a webhook word"),
-    ],
-)
-def test_words_in_the_wrong_place_are_refused_with_the_right_one(
-    sandbox: Sandbox, call: Any, message: str
-) -> None:
-    with pytest.raises(UnknownWord, match=message):
-        call(sandbox.on("payouts.create"))
-
-
-def test_an_operation_that_creates_nothing_has_no_deliveries(sandbox: Sandbox) -> None:
-    with pytest.raises(UnknownWord, match=r"payouts\.list creates no record"):
-        sandbox.on("payouts.list").webhook("drop")
 
 
 def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) -> None:

@@ -243,37 +243,6 @@ async def test_a_receiver_may_say_that_it_only_listens(
     assert [one.only_listened for one in tried] == [marked]
 
 
-def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
-    """Lets every name have these addresses; gives the names that were asked for."""
-    asked: list[str] = []
-
-    async def resolve(host: str, _: int) -> Sequence[str]:
-        asked.append(host)
-        return addresses
-
-    def make(callbacks: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
-        return WebhookSender(callbacks, allowed, resolve)
-
-    monkeypatch.setattr(_sandbox, "WebhookSender", make)
-    return asked
-
-
-@pytest.mark.parametrize(
-    ("addresses", "state"),
-    [(("127.0.0.1",), "delivered"), (("::1", "127.0.0.1"), "delivered"), ((), "refused")],
-)
-async def test_an_allowed_name_is_looked_up_once_for_each_try(
-    monkeypatch: pytest.MonkeyPatch, receiver: Receiver, addresses: tuple[str, ...], state: str
-) -> None:
-    asked = resolving(monkeypatch, *addresses)
-    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("receiver",)) as sandbox:
-        api = Api(sandbox, sandbox.api_key)
-        api.payout(webhook_url=receiver.url("receiver"), scenario="manual")
-        (webhook,) = await all_tried(api)
-    assert (webhook.state, asked) == (state, ["receiver"])
-    assert len(receiver.got) == (state == "delivered")
-
-
 async def test_a_delivery_goes_to_the_address_that_was_judged(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
