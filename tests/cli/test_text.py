@@ -46,11 +46,6 @@ def test_a_text_is_wrapped_at_word_ends_and_what_is_copied_stays_whole(text: str
     assert wrapped(text, 30).split("\n") == lines
 
 
-def test_a_hanging_indent_leaves_room_for_words() -> None:
-    assert wrapped("one two three four", 40, start=30, hang=15) == f"one two\n{'':15}three four"
-    assert wrapped("one two three four", 30, start=15, hang=15) == "one two three\n  four"
-
-
 def test_text_is_as_wide_as_the_terminal_and_80_columns_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     for columns, width in ((50, 50), (80, 80), (200, 80)):
         monkeypatch.setenv("COLUMNS", str(columns))
