@@ -66,14 +66,6 @@ def test_a_run_that_shows_the_key_fails_and_says_in_which_test_and_where(suite: 
 
 
 @pytest.mark.shows_key("the inner run writes it")
-def test_a_warning_that_shows_the_key_is_found_on_the_terminal(suite: pytest.Pytester) -> None:
-    result = run(suite, f"{SILENT}\ndef test_warning(): warnings.warn(KEY)")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["canary: the API key showed in the terminal's text"])
-    result.assert_outcomes(passed=2, warnings=1)
-
-
-@pytest.mark.shows_key("the inner run writes it")
 def test_a_test_may_show_it_on_purpose(suite: pytest.Pytester) -> None:
     result = run(suite, f"@pytest.mark.shows_key('why')\n{LOGGED}\n{SILENT}")
     assert result.ret == pytest.ExitCode.OK

@@ -119,22 +119,6 @@ def test_a_claim_that_cannot_be_is_a_collection_error(suite: pytest.Pytester, te
     result.stdout.fnmatch_lines([said])
 
 
-def test_a_verbose_run_prints_the_count_alone(suite: pytest.Pytester) -> None:
-    result = run(suite, NONE, "-v")
-    assert result.ret == OK
-    result.stdout.fnmatch_lines(["facts: 3 listed, 0 proven"])
-    result.stdout.no_fnmatch_line("*lacks*")
-
-
-@pytest.mark.parametrize(("tests", "options"), [(NONE, ()), (COMPLETE, ("--facts", "--collect-only"))])
-def test_a_run_that_is_not_strict_or_dry_says_nothing(
-    suite: pytest.Pytester, tests: str, options: tuple[str, ...]
-) -> None:
-    result = run(suite, tests, *options)
-    assert result.ret == OK
-    result.stdout.no_fnmatch_line("*facts:*")
-
-
 @pytest.mark.parametrize(
     ("tests", "code", "line"),
     [

@@ -30,14 +30,6 @@ def test_a_path_lies_on_the_innermost_mount_and_other_lines_are_passed_over(path
     assert file_system(path, MOUNTS) == kind
 
 
-def test_only_a_network_file_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(MOUNTS, "utf-8")
-    monkeypatch.setattr(_files, "MOUNTS", str(mounts))
-    assert network_file_system("/mnt/the share/june.ledger") == "nfs4"
-    assert network_file_system("/june.ledger") is None
-
-
 def test_where_no_mounts_are_listed_a_file_system_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

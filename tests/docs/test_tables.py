@@ -8,11 +8,11 @@ import re
 import pytest
 
 import payments_async
-from payments_async import PaymentsError, RateLimits, errors
+from payments_async import RateLimits
 from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
-from tests.docs.pages import GUIDES, PAGES, PROSE, ROOT, page, rows, section
+from tests.docs.pages import GUIDES, PAGES, PROSE, ROOT, page, rows
 
 PAYOUT = {
     "amount": 10,
@@ -21,19 +21,6 @@ PAYOUT = {
     "reference": "r-1",
     "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
 }
-
-
-def error_names() -> set[str]:
-    return {
-        name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, PaymentsError) and value is not PaymentsError
-    }
-
-
-def test_the_first_guide_names_every_error_that_callers_tell_apart() -> None:
-    shown = set(re.findall(r"`(\w+)`", section("docs/getting-started.md", "Errors, and what to do")))
-    assert error_names() - shown == {"APIStatusError", "ConflictError"}, "parents of those that are named"
 
 
 FAULT_ROWS = [row for row in rows(page("docs/testing.md")) if row[-1] in ("no", "**yes**")]
