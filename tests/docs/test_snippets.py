@@ -107,13 +107,6 @@ def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
     assert raised.traceback[-1].lineno + 1 == 5
 
 
-def test_a_block_may_await_and_its_tests_are_called() -> None:
-    code = "import asyncio\nawait asyncio.sleep(0)\nran = []\nasync def test_it():\n    ran.append(1)\n"
-    text = f"```python\n{code}```\n"
-    (snippet,) = snippets_in(text, "page.md")
-    assert run(snippet)["ran"] == [1]
-
-
 def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> None:
     text = "# Page\n\n```python\nvalue = await call()\n\nprint(value)\n```\n"
     (snippet,) = snippets_in(text, "docs/page.md")

@@ -64,14 +64,6 @@ def test_a_grant_counts_until_a_minute_after_its_answer() -> None:
     assert bucket.take(80.0 + wait)
 
 
-def test_an_unanswered_grant_counts_until_a_minute_after_it_was_given_up() -> None:
-    bucket = TokenBucket(1, 1)
-    assert bucket.take(0.0)
-    bucket.settle(ORDINARY, 30.0, answered=False)
-    assert not bucket.take(90.0)
-    assert bucket.take(90.1)
-
-
 def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
     bucket = TokenBucket(60, 3)
     for _ in range(200):

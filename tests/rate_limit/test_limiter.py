@@ -146,19 +146,6 @@ async def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> 
 
 
 @simulated
-async def test_a_cancelled_caller_leaves_the_line() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    limiter.try_acquire(0.0)
-    gone, stays = (asyncio.create_task(limiter.acquire(runtime)) for _ in range(2))
-    await settle_down()
-    gone.cancel()
-    await stays
-    assert gone.cancelled()
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
-    assert limiter.snapshot(1.0).used == 2
-
-
-@simulated
 async def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_next() -> None:
     runtime = SimulatedRuntime()
     limiter = RateLimiter(TokenBucket(1, 1))
@@ -189,34 +176,6 @@ async def test_when_the_last_waiter_is_cancelled_the_limiter_is_free_of_it() -> 
 
 
 # --- Answers, refusals, other figures ----------------------------------------------------------------
-
-
-@simulated
-async def test_the_probes_answer_wakes_the_line_at_once() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
-    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 5.0)
-    probe = await limiter.acquire(runtime)
-    assert probe > ORDINARY
-    assert runtime.monotonic() == pytest.approx(5.0)
-    waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(3)]
-    await runtime.sleep(0.3)
-    assert not any(task.done() for task in waiting)
-    limiter.release(probe, runtime.monotonic())
-    assert await asyncio.gather(*waiting) == [ORDINARY] * 3
-    assert runtime.monotonic() == pytest.approx(5.3)
-
-
-@simulated
-async def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    grant = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    limiter.release(grant, 0.0)
-    await settle_down()
-    assert not task.done()
-    await task
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
 
 
 @simulated

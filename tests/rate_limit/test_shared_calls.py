@@ -307,13 +307,6 @@ async def test_a_caller_who_does_not_wait_is_refused_soon() -> None:
 
 
 @simulated
-async def test_a_caller_who_does_not_wait_goes_at_the_processs_part() -> None:
-    async with fleet(on_limit="raise", expected_workers=1) as world:
-        world.server.down = "refused"
-        await create(world.clients[0])
-
-
-@simulated
 async def test_the_store_is_tried_once_a_second_for_all_classes_together() -> None:
     async with fleet(expected_workers=4) as world:
         client, server = world.clients[0], world.server

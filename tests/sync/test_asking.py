@@ -62,17 +62,6 @@ def test_a_plain_function_runs_in_the_callers_own_thread(bridge: Bridge) -> None
     assert threads == [threading.get_ident(), other]
 
 
-def test_callers_are_asked_each_in_its_own_thread_at_once(bridge: Bridge) -> None:
-    together = threading.Barrier(3)
-
-    def ask(request: object) -> bool:
-        together.wait(300)
-        return True
-
-    with ThreadPoolExecutor(3) as pool:
-        assert {call.result() for call in [pool.submit(bridge.call, said, ask) for _ in range(3)]} == {True}
-
-
 def test_a_call_may_ask_twice_and_the_function_may_make_a_call(bridge: Bridge) -> None:
     async def twice() -> list[bool]:
         return [await said(lambda request: bridge.call(said, lambda request: True)), await said(lambda _: 1)]
