@@ -272,11 +272,6 @@ def test_what_is_not_there(shell: Shell, argv: list[str], code: Exit, said: str)
     shell(*argv).assert_one_message(code, said)
 
 
-def test_a_key_that_is_refused_is_2(shell: Shell) -> None:
-    shell.sandbox.revoke_key(shell.sandbox.api_key)
-    shell.create().assert_one_message(Exit.USAGE, "API key")
-
-
 def test_a_guard_refuses_a_payout_and_a_request(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("guard.toml").write_text('most = {GHS = "40"}\n')
     monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")

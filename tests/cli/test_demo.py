@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.demo import client
-from payments_async._cli.demo.payout_file import FAULTS, disturbed, read_csv, total, write_csv
 from payments_async.sandbox import PaymentEntry, PayoutEntry, Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -158,29 +156,3 @@ def shape(output: str) -> list[str]:
 
 
 # The file and the faults
-
-
-def test_the_file_is_read_as_text_and_its_amounts_exactly(tmp_path: Path) -> None:
-    def text(count: int, seed: int) -> str:
-        return write_csv(tmp_path / "payouts.csv", count, seed).read_text(encoding="utf-8")
-
-    assert text(20, 1) == text(20, 1) != text(20, 2)
-    rows = read_csv(write_csv(tmp_path / "payouts.csv", 20_000, seed=0))
-    assert rows[0].instrument.phone_number == "+233200000001"
-    assert len({row.reference for row in rows}) == 20_000
-    assert total(rows) == sum(row.amount for row in rows)
-    assert all(1 <= row.amount < 500 and row.amount == round(row.amount, 2) for row in rows)
-    assert isinstance(rows[0].amount, Decimal)
-    numbers = [str(row.instrument.phone_number) for row in rows]
-    assert not [number for number in numbers if number[-6:-2] == "9900"], "the sandbox's magic numbers"
-
-
-@pytest.mark.parametrize(("count", "seed"), [(1, 7), (2, 999_999), (3, 1), (4, 0), (5, 7), (1000, 1)])
-def test_each_fault_meets_a_payout_of_its_own_as_far_as_there_are_payouts(
-    count: int, seed: int, tmp_path: Path
-) -> None:
-    rows = read_csv(write_csv(tmp_path / "payouts.csv", count, seed))
-    faults = disturbed(rows, seed)
-    assert len(faults) == min(count, len(FAULTS))
-    assert set(faults) <= {row.reference for row in rows}
-    assert list(faults.values()) == list(FAULTS)[: len(faults)]

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
@@ -47,24 +48,16 @@ PROBES = ["a3", "a4", "a2", "a1", "a5"]
 PHONE = "+233245556677"
 
 
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
-        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
-        yield sandbox
-
-
-class Examined:
+@attrs.frozen
+class Found:
     """What one run found."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], *options: str) -> None:
-        self.code = main(["doctor", "--json", *options])
-        self.out = capsys.readouterr().out
-        self.lines: list[dict[str, Any]] = [json.loads(line) for line in self.out.splitlines()]
+    code: int
+    out: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
 
     def __getitem__(self, step: str) -> dict[str, Any]:
         (found,) = [line for line in self.lines if line["step"] == step]
@@ -79,8 +72,50 @@ class Examined:
         return [line["step"] for line in self.lines if not line["ok"]]
 
 
-def test_a_sound_set_up_is_found_sound(service: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    found = Examined(capsys)
+@attrs.frozen
+class Doctor:
+    """The command in a shell whose variables lead it to a sandbox."""
+
+    service: Sandbox
+    patch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *options: str, **variables: str) -> Found:
+        """Run it for programs, with these variables from now on. No secret is in what it says."""
+        for name, value in variables.items():
+            self.patch.setenv(name, value)
+        found = Found(main(["doctor", "--json", *options]), self.capsys.readouterr().out)
+        assert NEEDLE not in found.out
+        return found
+
+    def report(self, *options: str) -> str:
+        """What it says to people."""
+        main(["doctor", *options])
+        return " ".join(self.capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Doctor]:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
+        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        yield Doctor(sandbox, monkeypatch, capsys)
+
+
+def gone() -> int:
+    """A port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+LIVE = "sk_live_CANARY0123456789abcdef"
+
+
+def test_a_sound_set_up_is_found_sound_and_people_get_the_same_findings(doctor: Doctor) -> None:
+    found = doctor()
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], ALL)
     assert found["versions"]["versions"]["aiohttp"] == metadata.version("aiohttp")
     assert {"cli", "sandbox"} <= {*found["extras"]["installed"]}
@@ -90,38 +125,31 @@ def test_a_sound_set_up_is_found_sound(service: Sandbox, capsys: pytest.CaptureF
     assert found["read"]["status"] == 200
     assert abs(found["clock"]["skew"]) <= MAX_CLOCK_SKEW
     assert found["limits"]["client"]["write"] == 60_000
-    assert [(each.method, each.path) for each in service.requests] == [("GET", "/v1/payouts?per_page=1")]
-
-
-def test_the_report_for_people_has_the_same_findings(
-    service: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
+    assert [(each.method, each.path) for each in doctor.service.requests] == [
+        ("GET", "/v1/payouts?per_page=1")
+    ]
     assert main(["doctor"]) == Exit.DONE
-    report = capsys.readouterr().out
+    report = doctor.capsys.readouterr().out
     steps = [line for line in report.splitlines()[2:] if not line.startswith(" " * 15)]
     assert [line.split()[1].lower() for line in steps] == ALL
-    assert service.api_key not in report
+    assert doctor.service.api_key not in report
 
 
-def test_each_assumption_of_batches_is_tried_with_a_sandbox_key(
-    service: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = Examined(capsys, "--probe", "--phone", PHONE)
+def test_each_assumption_of_batches_is_tried_with_a_sandbox_key(doctor: Doctor) -> None:
+    found = doctor("--probe", "--phone", PHONE)
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL, *PROBES])
     assert (found["a1"]["made"], found["a1"]["refused"]) == (1, 49)
-    assert len(service.books.payouts()) == 4
+    assert len(doctor.service.books.payouts()) == 4
     assert PHONE not in found.out
 
 
-def test_probes_take_no_live_key(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_CANARY0123456789abcdef")
+def test_probes_take_no_live_key(doctor: Doctor) -> None:
+    doctor.patch.setenv("PAYMENTS_API_KEY", LIVE)
     assert main(["doctor", "--probe"]) == Exit.USAGE
-    captured = capsys.readouterr()
+    captured = doctor.capsys.readouterr()
     assert "it takes a sandbox key" in captured.err
     assert captured.out == ""
-    assert not service.requests
+    assert not doctor.service.requests
 
 
 @pytest.mark.parametrize(
@@ -137,269 +165,185 @@ def test_probes_take_no_live_key(
     ids=["no key", "white space", "no address", "credentials", "no host", "no store"],
 )
 def test_a_wrong_setting_is_named_without_its_value_and_exits_2(
-    name: str,
-    value: str,
-    step: str,
-    service: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, value: str, step: str, doctor: Doctor
 ) -> None:
-    monkeypatch.setenv(name, value)
-    found = Examined(capsys)
+    found = doctor(**{name: value})
     assert (found.code, found.wrong) == (Exit.USAGE, [step])
     assert found[step]["error"] == "ConfigurationError"
-    assert NEEDLE not in found.out
-    assert not service.requests
+    assert not doctor.service.requests
 
 
 @pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        pytest.param("/v1", "/v1", id="plain"),
-        pytest.param(f"/{NEEDLE}/v1", "/…/v1", id="before"),
-        pytest.param(f"/v1/{NEEDLE}", None, id="after"),
-    ],
+    ("path", "shown"), [("/v1", "/v1"), (f"/{NEEDLE}/v1", "/…/v1"), (f"/v1/{NEEDLE}", None)]
 )
-def test_an_addresss_path_is_not_shown(
-    path: str,
-    shown: str | None,
-    service: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    origin = service.base_url.removesuffix("/v1")
-    monkeypatch.setenv("PAYMENTS_BASE_URL", origin + path)
-    found = Examined(capsys)
+def test_an_addresss_path_is_not_shown(path: str, shown: str | None, doctor: Doctor) -> None:
+    origin = doctor.service.base_url.removesuffix("/v1")
+    found = doctor(PAYMENTS_BASE_URL=origin + path)
     assert found["address"].get("base_url") == (shown and origin + shown)
-    assert NEEDLE not in found.out
 
 
-def test_a_key_that_the_service_refuses_exits_2(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PAYMENTS_API_KEY", CANARY_KEY)
-    found = Examined(capsys, "--probe")
+def test_a_key_that_the_service_refuses_exits_2(doctor: Doctor) -> None:
+    found = doctor("--probe", PAYMENTS_API_KEY=CANARY_KEY)
     assert (found.code, found.wrong) == (Exit.USAGE, ["read"])
     assert found["read"]["error"] == "AuthenticationError"
     assert found["clock"]["ok"]
-    assert NEEDLE not in found.out
 
 
-def test_a_service_that_is_away_is_named_by_host_and_port(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    monkeypatch.setenv("PAYMENTS_BASE_URL", f"http://127.0.0.1:{port}/v1")
-    found = Examined(capsys)
+def test_a_service_that_is_away_is_named_by_host_and_port(doctor: Doctor) -> None:
+    port = gone()
+    found = doctor(PAYMENTS_BASE_URL=f"http://127.0.0.1:{port}/v1")
     assert (found.code, found.wrong) == (Exit.REFUSED, ["connection", "read"])
     assert found["connection"]["to"] == f"127.0.0.1:{port}"
     assert f"no answer from 127.0.0.1:{port}" in found["read"]["message"]
 
 
-def test_a_name_without_an_address_is_a_finding(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_without_an_address_or_not_resolved_in_time_is_a_finding(doctor: Doctor) -> None:
     def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    found = Examined(capsys)
-    assert (found.code, found.wrong) == (Exit.REFUSED, ["dns", "read"])
-    assert found["dns"]["host"] == "api.shop.test"
-
-
-def test_a_name_that_is_not_resolved_in_time_is_a_finding(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     async def hang(*_: Any, **__: Any) -> Any:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", hang)
-    monkeypatch.setattr(checks, "CONNECT_TIMEOUT", 0.01)
-    found = Examined(capsys)
+    with doctor.patch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", unknown)
+        found = doctor(PAYMENTS_BASE_URL="https://api.shop.test/v1")
+    assert (found.code, found.wrong) == (Exit.REFUSED, ["dns", "read"])
+    assert found["dns"]["host"] == "api.shop.test"
+    doctor.patch.setattr(asyncio.BaseEventLoop, "getaddrinfo", hang)
+    doctor.patch.setattr(checks, "CONNECT_TIMEOUT", 0.01)
+    found = doctor(PAYMENTS_BASE_URL=doctor.service.base_url)
     assert (found.code, found.wrong) == (Exit.REFUSED, ["dns"])
     assert "no answer in" in found["dns"]["problem"]
 
 
-def test_each_address_of_a_name_is_tried(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_address_of_a_name_is_tried(doctor: Doctor) -> None:
     """As a name with an IPv6 address is, where only IPv4 is routed."""
 
     async def both(loop: Any, host: str, port: int, **_: Any) -> Any:
         return [(socket.AF_INET6, 1, 6, "", ("::1", port, 0, 0)), (socket.AF_INET, 1, 6, "", (host, port))]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", both)
-    found = Examined(capsys)
+    doctor.patch.setattr(asyncio.BaseEventLoop, "getaddrinfo", both)
+    found = doctor()
     assert (found.code, found.wrong) == (Exit.DONE, [])
     assert found["dns"]["addresses"] == ["127.0.0.1", "::1"]
 
 
-def test_a_limit_store_that_is_away_is_named_and_no_read_waits_for_it(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
-    found = Examined(capsys, "--probe")
+def test_a_limit_store_that_is_away_is_named_and_no_read_waits_for_it(doctor: Doctor) -> None:
+    port = gone()
+    found = doctor("--probe", PAYMENTS_LIMIT_STORE=f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
     assert (found.code, found.wrong, found.steps) == (Exit.REFUSED, ["store"], [*ALL[:-3], "store", "read"])
     assert f"redis://127.0.0.1:{port} cannot be reached" in found["store"]["problem"]
-    assert NEEDLE not in found.out
-    assert not service.requests
+    assert not doctor.service.requests
 
 
-def test_a_limit_store_that_refuses_the_password_exits_2(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_store_that_answers_is_asked_for_nothing_and_a_refusal_exits_2(doctor: Doctor) -> None:
     server = StoreServer(SYSTEM)
-    server.fault = ConfigurationError("the limit store redis://127.0.0.1:9 refuses the user or the password")
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
-    monkeypatch.setattr(checks, "open_store", lambda *_, **__: MemoryStore(server))
-    found = Examined(capsys)
-    assert (found.code, found.wrong) == (Exit.USAGE, ["store"])
-    assert "refuses the user" in found["store"]["message"]
-
-
-def test_a_limit_store_that_answers_is_asked_for_nothing(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = StoreServer(SYSTEM)
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
     for module in (checks, store_client):
-        monkeypatch.setattr(module, "open_store", lambda *_, **__: MemoryStore(server))
-    found = Examined(capsys)
+        doctor.patch.setattr(module, "open_store", lambda *_, **__: MemoryStore(server))
+    found = doctor(PAYMENTS_LIMIT_STORE=ADDRESS)
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])
     row, first = server.asked[0]
     assert (first.wanted, row) == (0, server.asked[1][0])
     asyncio.run(until(lambda: server.open == 0))  # its thread closes the connection
+    server.fault = ConfigurationError("the limit store redis://127.0.0.1:9 refuses the user or the password")
+    found = doctor()
+    assert (found.code, found.wrong) == (Exit.USAGE, ["store"])
+    assert "refuses the user" in found["store"]["message"]
 
 
 GUARD = 'most = {GHS = "5000"}\nmethods = ["mobile_money"]\n'
 
 
-def guarded(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> Path:
-    """A guard in a file of the folder."""
+def guarded(doctor: Doctor, folder: Path, text: str) -> Path:
+    """A guard in a file of the folder. Its key is a new one, which it may hold until the process ends."""
     path = folder / "guard.toml"
     path.write_text(GUARD + text)
     path.chmod(0o600)
-    monkeypatch.setenv("PAYMENTS_GUARD", str(path))
+    doctor.patch.setenv("PAYMENTS_GUARD", str(path))
+    doctor.patch.setenv("PAYMENTS_API_KEY", doctor.service.new_key())
     return path
 
 
-@pytest.fixture
-def held(service: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-    """A sandbox with one more key, which a guard may hold until the process ends."""
-    monkeypatch.setenv("PAYMENTS_API_KEY", service.new_key())
-    return service
-
-
-def test_without_a_guard_one_is_recommended_for_a_live_key_alone(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = Examined(capsys)
+def test_without_a_guard_one_is_recommended_for_a_live_key_alone(doctor: Doctor) -> None:
+    found = doctor()
     assert (found.code, found["guard"]["ok"], found["guard"]["recommended"]) == (Exit.DONE, True, False)
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_CANARY0123456789abcdef")
-    found = Examined(capsys)
+    found = doctor(PAYMENTS_API_KEY=LIVE)
     assert found["guard"]["recommended"] is True
     assert found.wrong == ["client"]  # plain http takes no live key
-    main(["doctor"])
-    assert "docs/guard.md has a first one" in " ".join(capsys.readouterr().out.split())
+    assert "docs/guard.md has a first one" in doctor.report()
 
 
-def test_a_guard_is_described_by_its_rules_mode_and_place(
-    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = guarded(monkeypatch, tmp_path, "")
-    found = Examined(capsys)
+def test_a_guard_is_described_by_its_rules_mode_and_place(doctor: Doctor, tmp_path: Path) -> None:
+    path = guarded(doctor, tmp_path, "")
+    found = doctor()
     assert (found.code, found.wrong) == (Exit.DONE, [])
     guard = found["guard"]
     assert (guard["file"], guard["mode"], guard["state"]) == (str(path), "600", None)
     assert guard["rules"]["most"] == {"GHS": "5000"}
-    main(["doctor"])
-    assert "methods: mobile_money; decimals: as many as" in " ".join(capsys.readouterr().out.split())
+    assert "methods: mobile_money; decimals: as many as" in doctor.report()
 
 
-def test_a_guard_whose_sums_refuse_is_wrong_until_they_are_begun(
-    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    guarded(monkeypatch, tmp_path, 'sums = [["GHS", "9000", "day"]]\nstate = "guard.sqlite"\n')
+def test_a_guard_whose_sums_refuse_is_wrong_until_they_are_begun(doctor: Doctor, tmp_path: Path) -> None:
+    guarded(doctor, tmp_path, 'sums = [["GHS", "9000", "day"]]\nstate = "guard.sqlite"\n')
     state = tmp_path / "guard.sqlite"
-    found = Examined(capsys)
+    found = doctor()
     assert (found.code, found.wrong) == (Exit.REFUSED, ["guard"])
     assert (found["guard"]["state"], state.exists()) == (str(state), False)
     assert "does not exist yet; `payments guard begin` makes it" in found["guard"]["problem"]
     state.touch(0o600)
-    assert "it refuses for another 24 h 16 min" in Examined(capsys)["guard"]["problem"]
+    assert "it refuses for another 24 h 16 min" in doctor()["guard"]["problem"]
     assert main(["guard", "begin"]) == Exit.DONE
-    capsys.readouterr()
-    assert (Examined(capsys).wrong, Examined(capsys)["guard"]["problem"]) == ([], None)
+    doctor.capsys.readouterr()
+    assert (doctor().wrong, doctor()["guard"]["problem"]) == ([], None)
 
 
 def test_a_guard_that_cannot_be_used_or_whose_sums_are_away_is_a_finding(
-    held: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    doctor: Doctor, tmp_path: Path
 ) -> None:
-    guarded(monkeypatch, tmp_path, "mots = 1\n")
-    found = Examined(capsys)
+    guarded(doctor, tmp_path, "mots = 1\n")
+    found = doctor()
     assert (found.code, found.wrong) == (Exit.USAGE, ["guard", "client"])
     assert "unknown word: mots" in found["guard"]["message"]
-    guarded(monkeypatch, tmp_path, 'sums = [["GHS", "9000", "day"]]\n')
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
-    found = Examined(capsys)
+    guarded(doctor, tmp_path, 'sums = [["GHS", "9000", "day"]]\n')
+    port = gone()
+    found = doctor(PAYMENTS_LIMIT_STORE=f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
     assert (found.code, found.wrong) == (Exit.REFUSED, ["guard", "store"])
     assert f"127.0.0.1:{port}/shop cannot be reached" in found["guard"]["problem"]
-    assert NEEDLE not in found.out
 
 
-def test_an_untrusted_certificate_is_a_finding_and_a_trusted_one_is_described(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_untrusted_certificate_is_a_finding_and_a_trusted_one_is_described(doctor: Doctor) -> None:
     with RawServer(tls=True) as server:
-        monkeypatch.setenv("PAYMENTS_BASE_URL", server.url("/v1", scheme="https"))
-        found = Examined(capsys)
+        found = doctor(PAYMENTS_BASE_URL=server.url("/v1", scheme="https"))
         assert (found.code, found.wrong) == (Exit.REFUSED, ["tls", "read"])
         assert "certificate" in found.out
-        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-        assert Examined(capsys)["tls"]["tls"].startswith("TLSv1")
+        assert doctor(SSL_CERT_FILE=str(CERTIFICATE))["tls"]["tls"].startswith("TLSv1")
 
 
 @pytest.mark.parametrize("seconds", [-3600, 3600])
-def test_a_clock_that_is_wrong_is_a_finding(
-    seconds: int, service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(SYSTEM, "now", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
-    found = Examined(capsys)
+def test_a_clock_that_is_wrong_is_a_finding(seconds: int, doctor: Doctor) -> None:
+    doctor.patch.setattr(SYSTEM, "now", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    found = doctor()
     assert (found.code, found.wrong) == (Exit.REFUSED, ["clock"])
     assert found["clock"]["skew"] == pytest.approx(seconds, abs=30)
 
 
-def test_a_proxy_is_named_without_its_password_and_not_taken_for_the_service(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_proxy_is_named_without_its_password_and_not_taken_for_the_service(doctor: Doctor) -> None:
     way = ["proxy", "proxy dns", "proxy tcp"]
     with RawServer() as proxy:
         address = f"http://shop:{NEEDLE}@127.0.0.1:{proxy.port}"
-        found = Examined(capsys, "--proxy", address)
+        found = doctor("--proxy", address)
         assert found.steps == [*ALL[:5], *way, "tls", "guard", "read"]
         assert found["proxy"]["proxy"] == found["proxy tcp"]["to"] == f"127.0.0.1:{proxy.port}"
-        assert NEEDLE not in found.out
-        monkeypatch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")
+        doctor.patch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")
         proxy.scripts["api.shop.test:443"] = [b"HTTP/1.1 502 Bad Gateway\r\n\r\n", Step.CLOSE]
-        main(["doctor", "--proxy", address])
-        report = capsys.readouterr().out
+        report = doctor.report("--proxy", address)
     assert "plain HTTP" not in report
-    assert "TLS        through the proxy" in report
+    assert "TLS through the proxy" in report
 
 
-def test_tls_of_a_proxy_is_told_from_that_of_the_service(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+def test_tls_of_a_proxy_is_told_from_that_of_the_service(doctor: Doctor) -> None:
     with RawServer(tls=True) as proxy:
-        found = Examined(capsys, "--proxy", proxy.url("", scheme="https"))
+        found = doctor("--proxy", proxy.url("", scheme="https"), SSL_CERT_FILE=str(CERTIFICATE))
     assert found["proxy tls"]["tls"].startswith("TLSv1")
     assert found["tls"]["tls"] is None
 
@@ -409,21 +353,14 @@ def test_tls_of_a_proxy_is_told_from_that_of_the_service(
     [f"shop:{NEEDLE}", f"http://{NEEDLE}:12/34{NEEDLE}@127.0.0.1:3128"],
     ids=["no scheme", "slash in the password"],
 )
-def test_a_proxy_that_can_be_misread_is_refused_without_repeating_it(
-    proxy: str, service: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = Examined(capsys, "--proxy", proxy)
+def test_a_proxy_that_can_be_misread_is_refused_without_repeating_it(proxy: str, doctor: Doctor) -> None:
+    found = doctor("--proxy", proxy)
     assert (found.code, found.wrong) == (Exit.USAGE, ["proxy", "client"])
-    assert NEEDLE not in found.out
 
 
-def test_proxies_of_the_environment_are_said_not_to_be_read(
-    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("https_proxy", f"http://shop:{NEEDLE}@proxy.test:3128")
-    found = Examined(capsys)
+def test_proxies_of_the_environment_are_said_not_to_be_read(doctor: Doctor) -> None:
+    found = doctor(https_proxy=f"http://shop:{NEEDLE}@proxy.test:3128")
     assert (found.code, found["variables"]["proxies"]) == (Exit.DONE, ["HTTPS_PROXY"])
-    assert NEEDLE not in found.out
 
 
 def made(number: int, **changes: Any) -> Any:
@@ -477,12 +414,8 @@ async def test_without_a_first_payout_the_other_assumptions_are_not_tried(first:
     ]
 
 
-def test_a_report_shows_foreign_text_as_escapes(
-    service: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PAYMENTS_\x1b[31m", "1")
-    for options in ([], ["--json"]):
-        main(["doctor", *options])
-        said = capsys.readouterr()
-        assert "\x1b" not in said.out + said.err
-        assert "[31m" in said.out
+def test_a_report_shows_foreign_text_as_escapes(doctor: Doctor) -> None:
+    doctor.patch.setenv("PAYMENTS_\x1b[31m", "1")
+    for said in (doctor().out, doctor.report()):
+        assert "\x1b" not in said
+        assert "[31m" in said

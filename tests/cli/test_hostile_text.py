@@ -19,7 +19,6 @@ from payments_async._cli._exit_codes import Exit
 from payments_async._cli._output import Show
 from payments_async._cli.webhooks import forward
 from payments_async._cli.webhooks.payload import read_delivery
-from payments_async.bulk.sources import RowFault
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
 from payments_async.sandbox._common.values import Request
 from payments_async.testing._request_log import request_log
@@ -288,12 +287,6 @@ def test_a_terminal_shows_no_line_that_only_seems_to_be_ours(capsys: pytest.Capt
     assert_harmless(said)
     assert "owned" in said
     assert {len(line) - len(line.lstrip(" ")) for line in said.splitlines()[3:]} == {2, 4, 15}
-
-
-def test_a_fault_of_a_row_is_one_line() -> None:
-    printed = str(RowFault(7, 6, f"metadata.{HOSTILE}", HOSTILE))
-    assert_harmless(printed)
-    assert "\n" not in printed
 
 
 def test_what_a_delivery_claims_is_harmless() -> None:

@@ -27,16 +27,6 @@ def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
     monkeypatch.setattr(_app, "COMMANDS", (work,))
 
 
-def caused(error: ImportError, cause: BaseException) -> ImportError:
-    error.__cause__ = cause
-    return error
-
-
-def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == Exit.DONE
-    assert capsys.readouterr().out.strip() == payments_async.__version__
-
-
 @pytest.mark.parametrize("argv", [[], ["--help"]])
 def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == Exit.DONE
@@ -121,14 +111,6 @@ def test_an_error_is_one_line_and_its_effect_decides_the_exit_code(
     assert capsys.readouterr().err == f"payments: {name}{error}\n"
 
 
-def test_ctrl_c_exits_as_shells_expect(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given(monkeypatch, KeyboardInterrupt())
-    assert main(["work"]) == Exit.INTERRUPTED
-    assert capsys.readouterr().err == "payments: stopped\n"
-
-
 def test_ctrl_c_while_the_command_loads_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,22 +120,6 @@ def test_ctrl_c_while_the_command_loads_is_no_traceback(
     monkeypatch.setattr(_cli, "missing_libraries", interrupted)
     assert main(["work"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "payments: stopped\n"
-
-
-def test_a_reader_that_leaves_ends_the_command_quietly() -> None:
-    command = subprocess.Popen(
-        [sys.executable, "-m", "payments_async._cli", "demo", "--json", "--payouts", "4"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert command.stdout is not None
-    assert command.stderr is not None
-    command.stdout.readline()
-    command.stdout.close()
-    assert command.stderr.read() == ""
-    command.stderr.close()
-    assert command.wait() == Exit.READER_LEFT
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the disk that is always full is Linux's")
@@ -182,15 +148,6 @@ def test_what_was_said_before_a_failure_of_the_machine_is_not_lost(
     monkeypatch.setattr(_app, "COMMANDS", (work,))
     assert main(["work"]) == Exit.REFUSED
     assert capsys.readouterr() == ("half\n", "payments: no file descriptors left\n")
-
-
-def test_a_command_whose_extra_is_missing_says_which(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hint = 'the sandbox needs babel: pip install "payments-sdk[sandbox]"'
-    given(monkeypatch, caused(ImportError(hint), ModuleNotFoundError("babel")))
-    assert main(["work"]) == Exit.USAGE
-    assert capsys.readouterr().err == f"payments: {hint}\n"
 
 
 def test_a_broken_import_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,12 +192,6 @@ def test_without_extras_the_help_and_the_version_are_there() -> None:
     nothing = without(("cyclopts",))
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (Exit.USAGE, "", done.stdout)
     assert without(("rich",), "--version").stdout == f"{payments_async.__version__}\n"
-
-
-def test_a_broken_module_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async._cli._app", None)
-    with pytest.raises(ModuleNotFoundError):
-        main([])
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -140,13 +140,6 @@ def test_without_a_free_port_the_rows_are_paid_all_the_same(
     here("watch", LEDGER, "--page").assert_one_message(Exit.RESUMABLE, "no port of 127.0.0.1 is free")
 
 
-def test_the_page_is_exported_as_a_file(here: Here) -> None:
-    assert here("run", "june.csv").code == Exit.DONE
-    assert here("export", LEDGER, "june.html").code == Exit.DONE
-    assert "complete and certified" in (here.folder / "june.html").read_text(encoding="utf-8")
-    here("export", LEDGER, "june.html").assert_one_message(Exit.USAGE, "exists already")
-
-
 def test_a_page_without_its_extra_is_refused_before_anything_is_paid(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

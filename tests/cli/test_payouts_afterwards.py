@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.support.payout_command import Exit, Here, payouts_file
@@ -72,20 +70,3 @@ def test_a_turned_payout_is_told_once_by_the_command_that_read_it_and_recorded(h
     shown = here("reconcile", "june.csv.ledger", as_text=True)
     assert (shown.code, "Turned" in shown.out) == (Exit.DONE, True)
     assert here("run", "june.csv").code == Exit.DONE
-
-
-def test_a_first_payout_that_arrives_late_is_shown_in_excess_with_its_money(here: Here) -> None:
-    payouts_file(here.folder, 3)
-    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate", times=1)
-    here.sandbox.on("payouts.create").outcome("complete immediate", times=None)
-    assert here("run", "june.csv", "--concurrency", "1").code == Exit.REFUSED
-    assert here("retry-failed", "june.csv.ledger").code == Exit.DONE
-    assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
-    first = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[0]
-    first.status, first.failed_at, first.completed_at = "completed", None, first.created_at
-    said = here("reconcile", "june.csv.ledger")
-    assert (said.code, said.step("finished")["rows"]["in_excess"]) == (Exit.REFUSED, 1)
-    assert said.err.startswith("payments: 1 payout in excess of what the rows ask for")
-    shown = here("reconcile", "june.csv.ledger", as_text=True)
-    assert re.search(rf"In excess +1 +{re.escape(str(first.amount))}", shown.out)
-    assert "complete, 1 in excess; certified" in here("status", "june.csv.ledger").out

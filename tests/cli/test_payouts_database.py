@@ -123,18 +123,6 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
     assert len(here.sandbox.books.payouts()) == 2
 
 
-def test_ctrl_c_cancels_nothing(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert here(*RUN, "--max-rows", "2").code == Exit.RESUMABLE
-
-    def interrupted(text: str) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(confirm, "terminal", lambda: interrupted)
-    here("cancel-rest", *NAMED).assert_one_message(Exit.INTERRUPTED, "not confirmed; nothing was changed")
-    assert here("status", *NAMED, "--json").step("batch")["rows"]["cancelled"] == 0
-    assert here("cancel-rest", *NAMED, "--yes", "--json").step("cancelled")["rows"] == 4
-
-
 def test_a_settled_batch_is_forgotten_once_a_word_was_typed(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

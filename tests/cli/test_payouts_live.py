@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from payments_async._cli._exit_codes import CommandEnded, Exit
-from payments_async._cli.payouts import confirm, reconcile, run
+from payments_async._cli.payouts import reconcile, run
 from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_total, terminal
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import Here, OnTerminal, assert_paid_once, live_line, payouts_file, started
@@ -150,17 +150,6 @@ def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
     )  # it is not in the way of the next attempt
 
 
-def test_what_is_typed_must_be_the_total_to_the_last_digit(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XCD 9.14", ""]):
-        answers = iter(typed)
-        for module in (run, confirm):
-            monkeypatch.setattr(module, "terminal", lambda answers=answers: lambda text: next(answers, ""))
-        here("run", "june.csv").assert_one_message(Exit.USAGE, "total; nothing was sent")
-    assert here.sandbox.requests == []
-
-
 def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> None:
     said: list[str] = []
 
@@ -216,30 +205,23 @@ def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:
     assert_paid_once(live.sandbox, 6)
 
 
-def test_who_has_no_login_name_may_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown() -> str:
-        raise OSError
-
-    monkeypatch.setattr("getpass.getuser", unknown)
-    assert confirm.person() == ""
-
-
-def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: Here) -> None:
-    here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
+@pytest.mark.parametrize(
+    ("amount", "fault", "again"),
+    [
+        ("2.07", "outcome:fail:RECIPIENT_ERROR immediate", ()),
+        ("4.07", "respond:http:422", ("--rejected",)),
+    ],
+    ids=["failed", "rejected"],
+)
+def test_rows_are_made_new_only_with_their_own_total_confirmed(
+    here: Here, amount: str, fault: str, again: tuple[str, ...]
+) -> None:
+    how, _, word = fault.partition(":")
+    getattr(here.sandbox.on("payouts.create", amount=amount), how)(word, times=1)
     here.sandbox.on("payouts.create").outcome("complete immediate")
     assert here("run", "june.csv", "--wait-final", "30", *FLAGS).code == Exit.REFUSED
-    here("retry-failed", "june.csv.ledger").assert_one_message(Exit.USAGE, "--confirm-total 'XCD 2.07'")
+    line = ("retry-failed", "june.csv.ledger", *again)
+    here(*line).assert_one_message(Exit.USAGE, f"--confirm-total 'XCD {amount}'")
     assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
-    assert here("retry-failed", "june.csv.ledger", "--confirm-total", "XCD 2.07").code == Exit.DONE
-    assert here("run", "june.csv", "--wait-final", "30").code == Exit.DONE
-
-
-def test_rejected_rows_are_made_new_only_with_their_own_total_confirmed(here: Here) -> None:
-    here.sandbox.on("payouts.create", amount="4.07").respond("http:422", times=1)
-    assert here("run", "june.csv", *FLAGS).code == Exit.REFUSED
-    again = ("retry-failed", "june.csv.ledger", "--rejected")
-    here(*again).assert_one_message(Exit.USAGE, "--confirm-total 'XCD 4.07'")
-    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
-    assert here(*again, "--confirm-total", "XCD 4.07").code == Exit.DONE
-    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
-    assert_paid_once(here.sandbox, 6)
+    assert here(*line, "--confirm-total", f"XCD {amount}").code == Exit.DONE
+    assert here("run", "june.csv", "--wait-final", "30", *FLAGS).code == Exit.DONE

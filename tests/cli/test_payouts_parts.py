@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from payments_async._cli._output import JsonLines, Show
-from payments_async._cli.payouts.confirm import flags
 from payments_async._cli.payouts.options import (
     delimiter_of,
     moment_of,
@@ -25,7 +24,7 @@ from payments_async._cli.payouts.summary import show_causes, state_table
 from payments_async.bulk import Activity, BatchFigures, Cause, Outcome
 from payments_async.bulk._activity import Doing
 from payments_async.bulk._protocol.outcomes import ExtraPayout
-from payments_async.bulk._texts.quantities import amount_of, difference, parsed
+from payments_async.bulk._texts.quantities import amount_of
 from payments_async.bulk.report import batch_figures_of
 from tests.support.snapshots import Snapshots
 
@@ -89,14 +88,6 @@ def test_what_is_no_such_option_is_refused(
     for text in texts:
         with pytest.raises(ValueError, match=said):
             read(text)
-
-
-def test_confirmed_totals_are_compared_exactly() -> None:
-    totals = {"XCD": Decimal("1200.50"), "GHS": Decimal("1E+2")}
-    assert flags(totals) == "--confirm-total 'GHS 100.00' --confirm-total 'XCD 1200.50'"
-    assert parsed(["xcd 1200.5", "GHS 100"]) == totals
-    assert difference(parsed(["xcd 1200.5", "GHS 100.00"]), totals) is None
-    assert difference(parsed(["XCD 1200.51", "GHS 100"]), totals) is not None
 
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:

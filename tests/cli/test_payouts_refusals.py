@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async._cli.payouts import confirm, payouts
+from payments_async._cli.payouts import payouts
 from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file
 
 
@@ -314,12 +314,6 @@ def test_without_an_extra_every_command_says_what_to_install(
     assert done.stderr.count(needed) == done.stderr.count("\n") == len(commands)
     others = {"create", "find", "template"}  # which need no ledger
     assert len(commands) == len(set(payouts) - {"--help", "-h", "--version"} - others)
-
-
-def test_nothing_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open(os.devnull) as empty:
-        monkeypatch.setattr("sys.stdin", empty)
-        assert confirm.terminal() is None
 
 
 def test_what_is_probably_a_slip_stands_beside_the_total(here: Here) -> None:

@@ -56,14 +56,6 @@ def test_a_command_that_only_shows_ends_with_141_and_no_message(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("argv", [LOOKING[0], ["payouts", "status", "not-there"], ["payouts", "nope"]])
-def test_a_stderr_without_a_reader_may_be_closed_too(
-    here: Here, monkeypatch: pytest.MonkeyPatch, argv: list[str]
-) -> None:
-    with left(monkeypatch, "stdout", "stderr"):
-        assert main(argv) in (Exit.READER_LEFT, Exit.USAGE)
-
-
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])
 def test_a_run_whose_reader_has_left_stops_in_order(
     here: Here, monkeypatch: pytest.MonkeyPatch, options: list[str]

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from payments_async._cli import _text, main
 from payments_async._cli._output import OutputConsole, Show, show_for
-from payments_async._cli._text import print_message, text_width, wrapped
+from payments_async._cli._text import print_message, wrapped
 from payments_async._cli.sandbox import serve
 from payments_async.bulk._texts.quantities import duration_text, took_text
 from payments_async.sandbox import Sandbox, SandboxLimits
@@ -44,17 +44,6 @@ WIDE = 10_000
 )
 def test_a_text_is_wrapped_at_word_ends_and_what_is_copied_stays_whole(text: str, lines: list[str]) -> None:
     assert wrapped(text, 30).split("\n") == lines
-
-
-def test_a_hanging_indent_leaves_room_for_words() -> None:
-    assert wrapped("one two three four", 40, start=30, hang=15) == f"one two\n{'':15}three four"
-    assert wrapped("one two three four", 30, start=15, hang=15) == "one two three\n  four"
-
-
-def test_text_is_as_wide_as_the_terminal_and_80_columns_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns, width in ((50, 50), (80, 80), (200, 80)):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        assert (text_width(), text_width(columns)) == (width, width)
 
 
 def test_a_message_is_wrapped_on_a_terminal_and_one_line_in_a_log(

@@ -29,11 +29,6 @@ def rooms_of(package: str) -> set[str]:
     return {f"{folder.relative_to(base).as_posix()}/" for folder in found}
 
 
-def test_paths_are_found_in_a_text() -> None:
-    text = "`bulk/_run/` and `_request/retry.py`; `payments_sync/`, `client.send`, 4/5, and/or"
-    assert paths_of(text) == {"bulk/_run/", "_request/retry.py", "payments_sync/"}
-
-
 def test_every_path_and_module_that_the_architecture_names_exists() -> None:
     text = page(ARCHITECTURE)
     named = paths_of(text) | {name.replace(".", "/") for name in MODULE.findall(text)}

@@ -37,23 +37,11 @@ def test_links_to_files_become_absolute(hooks: Any) -> None:
     )
 
 
-def test_images_are_the_files_themselves_or_left_out(hooks: Any) -> None:
-    assert hooks.absolute_links("![A b](docs/i.webp)", "https://h.test/blob/v1") == (
-        "![A b](https://h.test/raw/v1/docs/i.webp)"
-    )
-    assert hooks.absolute_links("x ![A b](docs/i.webp) y", None) == "x  y"
-
-
 @pytest.mark.parametrize("repository", ["", ADDRESS])
 def test_the_description_has_no_link_that_an_index_cannot_follow(hooks: Any, repository: str) -> None:
     text = hooks.description(page("README.md"), repository, "0.1.0")
     assert not re.findall(r"\]\((?![a-z]+:|#)[^)]*\)", text)
     assert (f"({ADDRESS}/blob/v0.1.0/docs/bulk.md#what-is-guaranteed)" in text) is bool(repository)
-
-
-def test_no_url_is_made_up(hooks: Any) -> None:
-    assert hooks.project_urls("", "0.1.0") == {}
-    assert set(hooks.project_urls(ADDRESS, "0.1.0")) >= {"Source", "Changelog", "Documentation", "Issues"}
 
 
 @pytest.mark.parametrize("repository", ["", f"{ADDRESS}/"])

@@ -19,7 +19,6 @@ RELEASE = ".github/workflows/release.yml"
 NIGHTLY = ".github/workflows/nightly.yml"
 WEEKLY = ".github/workflows/weekly.yml"
 BUILDER = ".github/build-requirements.txt"
-HOOKS = ".pre-commit-config.yaml"
 
 
 def loaded(name: str) -> Any:
@@ -55,11 +54,6 @@ def test_each_session_runs_in_a_workflow_and_the_night_s_are_those_of_everything
     called = re.findall(r"nox (?:-s|.*--session) ([a-z_ ]+?)(?: -|;|$)", page(".ci/run"), re.MULTILINE)
     change = {*constant("CHANGE"), *" ".join(called).split(), *re.findall(r"nox -s (\w+)", page(RELEASE))}
     assert change | {*matrix[NIGHTLY], *matrix[WEEKLY]} == sessions() - {"everything"}
-
-
-def test_contributing_says_which_sessions_run_whole_at_night_alone() -> None:
-    (row,) = re.findall(r"^\*\*At night, .*?:\*\* (.*)$", page("CONTRIBUTING.md"), re.MULTILINE)
-    assert re.findall(r"`(\w+)`", row) == constant("NIGHT")
 
 
 @pytest.mark.parametrize("name", [WORKFLOW, RELEASE, NIGHTLY, WEEKLY])
@@ -123,14 +117,6 @@ def test_the_pythons_that_are_declared_are_tested() -> None:
     for name in ("docs/install.md", "docs/support.md"):
         assert f"{', '.join(declared[:-1])}" in page(name)
         assert declared[-1] in page(name)
-
-
-def test_the_hooks_are_the_project_s_own_linters() -> None:
-    repositories = loaded(HOOKS)["repos"]
-    assert [repository["repo"] for repository in repositories] == ["local"]
-    entries = " ".join(hook["entry"] for hook in repositories[0]["hooks"])
-    for tool in ("ruff format", "ruff check", "lint-imports", "tools.mirror --check"):
-        assert tool in entries
 
 
 def test_the_wheel_holds_the_two_packages_and_no_tool_of_developers() -> None:

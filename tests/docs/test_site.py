@@ -117,16 +117,3 @@ def test_language_models_get_every_page_once(tmp_path: Path) -> None:
     for page, text in texts.items():
         assert (tmp_path / page).read_text() == text
         assert text.strip() in (tmp_path / "llms-full.txt").read_text()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("# A\n\n    $ code\n\npayments-sdk is one. Two.", "payments-sdk is one."),
-        ("# A\n\nOne [two](x.md) `three`. Four.", "One two `three`."),
-        ("# A\n\n```python\nX = 1\n```\n\n| T |\n\nFive:\n\n* six", "Five"),
-        ("# A\n", ""),
-    ],
-)
-def test_a_page_is_listed_with_its_first_sentence(text: str, said: str) -> None:
-    assert (llms.title(text), llms.first_sentence(text)) == ("A", said)

@@ -19,7 +19,7 @@ import pytest
 from payments_async.sandbox import Sandbox
 from tests.docs.pages import GUIDES
 from tests.docs.snippets import Snippet, all_snippets, snippets_in
-from tests.docs.typed_snippets import as_module, told_for_the_page
+from tests.docs.typed_snippets import as_module
 
 NOT_RUN = 0
 """How many blocks are marked `no-run`. Raise it only with a reason."""
@@ -107,26 +107,9 @@ def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
     assert raised.traceback[-1].lineno + 1 == 5
 
 
-def test_a_block_may_await_and_its_tests_are_called() -> None:
-    code = "import asyncio\nawait asyncio.sleep(0)\nran = []\nasync def test_it():\n    ran.append(1)\n"
-    text = f"```python\n{code}```\n"
-    (snippet,) = snippets_in(text, "page.md")
-    assert run(snippet)["ran"] == [1]
-
-
-def test_other_languages_are_left_alone() -> None:
-    assert not list(snippets_in("```console\n$ payments demo\n```\n```pythonic\nx\n```\n", "page.md"))
-
-
 def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> None:
     text = "# Page\n\n```python\nvalue = await call()\n\nprint(value)\n```\n"
     (snippet,) = snippets_in(text, "docs/page.md")
     module = as_module(snippet).splitlines()
     assert module[snippet.line - 1] == "    value = await call()"
     assert compile("\n".join(module), "page", "exec")
-
-
-def test_what_the_type_checker_finds_is_shown_with_the_place_on_the_page() -> None:
-    snippet = Snippet("docs/page.md", 4, "python", "value = 1\n")
-    shown = told_for_the_page("/somewhere/docs_page_4.py:5: error: no\nFound 1 error\n", [snippet])
-    assert shown == "docs/page.md:5: error: no\nFound 1 error\n"

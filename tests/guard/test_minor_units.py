@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.models._minor_units import MINOR_UNITS, decimals_of
-from payments_async.sandbox._common.iso_codes import currency
+from payments_async.models._minor_units import decimals_of
 from tools import tables as tool
 
 
@@ -19,13 +18,3 @@ def test_the_module_in_the_tree_is_fresh() -> None:
 )
 def test_decimals_are_those_of_the_list(code: str, decimals: int | None) -> None:
     assert decimals_of(code) == decimals
-
-
-def test_the_sandbox_displays_these_otherwise() -> None:
-    """CLDR's digits are those in daily use. A change here is one of either list."""
-    displayed = {code: currency(code).digits for code in MINOR_UNITS}
-    fewer = {"AFN", "ALL", "IQD", "IRR", "KPW", "LAK", "LBP", "MGA", "MMK", "RSD", "SOS", "SYP", "YER"}
-    assert {code for code in MINOR_UNITS if displayed[code] != MINOR_UNITS[code]} == fewer
-    assert {displayed[code] for code in fewer} == {0}
-    assert {MINOR_UNITS[code] for code in fewer - {"IQD"}} == {2}
-    assert MINOR_UNITS["IQD"] == 3

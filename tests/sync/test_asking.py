@@ -17,7 +17,7 @@ from payments_async.errors import ConfigurationError
 from payments_sync import _event_loop
 from payments_sync._blocking_call import BlockingCall, CallQueue
 from payments_sync._event_loop import Bridge
-from tests.sync.scenes import interrupt_main_thread, loop_threads, note, run
+from tests.sync.scenes import interrupt_main_thread, loop_threads, note
 
 
 async def nothing() -> None:
@@ -62,38 +62,11 @@ def test_a_plain_function_runs_in_the_callers_own_thread(bridge: Bridge) -> None
     assert threads == [threading.get_ident(), other]
 
 
-def test_callers_are_asked_each_in_its_own_thread_at_once(bridge: Bridge) -> None:
-    together = threading.Barrier(3)
-
-    def ask(request: object) -> bool:
-        together.wait(300)
-        return True
-
-    with ThreadPoolExecutor(3) as pool:
-        assert {call.result() for call in [pool.submit(bridge.call, said, ask) for _ in range(3)]} == {True}
-
-
 def test_a_call_may_ask_twice_and_the_function_may_make_a_call(bridge: Bridge) -> None:
     async def twice() -> list[bool]:
         return [await said(lambda request: bridge.call(said, lambda request: True)), await said(lambda _: 1)]
 
     assert bridge.call(twice) == [True, False]
-
-
-def test_a_coroutine_function_runs_on_the_loop(bridge: Bridge) -> None:
-    async def ask(request: object) -> bool:
-        return threading.current_thread() in loop_threads()
-
-    assert bridge.call(said, ask)
-
-
-def test_an_exception_is_a_no(bridge: Bridge, caplog: pytest.LogCaptureFixture) -> None:
-    def ask(request: object) -> bool:
-        raise StopIteration("account 0244")
-
-    assert not bridge.call(said, ask)
-    assert "ended with StopIteration" in caplog.text
-    assert "account" not in caplog.text
 
 
 def elsewhere(request: object) -> bool:
@@ -183,32 +156,3 @@ def test_an_answer_from_another_process_ends_the_call(
     with pytest.raises(ConfigurationError, match="the call is the parent's") as stopped:
         bridge.call(said, ask)
     assert "before it could move money" in note(stopped.value)
-
-
-FORK = """
-import os, sys, warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-from payments_async.errors import ConfigurationError
-from payments_sync import _blocking_call
-from payments_sync._event_loop import Bridge
-from tests.sync.test_asking import nothing, said
-
-_blocking_call.GRACE = 0.01
-
-def ask(request):
-    pid = os.fork()
-    if pid:
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-    return True
-
-bridge = Bridge(nothing)
-try:
-    print(bridge.call(said, ask))
-except ConfigurationError as error:
-    os._exit(7 if "the call is the parent's" in str(error) else 8)
-bridge.close()
-"""
-
-
-def test_a_child_that_the_function_forks_does_not_wait_for_the_parents_call() -> None:
-    assert run(FORK) == "7\nTrue\n"

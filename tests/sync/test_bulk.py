@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -22,7 +21,7 @@ from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from payments_sync import Payments, _batch_bridge, _row_feed
-from payments_sync._blocking_call import GRACE, WAIT_SLICE
+from payments_sync._blocking_call import GRACE
 from payments_sync._row_feed import GROUP
 from payments_sync.bulk import PayoutBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
@@ -214,15 +213,16 @@ def test_rows_are_read_in_the_callers_thread_which_may_use_the_client_meanwhile(
     assert threads == {threading.main_thread().name}
 
 
+@pytest.mark.parametrize("error", [LookupError("the shop is closed"), KeyboardInterrupt()])
 def test_what_an_iterable_raises_reaches_the_caller_and_nothing_is_imported(
-    client: Payments, ledger: Path
+    client: Payments, ledger: Path, error: BaseException
 ) -> None:
     def rows() -> Iterator[Item]:
         yield item(1)
-        raise LookupError("the shop is closed")
+        raise error
 
     with PayoutBatch.open(ledger, client) as batch:
-        with pytest.raises(LookupError, match="the shop is closed"):
+        with pytest.raises(type(error)):
             batch.load(Shop(rows))
         with pytest.raises(LedgerMissing):
             batch.status()
@@ -241,18 +241,6 @@ def test_a_reader_that_has_left_is_not_answered_and_a_slow_one_is_waited_for() -
     feed._requests = MagicMock(get=MagicMock(side_effect=[Empty, served, None]))
     feed.serve()
     served.assert_called_once_with()
-
-
-def test_ctrl_c_within_an_iterable_ends_the_loading(client: Payments, ledger: Path) -> None:
-    def rows() -> Iterator[Item]:
-        yield item(1)
-        raise KeyboardInterrupt
-
-    with PayoutBatch.open(ledger, client) as batch:
-        with pytest.raises(KeyboardInterrupt):
-            batch.load(Shop(rows))
-        with pytest.raises(LedgerMissing):
-            batch.status()
 
 
 # Ctrl-C
@@ -385,15 +373,6 @@ def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payment
         stopped = KeyboardInterrupt()
         run_.cancel_and_wait(batch._bridge._queue(), stopped)
     assert (ran, "cut off" in note(stopped)) == ([], True)
-
-
-def test_a_run_is_waited_for_in_short_slices(client: Payments, ledger: Path) -> None:
-    slices = MagicMock(side_effect=[False, False, False])
-    run_ = _batch_bridge._StoppableCall(_never, (), {}, lambda _: None, 1.0)
-    run_._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
-    assert not run_._wait_for(2.5 * WAIT_SLICE)
-    waited = [call.kwargs["timeout"] for call in slices.call_args_list]
-    assert waited == pytest.approx([WAIT_SLICE, WAIT_SLICE, WAIT_SLICE / 2])
 
 
 # Opening and closing

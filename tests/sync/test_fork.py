@@ -38,33 +38,6 @@ def test_workers_forked_after_the_first_call_make_their_own_calls(sandbox: Sandb
     assert run_with_service(sandbox, PREFORK) == "[0, 0, 0]\n20 2\n"
 
 
-KEYS = """
-client = Payments(key, base_url=base_url)
-merchants = [client.with_options(api_key=other) for other in others]
-for each in (client, *merchants):
-    each.payouts.create(**payout("before"))
-pid = os.fork()
-if pid == 0:
-    for each in merchants:
-        each.payouts.create(**payout("child"))
-    client.close()
-    for each in merchants:
-        each.payouts.create(**payout("child again"))
-        each.close()
-    sys.exit(len([thread for thread in threading.enumerate() if thread.name == "payments-sync"]))
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-client.close()
-print([each.payouts.create(**payout("after")).reference for each in merchants])
-"""
-
-
-def test_clients_of_other_keys_that_share_connections_are_forked_like_one(sandbox: Sandbox) -> None:
-    others = [sandbox.new_key() for _ in range(2)]
-    assert run_with_service(sandbox, f"others = {others}\n{KEYS}") == "0\n['after', 'after']\n"
-    for key in others:
-        assert len(sandbox._core.world.tenants[key].payouts) == 4
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_forked_child_that_never_calls_ends_well(sandbox: Sandbox, host: str) -> None:
     """libuv would wait at its exit for threads that only the parent has."""

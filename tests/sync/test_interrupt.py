@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextlib
 import threading
@@ -228,16 +227,6 @@ def test_an_interruption_of_the_handing_over_says_how_the_call_ended(
     stopped = interruption_of(ending, monkeypatch)
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
     assert shown in note(stopped)
-
-
-def test_an_interruption_without_a_signal_is_seen_too() -> None:
-    silence = Silence(_thread.interrupt_main, sent=True)
-    with (
-        Payments(KEY, base_url=ADDRESS, transport=silence) as client,
-        pytest.raises(KeyboardInterrupt) as stopped,
-    ):
-        client.payouts.create(**payout("r-1"))
-    assert isinstance(outcome(stopped.value), OutcomeUnknown)
 
 
 def test_a_long_wait_is_made_of_short_ones() -> None:

@@ -10,7 +10,7 @@ import pytest
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
-from tests.sync.scenes import loop_threads, payout
+from tests.sync.scenes import payout
 
 
 @pytest.fixture
@@ -54,36 +54,12 @@ def test_an_abandoned_iteration_is_closed_on_the_loop(client: Payments, way: str
     assert watched.thread == "payments-sync"
 
 
-def test_any_asynchronous_iterator_can_be_walked(client: Payments) -> None:
-    class Once:
-        def __init__(self) -> None:
-            self.left = [1]
-
-        def __aiter__(self) -> Once:
-            return self
-
-        async def __anext__(self) -> int:
-            if not self.left:
-                raise StopAsyncIteration
-            return self.left.pop()
-
-    assert list(client._bridge.iterate(Once)) == [1]
-
-
 def test_closing_in_the_middle_is_an_error_and_never_a_short_list(full: Payments) -> None:
     items = full.payouts.iterate(page_size=2)
     next(items)
     full.close()
     with pytest.raises(ConfigurationError, match="begin it again"):
         list(items)
-
-
-def test_an_iteration_given_up_after_the_close_starts_nothing(full: Payments) -> None:
-    items = full.payouts.iterate(page_size=2)
-    next(items)
-    full.close()
-    del items
-    assert loop_threads() == []
 
 
 def test_an_iteration_outlives_the_name_of_its_client(sandbox: Sandbox, full: Payments) -> None:

@@ -62,26 +62,6 @@ def test_a_client_of_another_key_holds_the_thread_until_it_is_closed(
     assert loop_threads() == []
 
 
-def test_options_of_a_sibling_hold_on_the_same_connections(sandbox: Sandbox, client: Payments) -> None:
-    heard: list[Event] = []
-    sibling = client.with_options(on_event=heard.append, max_retries=0)
-    assert type(sibling) is Payments
-    client.payouts.list()
-    assert heard == []
-    sibling.payouts.list()
-    assert [type(event).__name__ for event in heard][1:-1] == ["RequestSent", "AttemptEnded"]
-    assert sibling._bridge is client._bridge
-    sibling.close()
-    assert loop_threads() == []
-
-
-def test_a_sibling_of_a_subclass_is_one() -> None:
-    class Shop(Payments):
-        pass
-
-    assert type(Shop(KEY, base_url=ADDRESS).with_options(timeout=1.0)) is Shop
-
-
 def test_the_callers_context_reaches_its_hooks(sandbox: Sandbox) -> None:
     request_id: ContextVar[str] = ContextVar("request_id")
     seen: list[str] = []
@@ -95,14 +75,6 @@ def test_the_callers_context_reaches_its_hooks(sandbox: Sandbox) -> None:
         request_id.set("web-7")
         client.payouts.list()
     assert seen == ["nothing", "web-7"]
-
-
-def test_no_repr_of_the_client_or_its_parts_shows_the_key(sandbox: Sandbox) -> None:
-    client = Payments(sandbox.api_key, base_url=sandbox.base_url)
-    shown = f"{client!r} {vars(client)!r} {vars(client.payouts)!r}"
-    assert sandbox.api_key not in shown
-    assert repr(client) == f"Payments(base_url={sandbox.base_url!r})"
-    assert repr(object.__new__(Payments)) == "Payments(unfinished)"
 
 
 def test_an_error_that_crosses_the_bridge_makes_no_cycle(client: Payments) -> None:
@@ -152,26 +124,6 @@ print(next(items).reference)
 
 def test_a_module_level_client_needs_no_with_and_the_process_ends_clean() -> None:
     assert run(MODULE_LEVEL) == "r-2\n"
-
-
-DROPPED = """
-import gc
-from payments_async.sandbox import Sandbox
-from payments_sync import Payments
-from tests.sync.scenes import loop_threads
-
-sandbox = Sandbox()
-sandbox.start()
-client = Payments(sandbox.api_key, base_url=sandbox.base_url)
-for _ in range(3):
-    client.with_options(api_key=sandbox.new_key()).payouts.list()
-    gc.collect()
-    print(len(loop_threads()))
-"""
-
-
-def test_the_process_ends_clean_after_clients_of_other_keys_that_were_dropped() -> None:
-    assert run(DROPPED) == "1\n1\n1\n"
 
 
 HUNG_AT_EXIT = """

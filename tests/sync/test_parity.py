@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
@@ -41,11 +40,6 @@ def test_both_packages_show_the_same_names_but_for_the_client() -> None:
 @pytest.mark.parametrize("name", sorted(set(payments_async.__all__) - {"AsyncPayments"}))
 def test_a_shared_name_is_the_same_object(name: str) -> None:
     assert getattr(payments_sync, name) is getattr(payments_async, name)
-
-
-@pytest.mark.parametrize("module", SHARED)
-def test_a_shared_module_is_loaded_when_it_is_used(module: str) -> None:
-    assert payments_sync.__getattr__(module) is importlib.import_module(f"payments_sync.{module}")
 
 
 @pytest.mark.parametrize("module", [*SHARED, *FOR_TESTS, *SHARED_IN_BULK])
@@ -127,19 +121,3 @@ def test_a_twin_has_the_same_signature_and_blocks(module: str, name: str) -> Non
     assert str(ours) == re.sub(r"\bAsync(Connection|Iterator|Payments|Session)\b", r"\1", str(theirs))
     assert not inspect.iscoroutinefunction(twin)
     assert not inspect.isasyncgenfunction(twin)
-
-
-@pytest.mark.parametrize("module", CLASSES)
-def test_no_asynchronous_word_is_left_in_a_twins_texts(module: str) -> None:
-    for name, method in public(pair(module)[1]).items():
-        text = inspect.getdoc(method) or ""
-        assert not re.search(r"\bawait\b|\basync\b|aclose|Async", text), name
-        assert name.startswith("__") or text
-
-
-def test_the_overloads_of_request_are_kept() -> None:
-    source = inspect.getsource(importlib.import_module("payments_sync.client"))
-    methods = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
-    requests = [node for node in methods if node.name == "request" and node.decorator_list]
-    overloads = [node for node in requests if ast.unparse(node.decorator_list[0]) == "overload"]
-    assert [ast.unparse(node.returns) for node in overloads if node.returns] == ["Any", "R"]
