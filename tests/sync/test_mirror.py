@@ -76,11 +76,11 @@ def test_a_twin_without_a_source_is_refused(copy: Path, capsys: pytest.CaptureFi
 
 
 def test_a_new_argument_is_described_on_both_surfaces(copy: Path) -> None:
-    edit(copy / "payments_async/arguments.py", '"""Stop after so many."""', '"""Aware, stop. Soon."""')
+    edit(copy / "payments_async/arguments.py", '"""Attempts after the first."""', '"""Aware, stop. Soon."""')
     assert mirror.main([], copy) == 0
     for package in ("payments_async", "payments_sync"):
         text = (copy / package / "resources/payment_intents.py").read_text(encoding="utf-8")
-        assert "            max_items: aware, stop. Soon.\n" in text
+        assert "            max_retries: aware, stop. Soon.\n" in text
     assert mirror.main(["--check"], copy) == 0
 
 
