@@ -114,29 +114,13 @@ class Payments:
         api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
         limit_store = hidden(limit_store)
         twin = AsyncPayments(
-            api_key,
-            base_url=base_url,
-            environment=environment,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            deadline=deadline,
-            max_retries=max_retries,
-            limits=limits,
-            limit_store=limit_store,
-            expected_workers=expected_workers,
-            guard=guard,
-            on_limit=on_limit,
-            max_retry_after=max_retry_after,
-            max_connections=max_connections,
-            proxy=proxy,
-            ssl_context=ssl_context,
-            insecure=insecure,
-            insecure_database=insecure_database,
-            on_event=on_event,
-            app_info=app_info,
-            transport=transport,
-            runtime=runtime,
-        )
+            api_key, base_url=base_url, environment=environment, timeout=timeout,
+            connect_timeout=connect_timeout, deadline=deadline, max_retries=max_retries, limits=limits,
+            limit_store=limit_store, expected_workers=expected_workers, guard=guard, on_limit=on_limit,
+            max_retry_after=max_retry_after, max_connections=max_connections, proxy=proxy,
+            ssl_context=ssl_context, insecure=insecure, insecure_database=insecure_database,
+            on_event=on_event, app_info=app_info, transport=transport, runtime=runtime,
+        )  # fmt: skip
         self._assemble(twin, Bridge(twin.aclose))
 
     def _assemble(self, twin: AsyncPayments, bridge: Bridge) -> None:
@@ -174,14 +158,9 @@ class Payments:
         """
         api_key = hidden(api_key)
         twin = self._async.with_options(
-            api_key=api_key,
-            timeout=timeout,
-            deadline=deadline,
-            max_retries=max_retries,
-            on_limit=on_limit,
-            max_retry_after=max_retry_after,
-            on_event=on_event,
-        )
+            api_key=api_key, timeout=timeout, deadline=deadline, max_retries=max_retries,
+            on_limit=on_limit, max_retry_after=max_retry_after, on_event=on_event,
+        )  # fmt: skip
         bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)
         sibling = object.__new__(type(self))
         sibling._assemble(twin, bridge)
@@ -292,14 +271,9 @@ class Payments:
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
         """
         return self._bridge.call(
-            self._async.send,
-            prepared,
-            priority=priority,
-            max_retries=max_retries,
-            timeout=timeout,
-            deadline=deadline,
-            rotated_key=rotated_key,
-        )
+            self._async.send, prepared, priority=priority, max_retries=max_retries, timeout=timeout,
+            deadline=deadline, rotated_key=rotated_key,
+        )  # fmt: skip
 
     @overload
     def resolve(self, outcome: PreparedRequest[R]) -> R: ...

@@ -82,6 +82,9 @@ def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..
 @EACH
 def test_the_docstring_has_an_entry_for_every_argument(taker: Callable[..., Any], keys: Any) -> None:
     text = inspect.getdoc(taker) or ""
+    if other := re.search(r"^Takes the arguments of `(create|list)`", text, re.MULTILINE):
+        assert (taker.__name__, other[1]) in {("prepare", "create"), ("iterate", "list")}
+        return  # that one's docstring has an entry for each
     entries = re.findall(r"^    (\w+): ", text.partition("Args:\n")[2].partition("\n\n")[0], re.MULTILINE)
     assert entries[-len(keys.__annotations__) :] == list(keys.__annotations__)
 

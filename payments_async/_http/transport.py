@@ -41,11 +41,10 @@ from aiohttp import (
 from aiohttp.connector import Connection
 
 from .._runtime import Runtime, event_loop, renewed_in_child
-from . import certificates
 from .connections import LONGEST, REST, IdleConnections, end
 from .deadlines import Deadlines, Verdict
 from .direct import DirectSender, RawAnswer, is_patched, is_supported
-from .failures import describe
+from .failures import describe, refusal
 from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
 from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
@@ -231,7 +230,7 @@ class AiohttpTransport:
                         outcome = await direct.read(connection, protocol, outcome, limit)
             except ClientConnectorCertificateError as exc:
                 where = None if self._is_proxied else url
-                outcome = await certificates.refusal(exc, where, self._runtime.now)
+                outcome = await refusal(exc, where, self._runtime.now)
             finally:
                 slots.release()
         except BaseException as exc:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .values import Request
+from . import Request
 
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _ROOT: Final = 0

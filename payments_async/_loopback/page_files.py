@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import needs
-from .values import GUARDS
+from . import GUARDS
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -19,9 +19,9 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from . import GUARDS, Reply, Request, Stream
 from .access import Access, AccessRefused
 from .peers import uid_of
-from .values import GUARDS, Reply, Request, Stream
 
 _GRACE: Final = 0.01
 """Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""

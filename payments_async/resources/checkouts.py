@@ -104,28 +104,7 @@ class AsyncCheckouts(Resource):
     ) -> PreparedRequest[models.Checkout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
-        Args:
-            amount: major units, at least 1: Decimal, int or decimal text.
-            currency: ISO 4217, three uppercase letters.
-            description: at most 500 characters.
-            customer: whom it is for.
-            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
-                proves nothing.
-            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
-            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
-            receipt_email: at most 255 characters.
-            entity_id: your identifier of the thing paid for, at most 191 characters.
-            entity_created_at: aware, not in the future.
-            gateway_options: parameters for gateways, by gateway code.
-            metadata: up to 10 pairs, returned unchanged.
-            expires_in_minutes: 30 to 1440.
-            restriction: one country or one phone number.
-            appearance: overrides of the page's design.
-            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
-                Idempotency).
-            extra_headers: headers beside the client's own.
-            extra_query: pairs added to the query.
-            extra_body: top-level JSON fields put over the request's own.
+        Takes the arguments of `create` except `timeout`, `deadline` and `max_retries`.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.

@@ -7,10 +7,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from .._loopback import HOST
+from .._loopback import GUARDS, HOST
 from .._loopback.access import Access
 from .._loopback.peers import can_tell
-from .._loopback.values import GUARDS
 from ._api.core import Core
 from ._api.rule import default_scenario
 from ._checkout.router import answer_stream

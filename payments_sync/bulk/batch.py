@@ -63,12 +63,9 @@ class PayoutBatch:
         Raises ImportError, with what to install, without the extra.
         """
         twin = AsyncPayoutBatch.open(
-            ledger,
-            None if client is None else client._async,
-            batch_id=batch_id,
-            create=create,
+            ledger, None if client is None else client._async, batch_id=batch_id, create=create,
             insecure_database=insecure_database,
-        )
+        )  # fmt: skip
         return cls(twin, BatchBridge(twin, None if client is None else client._bridge))
 
     def __enter__(self) -> Self:
@@ -196,16 +193,9 @@ class PayoutBatch:
             LedgerError: the ledger cannot be used.
         """
         return self._bridge.call_and_drain(
-            drain,
-            self._async.run,
-            on_progress,
-            concurrency=concurrency,
-            patience=patience,
-            drain=drain,
-            for_seconds=for_seconds,
-            wait_final=wait_final,
-            follow=follow,
-        )
+            drain, self._async.run, on_progress, concurrency=concurrency, patience=patience, drain=drain,
+            for_seconds=for_seconds, wait_final=wait_final, follow=follow,
+        )  # fmt: skip
 
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early: what has left finishes, the rest is given back. It can be run again.
@@ -296,11 +286,9 @@ class PayoutBatch:
         Raises BulkError for an invalid limit, and LedgerError.
         """
         return self._bridge.call(
-            self._async.limit,
-            max_rows=max_rows,
-            max_amount=max_amount,
+            self._async.limit, max_rows=max_rows, max_amount=max_amount,
             max_failure_rate=max_failure_rate,
-        )
+        )  # fmt: skip
 
     def confirm(self, totals: Mapping[str, Money], by: str = "") -> None:
         """Say yes to the total of what was loaded, which a live key asks for before it pays.
@@ -403,9 +391,5 @@ class PayoutBatch:
             OSError: the file cannot be written.
         """
         return self._bridge.call(
-            self._async.export,
-            path,
-            states=states,
-            accounts=accounts,
-            overwrite=overwrite,
-        )
+            self._async.export, path, states=states, accounts=accounts, overwrite=overwrite,
+        )  # fmt: skip

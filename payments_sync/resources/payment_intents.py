@@ -93,26 +93,7 @@ class PaymentIntents:
     ) -> PreparedRequest[models.PaymentIntent]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
-        Args:
-            amount: major units, at least 1: Decimal, int or decimal text.
-            currency: ISO 4217, three uppercase letters.
-            description: at most 500 characters.
-            customer: whom it is for.
-            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
-                proves nothing.
-            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
-            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
-            receipt_email: at most 255 characters.
-            entity_id: your identifier of the thing paid for, at most 191 characters.
-            entity_created_at: aware, not in the future.
-            gateway_options: parameters for gateways, by gateway code.
-            metadata: up to 10 pairs, returned unchanged.
-            attempt: a first attempt to start at once (gap M).
-            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
-                Idempotency).
-            extra_headers: headers beside the client's own.
-            extra_query: pairs added to the query.
-            extra_body: top-level JSON fields put over the request's own.
+        Takes the arguments of `create` except `timeout`, `deadline` and `max_retries`.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -168,20 +149,7 @@ class PaymentIntents:
     ) -> Iterator[models.PaymentIntent]:  # fmt: skip
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
-        Args:
-            status: one status, such as `pending`.
-            customer_id: one customer's.
-            created_on_or_after: a date, an aware datetime, or text.
-            created_on_or_before: a date, an aware datetime, or text.
-            page_size: 1 to 100; the service's own when absent (gap D).
-            cursor: `next_cursor` of another page, with the same filters.
-            channel: the channel the payment came through.
-            timeout: seconds for each attempt.
-            deadline: seconds for the whole call: pacing, attempts and back-off.
-            max_retries: attempts after the first.
-            extra_headers: headers beside the client's own.
-            extra_query: pairs added to the query.
-            max_items: stop after so many.
+        Takes the arguments of `list`, and `max_items`, after which it stops.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.

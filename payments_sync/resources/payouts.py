@@ -86,24 +86,7 @@ class Payouts:
     ) -> PreparedRequest[models.Payout]:  # fmt: skip
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
-        Args:
-            amount: major units, at least 1: Decimal, int or decimal text.
-            currency: ISO 4217, three uppercase letters.
-            method: the payout method's code, from the dashboard.
-            instrument: the receiving account or phone number.
-            reference: your identifier, unique within the project, at most 191 characters. Give one: it makes
-                the payout impossible to pay twice and possible to find again.
-            description: at most 500 characters.
-            customer: whom it is for.
-            webhook_url: the address that gets creation, completion and failure events, unsigned, at most 2048
-                characters.
-            metadata: up to 10 pairs, returned unchanged.
-            gateway_options: parameters for gateways, by gateway code.
-            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
-                Idempotency).
-            extra_headers: headers beside the client's own.
-            extra_query: pairs added to the query.
-            extra_body: top-level JSON fields put over the request's own.
+        Takes the arguments of `create` except `timeout`, `deadline` and `max_retries`.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -157,21 +140,7 @@ class Payouts:
     ) -> Iterator[models.Payout]:  # fmt: skip
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
-        Args:
-            status: one status, such as `pending`.
-            customer_id: one customer's.
-            created_on_or_after: a date, an aware datetime, or text.
-            created_on_or_before: a date, an aware datetime, or text.
-            page_size: 1 to 100; the service's own when absent (gap D).
-            cursor: `next_cursor` of another page, with the same filters.
-            method: a payout method code.
-            currency: ISO 4217, three uppercase letters.
-            timeout: seconds for each attempt.
-            deadline: seconds for the whole call: pacing, attempts and back-off.
-            max_retries: attempts after the first.
-            extra_headers: headers beside the client's own.
-            extra_query: pairs added to the query.
-            max_items: stop after so many.
+        Takes the arguments of `list`, and `max_items`, after which it stops.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.

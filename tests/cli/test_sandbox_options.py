@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
+
 import pytest
 
 from payments_async import Instrument

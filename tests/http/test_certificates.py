@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from payments_async._http.certificates import Dates, dates_of, refusal, words
+from payments_async._http.failures import Dates, dates_of, refusal, words
 from tests.http.test_failure_names import WHERE
 from tests.support.rawserver import CERTIFICATE
 

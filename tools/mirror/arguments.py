@@ -18,6 +18,8 @@ from .words import Unmirrored
 HOMES = ("arguments", "bulk/_options")
 """The modules with TypedDicts."""
 WIDTH = 110
+_TAKES = re.compile(r"\bthe arguments of `\w+`")
+"""The docstring of a method that names another one, whose Args section has its arguments too."""
 Keys = Mapping[str, tuple[str, str]]
 """The keys of a TypedDict, with their types and texts."""
 
@@ -63,8 +65,9 @@ def with_arguments(path: str, text: str, known: Mapping[str, Keys]) -> str:
     """A module's text, in which signatures and Args sections name the keys of their TypedDict."""
     lines = text.splitlines()
     for method, keys in sorted(_written_out(path, text, known), key=lambda each: -each[0].lineno):
-        documented = ast.get_docstring(method) is not None  # an overload is not, and ends after its head
-        if documented:
+        docstring = ast.get_docstring(method)
+        documented = docstring is not None  # an overload is not, and ends after its head
+        if docstring is not None and not _TAKES.search(docstring):
             first, last = method.body[0].lineno - 1, method.body[0].end_lineno or 0
             section = _section(lines[first:last])
             if section is None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import fill
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_GLUE = "\0"
+"""For a space inside an argument, which is no place to break a line."""
 
 
 def is_entered(owner: ast.ClassDef) -> bool:
@@ -139,9 +142,13 @@ def _twin_of(client: ast.arg, what: str) -> str:
 
 
 def _call(function: str, arguments: Sequence[str]) -> str:
-    """A call, on one line or with a line for each argument."""
+    """A call, on one line, or with as many arguments as fit on each."""
     line = f"{function}({', '.join(arguments)})"
-    return line if len(line) <= 100 else f"{function}(\n    " + ",\n    ".join(arguments) + ",\n)"
+    if len(line) <= 100 or len(arguments) == 1:
+        return line if len(line) <= 100 else f"{function}(\n    {arguments[0]},\n)"
+    words = [f"{argument.replace(' ', _GLUE)}," for argument in arguments]
+    filled = fill(" ".join(words), 98, initial_indent="    ", subsequent_indent="    ")
+    return f"{function}(\n{filled.replace(_GLUE, ' ')}\n)  # fmt: skip"
 
 
 def _given(arguments: ast.arguments, *, bound: bool = True) -> Iterator[str]:

@@ -4,7 +4,6 @@ listener   `payments webhooks listen`: prints and forwards deliveries
 receiver   the server that takes them
 forward    one request to another address; `payments webhooks resend`
 payload    what is shown of a delivery, without account data
-table      deliveries as an aligned table
 """
 
 from __future__ import annotations

@@ -7,18 +7,17 @@ import signal
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
-
-from rich.text import Text
+from http import HTTPStatus
+from typing import Final
 
 from ..._runtime import SYSTEM
+from ...bulk._texts.quantities import took_text
 from ...errors import ConfigurationError
 from .._exit_codes import Exit, until_interrupted
-from .._output import OutputConsole, show_for
+from .._output import show_for
 from .forward import ForwardAddress, read_address, send
-from .payload import ShownDelivery, read_delivery
+from .payload import ShownDelivery, quoted, read_delivery
 from .receiver import Handle, Receiver
-from .table import DeliveryResult, answer_text, column_widths, header, row
 
 DELIVERY: Final = "x-sandbox-delivery"
 """Header with the sandbox's name of a delivery, for `payments webhooks resend`."""
@@ -71,48 +70,42 @@ class DeliveryPrinter:
 
     def __init__(self, address: ForwardAddress | None, *, as_json: bool) -> None:
         self._show = show_for(as_json=as_json)
-        self._as_json = as_json
         self._address = address
         self._lock = threading.Lock()
-        self._widths = column_widths(OutputConsole().width)
 
     def open(self, url: str) -> None:
         """Show where to send deliveries."""
         self._show.heading("payments webhooks listen", "deliveries prove nothing: read the record first")
         onward = f"; deliveries go on to {self._address.place}" if self._address else ""
         self._show.step("Listening", f"pass {url} as webhook_url{onward}; Ctrl-C stops it", webhook_url=url)
-        self._show.render(Text.assemble("\n", header(self._widths)))
 
     def handle(self, body: bytes, headers: Mapping[str, str]) -> int:
         """Take one delivery; returns the status to answer with."""
-        started = SYSTEM.monotonic()
         delivery, name = read_delivery(body), _name_in(headers)
-        status, problem = (200, "") if self._address is None else self._forward(self._address, body, headers)
+        if self._address is None:
+            with self._lock:
+                self._show_received(delivery, name)
+            return 200
+        started = SYSTEM.monotonic()
+        status, problem = self._forward(self._address, body, headers)
         seconds = SYSTEM.monotonic() - started
-        is_forwarded = self._address is not None
+        text = f"{self._address.place} answered {status} in {took_text(seconds)}"
+        if problem:
+            text = f"{problem}; `payments webhooks resend {name}` sends it again" if name else problem
+        facts = {"record": delivery.record, "status": status, "seconds": round(seconds, 3)}
         with self._lock:
-            if self._as_json:
-                self._print_json(delivery, name)
-                if is_forwarded:
-                    facts: dict[str, Any] = {
-                        "record": delivery.record,
-                        "status": status,
-                        "seconds": round(seconds, 3),
-                    }
-                    self._show.step("Forwarded", problem, good=not problem, **facts)
-                return status
-            if problem and name:
-                problem += f"; `payments webhooks resend {name}` sends it again"
-            if delivery.body is None:
-                problem = "; ".join(filter(None, ("its body is not a JSON object", problem)))
-            result = DeliveryResult(status, problem, seconds, is_forwarded)
-            self._show.render(row(delivery, name, result, self._widths))
+            self._show_received(delivery, name)
+            self._show.step("Forwarded", text, good=not problem, **facts)
         return status
 
-    def _print_json(self, delivery: ShownDelivery, name: str) -> None:
+    def _show_received(self, delivery: ShownDelivery, name: str) -> None:
+        claims = (delivery.event, delivery.record, delivery.status, delivery.reference)
+        event, record, status, reference = map(quoted, claims)
+        said = ", ".join(filter(None, (event, record, delivery.money, status, reference, name)))
+        text = f"{SYSTEM.now().astimezone():%H:%M:%S} {said}"
         self._show.step(
             "Received",
-            "",
+            text if delivery.body is not None else f"{text}: its body is not a JSON object",
             good=delivery.body is not None,
             event=delivery.event,
             record=delivery.record,
@@ -130,7 +123,8 @@ class DeliveryPrinter:
         except OSError as failure:
             why = f"{address.place} did not answer: {failure.strerror or failure}"
             return _NO_ANSWER, f"{why}; start your application there, or correct --forward"
-        return status, "" if 200 <= status < 300 else answer_text(address.place, status)
+        words = f" {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else ""
+        return status, "" if 200 <= status < 300 else f"{address.place} answered {status}{words}"
 
 
 def _name_in(headers: Mapping[str, str]) -> str:

@@ -9,11 +9,10 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Final, Self
 
-from ..._loopback import HOST
+from ..._loopback import HOST, Reply, Request
 from ..._loopback import listen as listening_socket
 from ..._loopback.access import Access
 from ..._loopback.server import ServerThread, answered_by
-from ..._loopback.values import Reply, Request
 from ..._runtime import SYSTEM
 
 LISTENER: Final = "X-Sandbox-Listener"

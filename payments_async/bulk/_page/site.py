@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from ..._loopback import Reply, Request
 from ..._loopback.access import is_of_another_page, is_of_another_site
 from ..._loopback.page_files import PageFiles, console_headers
-from ..._loopback.values import Reply, Request
 from ...models._masking import clean
 from ..errors import LedgerError
 from . import view

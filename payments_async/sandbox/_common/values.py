@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import attrs
 import msgspec
 
-from ..._loopback.values import Request as Request
-from ..._loopback.values import Stream as Stream
+from ..._loopback import Request as Request
+from ..._loopback import Stream as Stream
 from .masking import shown_address
 from .scenario_words import HookWords
 

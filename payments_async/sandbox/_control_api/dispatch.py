@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from ..._loopback import GUARDS
 from ..._loopback.access import is_of_another_page, is_of_another_site
-from ..._loopback.values import GUARDS
 from .._common.json import JsonObject, decode_object, encode
 from .._common.operations import CONTROL_API
 from .._common.scenario_words import UnknownWord

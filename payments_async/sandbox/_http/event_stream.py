@@ -13,7 +13,7 @@ from typing import Protocol
 
 import attrs
 
-from ..._loopback.values import GUARDS
+from ..._loopback import GUARDS
 from .._common.clock import Clock
 from .._common.values import Stream
 from .._records.world import World
