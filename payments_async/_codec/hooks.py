@@ -66,7 +66,7 @@ def number(value: Any, where: str) -> Decimal | None:
     if value.__class__ not in (Decimal, int) and (not isinstance(value, str) or not _NUMBER.fullmatch(value)):
         return refuse(value, where, "a number")
     try:
-        found = usual(value)
+        found = usual(value.strip() if isinstance(value, str) else value)
     except ArithmeticError:
         return None
     if isinstance(value, str):
@@ -188,13 +188,19 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter, learn: Learn) -> Hoo
 
 
 def reader(hint: Any, where: str, converter: cattrs.BaseConverter) -> Callable[[Any], Any]:
-    """A function that reads a field's value of any shape, but None, as the hook of its record does."""
+    """A function that reads a field's value of any shape, but None, as the hook of its record does.
+
+    It refuses a number that the hook keeps as text among the unknown fields.
+    """
     usual, nested, read = _readers(hint, converter)
 
     def one(value: Any) -> Any:
         if value.__class__ is usual:
             return value
-        return nested(value) if nested is not None and value.__class__ is dict else read(value, where)
+        if nested is not None and value.__class__ is dict:
+            return nested(value)
+        found = read(value, where)
+        return refuse(value, where, "a usual number") if found is None and read is number else found
 
     return one
 

@@ -203,6 +203,32 @@ def test_an_unknown_field_is_kept_and_goes_the_fast_path_from_its_second_answer_
         assert takes(name, bodies.encoded(tree))
 
 
+@pytest.mark.usefixtures("nothing_learned")
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"method": "mtn_bj"},
+        {"method": {"value": "mtn_bj"}, "instrument": {"country": "BJ"}},
+        {"metadata": []},
+        {"customer": []},
+        {"exchange_rate": 1.5},
+        {"exchange_rate": "0.25"},
+    ],
+)
+def test_a_field_of_another_shape_goes_the_fast_path_from_its_second_answer_on(data: bodies.Json) -> None:
+    assert_learned("payouts.sync", bodies.encoded({"data": {"id": "po_1", **data}}))
+    assert_learned("payouts.sync", bodies.encoded(tree_of("payouts.sync")))
+
+
+@pytest.mark.usefixtures("nothing_learned")
+def test_a_number_in_a_field_of_another_shape_is_read_alike() -> None:
+    for value in (1.5, " 1 ", "1E+400", {"value": "1E+400"}, "0.25"):
+        body = bodies.encoded({"data": {"id": "at_1", "exchange_rate": value}})
+        for name in ("payouts.sync", "payment_intents.retrieve_attempt"):
+            for _ in range(2):
+                assert_both_paths_agree(name, body)
+
+
 @settings(deadline=None, max_examples=60)
 @given(names=st.lists(st.text(max_size=9), max_size=4, unique=True))
 @example(names=['"', "\\", "\x00", "\n", "n" * 101, "a`b"])
