@@ -26,8 +26,10 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from payments_async.errors import ConfigurationError, OutcomeUnknown, PaymentsError
+from payments_async.resources._signatures import implemented_by
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 AsyncCall = Callable[..., Coroutine[Any, Any, T]]
 
 GRACE: Final = 2.0
@@ -322,3 +324,23 @@ class CallQueue:
         except ValueError:
             return False
         return True
+
+
+def forwarded(way: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorate a signature, written by `tools/mirror`, with a call of the twin's method, a `way` of `Bridge`.
+
+    As the function takes `**arguments`, a failed call empties the only dict of what was given.
+    """
+
+    def named(written: F) -> F:
+        name = written.__name__
+
+        def run(self: Any, *args: Any, **arguments: Any) -> Any:
+            try:
+                return way(self._bridge, getattr(self._async, name), *args, **arguments)
+            finally:
+                del args, arguments  # tracebacks print locals
+
+        return implemented_by(run)(written)
+
+    return named

@@ -220,6 +220,13 @@ class Bridge:
             if isinstance(items, AsyncGenerator):
                 queue.post_unwaited(BlockingCall(items.aclose, (), {}))
 
+    def call_plainly(self, func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a plain function where it is called."""
+        try:
+            return func(*args, **kwargs)
+        finally:
+            del args, kwargs  # tracebacks print locals
+
     def close(self) -> None:
         """Close the client, and end its lease if no other on it is open; a later call takes a new one.
 

@@ -31,11 +31,10 @@ from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import asks_again, needs_time, refuse_outdated
+from .idempotency import PendingRequests, asks_again, identity_of, needs_time, pending_of, refuse_outdated
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
-from .pending import PendingRequests, identity_of, pending_of
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings

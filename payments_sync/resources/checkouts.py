@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any
 
-from payments_async import arguments, models
+from payments_async import models
 from payments_async.params import AppearanceFields, AppearanceInput, CheckoutRestriction, CustomerFields, CustomerInput, Money, Pairs, PreparedRequest, RestrictionFields
-from payments_async.resources._signatures import explains_absent, implemented_by
+from payments_async.resources._signatures import explains_absent
 from payments_async.resources.checkouts import AsyncCheckouts
 
+from .._blocking_call import forwarded
 from .._event_loop import Bridge
 
 
@@ -22,13 +23,7 @@ class Checkouts:
     def __init__(self, twin: AsyncCheckouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def _create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
-        try:
-            return self._bridge.call(self._async.create, **arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_create)
+    @forwarded(Bridge.call)
     def create(
         self, *, amount: Money, currency: str, description: str | None = None,
         customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
@@ -76,15 +71,7 @@ class Checkouts:
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
 
-    def _prepare(
-        self, **arguments: Unpack[arguments.CheckoutPreparation]
-    ) -> PreparedRequest[models.Checkout]:
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_prepare)
+    @forwarded(Bridge.call_plainly)
     def prepare(
         self, *, amount: Money, currency: str, description: str | None = None,
         customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
@@ -105,10 +92,7 @@ class Checkouts:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
 
-    def _retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
-        return self._bridge.call(self._async.retrieve, checkout_id, **options)
-
-    @implemented_by(_retrieve)
+    @forwarded(Bridge.call)
     def retrieve(
         self, checkout_id: str, *, timeout: float | None = None, deadline: float | None = None,
         max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Any
 
-from payments_async import arguments, models
-from payments_async.resources._signatures import explains_absent, implemented_by
+from payments_async import models
+from payments_async.resources._signatures import explains_absent
 from payments_async.resources.methods import AsyncMethods
 
+from .._blocking_call import forwarded
 from .._event_loop import Bridge
 
 
@@ -20,12 +21,7 @@ class Methods:
     def __init__(self, twin: AsyncMethods, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def _status(
-        self, method_code: str, country_code: str, **options: Unpack[arguments.ReadOptions]
-    ) -> models.MethodStatus:
-        return self._bridge.call(self._async.status, method_code, country_code, **options)
-
-    @implemented_by(_status)
+    @forwarded(Bridge.call)
     def status(
         self, method_code: str, country_code: str, *, timeout: float | None = None,
         deadline: float | None = None, max_retries: int | None = None,

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
-from typing import Any, Unpack
+from typing import Any
 
-from payments_async import arguments, models
+from payments_async import models
 from payments_async.params import AttemptInput, CustomerFields, CustomerInput, Money, Pairs, PreparedRequest
-from payments_async.resources._signatures import explains_absent, implemented_by
+from payments_async.resources._signatures import explains_absent
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
+from .._blocking_call import forwarded
 from .._event_loop import Bridge
 
 
@@ -22,13 +23,7 @@ class PaymentIntents:
     def __init__(self, twin: AsyncPaymentIntents, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def _create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
-        try:
-            return self._bridge.call(self._async.create, **arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_create)
+    @forwarded(Bridge.call)
     def create(
         self, *, amount: Money, currency: str, description: str | None = None,
         customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
@@ -72,15 +67,7 @@ class PaymentIntents:
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
 
-    def _prepare(
-        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
-    ) -> PreparedRequest[models.PaymentIntent]:
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_prepare)
+    @forwarded(Bridge.call_plainly)
     def prepare(
         self, *, amount: Money, currency: str, description: str | None = None,
         customer: CustomerInput | CustomerFields | None = None, return_url: str | None = None,
@@ -99,12 +86,7 @@ class PaymentIntents:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
 
-    def _list(
-        self, **arguments: Unpack[arguments.PaymentIntentFilters]
-    ) -> models.Page[models.PaymentIntent]:
-        return self._bridge.call(self._async.list, **arguments)
-
-    @implemented_by(_list)
+    @forwarded(Bridge.call)
     def list(
         self, *, status: str | None = None, customer_id: str | None = None,
         created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
@@ -133,12 +115,7 @@ class PaymentIntents:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _iterate(
-        self, **arguments: Unpack[arguments.PaymentIntentIteration]
-    ) -> Iterator[models.PaymentIntent]:
-        return self._bridge.iterate(self._async.iterate, **arguments)
-
-    @implemented_by(_iterate)
+    @forwarded(Bridge.iterate)
     def iterate(
         self, *, status: str | None = None, customer_id: str | None = None,
         created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
@@ -157,12 +134,7 @@ class PaymentIntents:
             PaymentsError: see `errors`.
         """
 
-    def _retrieve_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
-    ) -> models.PaymentAttempt:
-        return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
-
-    @implemented_by(_retrieve_attempt)
+    @forwarded(Bridge.call)
     def retrieve_attempt(
         self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
         deadline: float | None = None, max_retries: int | None = None,
@@ -186,12 +158,7 @@ class PaymentIntents:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _refund_availability(
-        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
-    ) -> models.RefundAvailability:
-        return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
-
-    @implemented_by(_refund_availability)
+    @forwarded(Bridge.call)
     def refund_availability(
         self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
         max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
@@ -214,12 +181,7 @@ class PaymentIntents:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _requery(
-        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
-    ) -> models.Requery:
-        return self._bridge.call(self._async.requery, payment_intent_id, **options)
-
-    @implemented_by(_requery)
+    @forwarded(Bridge.call)
     def requery(
         self, payment_intent_id: str, *, timeout: float | None = None, deadline: float | None = None,
         max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
@@ -242,12 +204,7 @@ class PaymentIntents:
             PaymentsError: see `errors`; effect "none", a requery moves no money.
         """
 
-    def _inspect_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
-    ) -> models.Inspection:
-        return self._bridge.call(self._async.inspect_attempt, payment_intent_id, attempt_id, **options)
-
-    @implemented_by(_inspect_attempt)
+    @forwarded(Bridge.call)
     def inspect_attempt(
         self, payment_intent_id: str, attempt_id: str, *, timeout: float | None = None,
         deadline: float | None = None, max_retries: int | None = None,

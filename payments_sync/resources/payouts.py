@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Any, Unpack
+from typing import Any
 
-from payments_async import arguments, models
+from payments_async import models
 from payments_async.params import CustomerFields, CustomerInput, Instrument, Money, Pairs, PreparedRequest
-from payments_async.resources._signatures import explains_absent, implemented_by
+from payments_async.resources._signatures import explains_absent
 from payments_async.resources.payouts import AsyncPayouts
 
+from .._blocking_call import forwarded
 from .._event_loop import Bridge
 
 
@@ -22,13 +23,7 @@ class Payouts:
     def __init__(self, twin: AsyncPayouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def _create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
-        try:
-            return self._bridge.call(self._async.create, **arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_create)
+    @forwarded(Bridge.call)
     def create(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
@@ -69,13 +64,7 @@ class Payouts:
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
 
-    def _prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
-        try:
-            return self._async.prepare(**arguments)
-        finally:
-            del arguments  # tracebacks print locals
-
-    @implemented_by(_prepare)
+    @forwarded(Bridge.call_plainly)
     def prepare(
         self, *, amount: Money, currency: str, method: str, instrument: Instrument | Pairs,
         reference: str | None = None, description: str | None = None,
@@ -92,10 +81,7 @@ class Payouts:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
 
-    def _list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
-        return self._bridge.call(self._async.list, **arguments)
-
-    @implemented_by(_list)
+    @forwarded(Bridge.call)
     def list(
         self, *, status: str | None = None, customer_id: str | None = None,
         created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
@@ -126,10 +112,7 @@ class Payouts:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> Iterator[models.Payout]:
-        return self._bridge.iterate(self._async.iterate, **arguments)
-
-    @implemented_by(_iterate)
+    @forwarded(Bridge.iterate)
     def iterate(
         self, *, status: str | None = None, customer_id: str | None = None,
         created_on_or_after: date | str | None = None, created_on_or_before: date | str | None = None,
@@ -148,10 +131,7 @@ class Payouts:
             PaymentsError: see `errors`.
         """
 
-    def _find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
-        return self._bridge.call(self._async.find, reference, **search)
-
-    @implemented_by(_find)
+    @forwarded(Bridge.call)
     def find(
         self, reference: str, *, created_on_or_after: date | str | None = None, cursor: str | None = None,
         max_pages: int = ..., timeout: float | None = None, deadline: float | None = None,
@@ -183,10 +163,7 @@ class Payouts:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
-        return self._bridge.call(self._async.sync, payout_id, **options)
-
-    @implemented_by(_sync)
+    @forwarded(Bridge.call)
     def sync(
         self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
         max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,
@@ -209,10 +186,7 @@ class Payouts:
             PaymentsError: see `errors`; effect "none".
         """
 
-    def _inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
-        return self._bridge.call(self._async.inspect, payout_id, **options)
-
-    @implemented_by(_inspect)
+    @forwarded(Bridge.call)
     def inspect(
         self, payout_id: str, *, timeout: float | None = None, deadline: float | None = None,
         max_retries: int | None = None, extra_headers: Mapping[str, str] | None = None,

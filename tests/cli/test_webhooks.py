@@ -97,9 +97,9 @@ def test_each_delivery_is_shown_without_account_data(listen: Listener) -> None:
 
     printed = listen(look)
     assert "as webhook_url" in printed
-    said = " ".join(printed.partition("Received")[2].split())
+    told = " ".join(printed.partition("Received")[2].split())
     assert re.fullmatch(
-        rf"..:..:.. payout\.created, {created[0]}, .* 50.00, pending, order-7, wh_00000001", said
+        rf"..:..:.. payout\.created, {created[0]}, .* 50.00, pending, order-7, wh_00000001", told
     )
     out = listen(look, "--json")
     listening_line, received = lines(out)
@@ -134,7 +134,7 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(listen: Lis
             assert {body for body, _ in got} == {webhook.body}
         hints = {"X-Payment-Event": "payment.completed", "X-Payment-Id": "pi_1", "Cookie": "a=b"}
         answers.append(200)
-        send(url, **hints)
+        send(url, b"{}", **hints)
 
     with Receiver(None, application) as receiver:
         _, _, first, _, second, *_ = lines(listen(look, "--forward", f"{receiver.url}hook?x=1", "--json"))

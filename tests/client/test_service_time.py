@@ -15,7 +15,6 @@ import pytest
 
 from payments_async import AsyncPayments, InvalidRequest, OutcomeUnknown, PreparedRequest
 from payments_async._request import idempotency
-from payments_async._request import pending as PENDING
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
@@ -166,7 +165,7 @@ async def test_a_key_of_the_callers_own_may_have_been_sent_by_anybody(connect: C
 async def test_a_forked_child_takes_nothing_for_unsent(connect: Connect) -> None:
     played = play(connect, time_of(25 * HOUR))
     prepared = played.client.payment_intents.prepare(**INTENT)
-    PENDING.pending_of(played.runtime).forget_parents()
+    idempotency.pending_of(played.runtime).forget_parents()
     with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
         await played.client.send(prepared)
 

@@ -153,7 +153,7 @@ def test_a_client_for_another_key_is_made_in_a_copy_whatever_locks_were_held(san
 
 
 UNDER_WAY = """
-from payments_async._request import pending
+from payments_async._request import idempotency as pending
 
 async def begun():
     sending = asyncio.ensure_future(other.send(prepared))

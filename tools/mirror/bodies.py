@@ -47,6 +47,15 @@ def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     return _without_accounts(method, own or list(_plainly(owner, method, twin, given)))
 
 
+def way(owner: ast.ClassDef, method: Function) -> str | None:
+    """How a written signature of a resource hands over its call; None where it needs a body of its own."""
+    if "Resource" not in map(ast.unparse, owner.bases):
+        return None
+    if "AsyncIterator" in ast.unparse(method.returns or ast.Pass()):
+        return "Bridge.iterate"
+    return "Bridge.call" if isinstance(method, ast.AsyncFunctionDef) else "Bridge.call_plainly"
+
+
 def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
     """The statements, with arguments deleted, so that tracebacks that print locals show no account data."""
     if "json" in [each.arg for each in method.args.kwonlyargs]:

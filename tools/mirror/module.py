@@ -18,6 +18,7 @@ from .bodies import (
     is_entered,
     made_with_twin,
     uses_client,
+    way,
 )
 from .words import Unmirrored, blocking, header
 
@@ -131,7 +132,8 @@ class Module:
         written = {function.name: method for method, function in runs.items() if function}
         for method in methods:
             if method.name in written:
-                yield from ("", *self._implementation(node, written[method.name], method))
+                if way(node, written[method.name]) is None:
+                    yield from ("", *self._implementation(node, written[method.name], method))
             elif method.name == "_assemble":
                 yield from ("", *assembly(node.name, method))
             elif method.name.startswith("__") or not method.name.startswith("_"):
@@ -155,13 +157,15 @@ class Module:
         documented = ast.get_docstring(method) is not None
         if not (documented or overload or method.name.startswith("__")):
             raise Unmirrored(f"{self.path}: {owner.name}.{method.name} has no docstring")
+        if any(mark.startswith("implemented_by") for mark in marks) and (forwards := way(owner, method)):
+            marks = [f"forwarded({forwards})"]
         yield from (f"    @{mark}" for mark in marks if mark not in _AWAITED)
         last = method.body[0].end_lineno if documented or overload else method.body[0].lineno - 1
         yield blocking("\n".join(self._lines[method.lineno - 1 : last]))
         if method.name in _COPIED and not is_entered(owner):
             body = "\n".join(self._lines[last or 0 : method.end_lineno])
             yield blocking(body.replace("self._", "self._async._"))
-        elif not (overload or any(mark.startswith("implemented_by") for mark in marks)):
+        elif not (overload or any(mark.startswith(("implemented_by", "forwarded")) for mark in marks)):
             yield from (indent(line, " " * 8) for line in forwarding(owner, method))
 
     def _implementation(self, owner: ast.ClassDef, method: Function, runs: Function) -> Iterator[str]:
@@ -183,7 +187,9 @@ class Module:
         ours = [line for node in froms if node.level for line in self._import(node, used)]
         yield from sorted([*self._twins(used), *ours])
         bridge = "_batch_bridge import BatchBridge" if "BatchBridge" in used else "_event_loop import Bridge"
-        yield f"\nfrom {'.' * len(self._package)}{bridge}"
+        yield ""
+        yield from [f"from {'.' * len(self._package)}_blocking_call import forwarded"] * ("forwarded" in used)
+        yield f"from {'.' * len(self._package)}{bridge}"
         for node in froms:
             yield from (
                 f"from {'.' * node.level}{node.module} import {blocking(name.name)}"
