@@ -156,7 +156,6 @@ BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
     ("cls", "changed", "where", "told"),
     [
         (PayoutBody, {"amount": None}, "amount", "is required"),
-        (PayoutBody, {"amount": True}, "amount", "must be a Decimal, an int or decimal text"),
         (PayoutBody, {"amount": "0.5"}, "amount", "must be at least 1"),
         (PayoutBody, {"amount": 10.0}, "amount", "is a float, which is not exact"),
         *((PayoutBody, {"amount": text}, "amount", "must be a plain decimal number") for text in AMOUNTS),
@@ -169,13 +168,10 @@ BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
         (PayoutBody, {"sk_live_abcdefgh": 1}, "***", "is not a field of PayoutRequest"),
         (PayoutBody, {"instrument": {"Ama Mensah": 1}}, "instrument.***", "is not a field of Instrument"),
         (CheckoutBody, {"expires_in_minutes": 5}, "expires_in_minutes", "30 to 1440"),
-        (CheckoutBody, {"appearance": {"color": SECRET}}, "appearance.color", "a hex colour"),
         (CheckoutBody, {"restriction": BOTH}, "restriction", "not both"),
         (PaymentIntentBody, {"attempt": {}}, "attempt.method_code", "is required"),
         (PaymentIntentBody, {"attempt": {"phone": {"country": 1}}}, "attempt.phone.country", "not int"),
         (PaymentIntentBody, {"entity_created_at": "soon"}, "entity_created_at", "must be an ISO 8601"),
-        (PaymentIntentBody, {"entity_created_at": "2026-01-01T10:00"}, "entity_created_at", "time zone"),
-        (PaymentIntentBody, {"entity_created_at": "2999-01-01T10:00Z"}, "entity_created_at", "the future"),
     ],
 )
 def test_a_fault_has_its_place_and_our_words(cls: Any, changed: Any, where: str, told: str) -> None:

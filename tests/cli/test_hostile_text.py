@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from payments_async._cli import main
 from payments_async._cli._app import make_app
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli._output import Show
 from payments_async._cli.webhooks import forward
 from payments_async._cli.webhooks.payload import read_delivery
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
@@ -275,18 +273,6 @@ def test_what_is_logged_is_on_one_line(here: Here, caplog: pytest.LogCaptureFixt
         assert PHONE not in message
         assert "\n" not in message
         assert_harmless(message)
-
-
-def test_a_terminal_shows_no_line_that_only_seems_to_be_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    show = Show(Console(highlight=False, width=500))
-    show.heading(HOSTILE, HOSTILE)
-    for width in range(30):  # wherever a line is wrapped
-        show.step("Finding", f"{'x' * width}{HOSTILE}", good=False)
-        show.paragraph(f"{'x' * width}{HOSTILE}")
-    said = capsys.readouterr().out
-    assert_harmless(said)
-    assert "owned" in said
-    assert {len(line) - len(line.lstrip(" ")) for line in said.splitlines()[3:]} == {2, 4, 15}
 
 
 def test_what_a_delivery_claims_is_harmless() -> None:

@@ -7,20 +7,6 @@ import pytest
 from tests.support.payout_command import Exit, Here, payouts_file
 
 
-def test_reconcile_ends_with_1_where_payouts_have_failed_and_retry_failed_says_why(here: Here) -> None:
-    payouts_file(here.folder, 2)
-    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
-    here("run", "june.csv")
-    done = here("reconcile", "june.csv.ledger")
-    end = done.step("finished")
-    assert (done.code, end["exit_code"], end["rows"]["failed"]) == (Exit.REFUSED, 1, 2)
-    assert done.step("certified")["clean"] is True
-    assert "2 payouts failed for good" in done.err
-    printed = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
-    assert printed["reasons"] == {"1": "r1, XCD 1.07: RECIPIENT_ERROR", "2": "r2, XCD 2.07: RECIPIENT_ERROR"}
-    assert "row 2: r2, XCD 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out
-
-
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
 def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Here, dry: list[str]) -> None:
     payouts_file(here.folder, 2)

@@ -175,6 +175,11 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
         assert (exported.code, exported.step("exported")["rows"]) == (Exit.DONE, rows)
     dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
     assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XCD": "2.07"})
+    assert dry.step("retry")["reasons"] == {"2": "r2, XCD 2.07: RECIPIENT_ERROR"}
+    assert "row 2: r2, XCD 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger", "--dry-run").out
+    settled = here("reconcile", "june.csv.ledger")
+    assert (settled.code, settled.step("certified")["clean"]) == (Exit.REFUSED, True)
+    assert "1 payout failed for good" in settled.err
     assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
     assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XCD 2.08").code == 2
     retried = here("retry-failed", "june.csv.ledger", "--row", "2")

@@ -16,17 +16,9 @@ import payments_sync
 
 CLASSES = {
     "client": ("AsyncPayments", "Payments"),
-    "resources.checkouts": ("AsyncCheckouts", "Checkouts"),
-    "resources.methods": ("AsyncMethods", "Methods"),
-    "resources.payment_intents": ("AsyncPaymentIntents", "PaymentIntents"),
-    "resources.payouts": ("AsyncPayouts", "Payouts"),
-    "bulk.batch": ("PayoutBatch", "PayoutBatch"),
     "bulk.outbox": ("Outbox", "Outbox"),
 }
-SHARED = ("arguments", "errors", "events", "guard", "models", "params")
-FOR_TESTS = ("sandbox",)
-SHARED_IN_BULK = ("bulk.errors", "bulk.sources")
-MADE_BY_HAND = {"client", "bulk.outbox"}
+"""What is written by hand: the mirror's tests see to the rest."""
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 
 
@@ -42,21 +34,8 @@ def test_a_shared_name_is_the_same_object(name: str) -> None:
     assert getattr(payments_sync, name) is getattr(payments_async, name)
 
 
-@pytest.mark.parametrize("module", [*SHARED, *FOR_TESTS, *SHARED_IN_BULK])
-def test_a_shared_module_shows_the_same_objects(module: str) -> None:
-    theirs = importlib.import_module(f"payments_async.{module}")
-    ours = importlib.import_module(f"payments_sync.{module}")
-    names = [name for name in vars(ours) if not name.startswith("_")]
-    assert names
-    assert all(getattr(ours, name) is getattr(theirs, name) for name in names)
-    defined = {
-        name for name, value in vars(theirs).items() if getattr(value, "__module__", "") == theirs.__name__
-    }
-    public = set(getattr(theirs, "__all__", defined))
-    assert {name for name in defined & public if not name.startswith("_")} <= set(names)
-
-
-def test_an_unknown_name_is_refused() -> None:
+def test_a_module_is_loaded_when_it_is_used_and_an_unknown_name_is_refused() -> None:
+    assert payments_sync.__getattr__("errors") is importlib.import_module("payments_sync.errors")
     with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
         payments_sync.AsyncPayments  # noqa: B018 - the point
     assert payments_sync.__version__ == payments_async.__version__
@@ -114,9 +93,6 @@ def test_every_method_has_a_twin_and_every_twin_a_method(module: str) -> None:
 def test_a_twin_has_the_same_signature_and_blocks(module: str, name: str) -> None:
     asynchronous, blocking = (public(cls) for cls in pair(module))
     twin = blocking[RENAMED.get(name, name)]
-    if module not in MADE_BY_HAND and name == "__init__":
-        assert list(inspect.signature(twin).parameters) == ["self", "twin", "bridge"]
-        return
     theirs, ours = inspect.signature(asynchronous[name]), inspect.signature(twin)
     assert str(ours) == re.sub(r"\bAsync(Connection|Iterator|Payments|Session)\b", r"\1", str(theirs))
     assert not inspect.iscoroutinefunction(twin)

@@ -73,13 +73,12 @@ def test_a_call_runs_under_its_callers_trace_and_leaves_none_behind(agent: Agent
     bridge.close()
 
 
-def test_a_caller_without_a_trace_makes_a_call_without_one(agent: Agent) -> None:
-    agent.trace = None
-    assert traced(_nothing) is _nothing
-
-
-def test_an_agent_whose_parts_are_elsewhere_stops_no_call(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("missing", ["the trace", "the agent's part"])
+def test_without_a_trace_or_where_the_agents_parts_are_elsewhere_a_call_is_made_as_it_is(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "newrelic.core.context", None)
+    if missing == "the trace":
+        agent.trace = None
+    else:
+        monkeypatch.setitem(sys.modules, "newrelic.core.context", None)
     assert traced(_nothing) is _nothing
