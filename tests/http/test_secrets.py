@@ -89,7 +89,7 @@ async def test_common_headers_show_no_key(server: RawServer, transport: AiohttpT
     assert KEY.split()[1] not in everything(caught.value)
 
 
-async def test_cancelling_it_shows_none(
+async def test_a_cancel_shows_no_key(
     server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
