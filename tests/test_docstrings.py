@@ -17,7 +17,7 @@ def classes() -> set[str]:
     """Every class of the package, and of the libraries that its docstrings may name."""
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in FILES)
     found = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    return found | set(vars(builtins)) | {"CancelledError"}
+    return found | set(vars(builtins)) | {"CancelledError", "ValidationError"}
 
 
 def raised(file: Path) -> Iterator[str]:

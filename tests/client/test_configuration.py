@@ -205,7 +205,7 @@ def test_an_empty_option_is_not_missing(surface: str, option: str, monkeypatch: 
 
 
 @pytest.mark.parametrize(("share", "writes"), [("1/8", 7_500), ("0.5", 30_000), ("1", 60_000), ("", 60_000)])
-def test_limits_are_shared(surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_of_limits(surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
     client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
     assert client.limits_snapshot()["write"].limit == writes

@@ -88,7 +88,7 @@ async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Connect
         ("inv-7", {"timeout": 0}, {"timeout"}),
     ],
 )
-async def test_senseless_is_refused(
+async def test_bad_search_is_told(
     connect: Connect, reference: Any, search: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(page("inv-7"))

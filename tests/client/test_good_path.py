@@ -68,7 +68,10 @@ def test_a_call_needs_no_task_no_timer_and_no_future(client: AsyncPayments, opti
 
 def test_a_call_leaves_no_cycle_for_the_collector(client: AsyncPayments) -> None:
     driven(client.payouts.create(**creations.PAYOUT))
-    with no_collecting():
-        for _ in range(50):
-            driven(client.payouts.create(**creations.PAYOUT))
-        assert gc.collect() < 50, "a cycle in every call"  # threads of other tests may have left a few
+    found = []
+    for _ in range(3):
+        with no_collecting():
+            for _ in range(50):
+                driven(client.payouts.create(**creations.PAYOUT))
+            found.append(gc.collect())
+    assert min(found) < 50, "a cycle in every call"  # threads of other tests may leave some meanwhile

@@ -144,7 +144,9 @@ async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operati
     ],
 )
 @pytest.mark.parametrize("operation", LISTS)
-async def test_none_hides_another(connect: Connect, operation: str, odd: Any, record_id: str | None) -> None:
+async def test_odd_records_hide_none(
+    connect: Connect, operation: str, odd: Any, record_id: str | None
+) -> None:
     page = await call(connect, operation, {"data": [{"id": "a"}, odd, {"id": "b"}, odd]})
     assert [record.id for record in page] == ["a", "b"]
     assert [(one.index, one.record_id, one.raw) for one in page.unread] == [

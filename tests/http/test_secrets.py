@@ -89,6 +89,28 @@ async def test_common_headers_show_no_key(server: RawServer, transport: AiohttpT
     assert KEY.split()[1] not in everything(caught.value)
 
 
+async def test_a_cancel_shows_no_key(
+    server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.scripts["/slow"] = [Step.HANG]
+    kept: list[BaseException] = []
+
+    async def work() -> None:
+        try:
+            await transport.send(make_request(server.url("/slow")))
+        except asyncio.CancelledError as exc:
+            kept.append(exc)
+
+    task = asyncio.ensure_future(work())
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
+    task.cancel()
+    await task
+    shown = everything(kept[0])
+    assert "send" in shown
+    assert KEY.split()[1] not in shown + caplog.text
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_in_the_middle_of_writing_shows_no_key(
     interrupt: type[BaseException],

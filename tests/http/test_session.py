@@ -47,7 +47,7 @@ async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(
     assert server.connections == 2
 
 
-async def test_an_aiohttp_that_calls_no_request(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_aiohttp_without_our_request(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_transport, "is_supported", lambda: False)
     monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
     monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)

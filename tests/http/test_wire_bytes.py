@@ -81,7 +81,7 @@ async def test_no_more_are_opened_than_allowed(server: RawServer, make_transport
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_no_repeat_on_a_dead_one(method: str, server: RawServer, transport: AiohttpTransport) -> None:
+async def test_nothing_is_sent_twice(method: str, server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/dead"] = [Step.CLOSE]
     await transport.send(get(server.url("/")))
     request = make_request(server.url("/dead"), method)
