@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import attrs
 import pytest
 from msgspec.structs import replace
@@ -12,7 +10,7 @@ from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
 from payments_async.sandbox._journal import Journal, LoggedExchange, tried
 from payments_async.sandbox._webhooks import Webhook, WebhookTry
 from payments_async.sandbox._webhooks.address_guard import NotSent
-from tests.sandbox.raw_requests import PAYOUT, Api
+from tests.sandbox.raw_requests import Api
 
 
 def change(number: int) -> Change:
@@ -85,13 +83,6 @@ def test_a_body_larger_than_the_budget_is_not_kept_and_harms_no_later_one() -> N
     assert kept_bodies(journal) == []
     fill(journal, 2, size=10)
     assert kept_bodies(journal) == ["req_0", "req_1"]
-
-
-def test_bodies_leave_with_their_entries() -> None:
-    journal = Journal(entries=2)
-    fill(journal, 5)
-    assert kept_bodies(journal) == ["req_3", "req_4"]
-    assert len(journal._bodies) == 2
 
 
 def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbox, api: Api) -> None:
@@ -170,16 +161,6 @@ def test_of_requests_without_success_the_latest_are_kept(sandbox: Sandbox, api: 
     assert [log.path[-1] for log in sandbox.requests] == ["2", "3", "4", "5"]
 
 
-def test_a_listener_is_woken_once_and_only_while_it_waits() -> None:
-    journal, calls = Journal(), []
-    journal.wake_once("one", lambda: calls.append("one"))
-    journal.wake_once("two", lambda: calls.append("two"))
-    journal.forget("two")
-    journal.add(change(1))
-    journal.add(change(2))
-    assert calls == ["one"]
-
-
 def test_clearing_drops_entries_and_numbers_continue() -> None:
     journal = Journal(body_bytes=100)
     fill(journal, 3, size=20)
@@ -189,14 +170,3 @@ def test_clearing_drops_entries_and_numbers_continue() -> None:
     assert [entry.seq for entry in journal.since(0)] == [4]
     with pytest.raises(LookupError):
         journal.with_causes("req_0")
-
-
-def test_a_sandbox_notes_requests_with_their_bodies_and_what_they_changed(sandbox: Sandbox, api: Api) -> None:
-    created = api.post("/payouts", PAYOUT)
-    first, second = sandbox.entries()
-    assert isinstance(first.item, Change)
-    assert isinstance(second.item, LoggedExchange)
-    assert json.loads(second.item.body or b"") == PAYOUT
-    assert second.item.answer is not None
-    assert json.loads(second.item.answer.body)["data"]["id"] == created.data["id"]
-    assert "authorization" not in second.item.log.headers

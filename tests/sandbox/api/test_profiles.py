@@ -267,10 +267,6 @@ def test_alternate_answers_are_sparing() -> None:
     assert "completed_at" not in api.intent().data
 
 
-def test_a_null_rate_is_there_unless_nulls_are_left_out() -> None:
-    assert under(attrs.evolve(OBSERVED, null_rates=True)).payout().data["exchange_rate"] is None
-
-
 def test_alternate_stores_no_refusals_and_replays_a_reused_key() -> None:
     api = under("alternate")
     assert api.payout(idempotency_key="key-00001", amount=0).status == 422

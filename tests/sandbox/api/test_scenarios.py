@@ -29,7 +29,6 @@ from payments_async.sandbox._common.scenario_words import (
     Scenario,
     ScenarioOutcome,
     Timing,
-    duration,
     parse,
 )
 from tests.sandbox.raw_requests import BANK, INTENT, PHONE, Api
@@ -125,13 +124,6 @@ def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
 def test_a_wrong_word_is_refused_with_what_is_near(text: str, message: str) -> None:
     with pytest.raises(UnknownWord, match=message.replace("(", r"\(")):
         parse(text, "outcome")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("5", 5), ("5s", 5), ("1.5", 1.5), ("250ms", 0.25), ("2m", 120), ("24h", 86_400)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
 
 
 LINE: list[tuple[str, int, Any, int]] = [

@@ -353,6 +353,8 @@ def test_the_look_of_the_session_shows(api: Api) -> None:
         ("http://127.0.0.1.shop.test/logo.svg", None),
         ("http://127.0.0.1@shop.test/logo.svg", None),
         ("ftp://127.0.0.1/logo.svg", None),
+        ("https://shop.test/logo.svg", None),
+        ("http://sandbox.test/logo.svg", "http://sandbox.test"),
         ("//127.0.0.1/logo.svg", None),
         ("http://shop.test/logo.svg; script-src *", None),
         ({"url": 1}, None),

@@ -452,15 +452,6 @@ def test_what_cannot_be_sent_again_says_why(control: Control, api: Api) -> None:
         Sandbox().send_again(Request("GET", "/v1/payouts"), "unknown")
 
 
-def test_advice_is_given_as_data(control: Control, api: Api) -> None:
-    for _ in range(2):
-        api.payout()
-    (finding,) = control.get("advice")["findings"]
-    assert (finding["rule"], len(finding["requests"])) == ("posted_without_key", 2)
-    assert finding["why"]
-    assert finding["fix"]
-
-
 def test_the_books_are_sums_by_currency(control: Control, api: Api) -> None:
     assert control.get("books") == {"books": []}
     api.payout(amount=10.5, reference="r-1")

@@ -21,11 +21,6 @@ def why(sandbox: Sandbox) -> str | None:
     return reason(requested(sandbox), sandbox._core.world.limits)
 
 
-def test_a_success_needs_no_reason(api: Api, sandbox: Sandbox) -> None:
-    api.payout()
-    assert why(sandbox) is None
-
-
 @pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])  # lists, texts, objects
 def test_a_422_names_its_field_and_the_others(profile: str) -> None:
     sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
