@@ -92,10 +92,10 @@ class DeliveryPrinter:
         text = f"{self._address.place} answered {status} in {took_text(seconds)}"
         if problem:
             text = f"{problem}; `payments webhooks resend {name}` sends it again" if name else problem
-        facts = {"record": delivery.record, "status": status, "seconds": round(seconds, 3)}
+        record, took = delivery.record, round(seconds, 3)
         with self._lock:
             self._show_received(delivery, name)
-            self._show.step("Forwarded", text, good=not problem, **facts)
+            self._show.step("Forwarded", text, good=not problem, record=record, status=status, seconds=took)
         return status
 
     def _show_received(self, delivery: ShownDelivery, name: str) -> None:
