@@ -281,7 +281,7 @@ def test_the_first_program_of_the_readme_passes_under_strict_with_what_the_guide
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    added = re.search(r"also needs `(customer=.*?)`", GUIDE)
+    added = re.search(r"also needs\s+`(customer=.*?)`", GUIDE)
     assert program is not None
     assert added is not None
     plain, whole = tmp_path / "plain.py", tmp_path / "whole.py"
