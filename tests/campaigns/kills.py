@@ -44,7 +44,7 @@ sys.exit(main())
 """
 """`payments`, whose ledgers have a clock that a file shifts."""
 HEAD: Final = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
-KINDS: Final = (("XOF", "mtn_bj", "+22990112233", "BJ"), ("GHS", "mtn_gh", "+233241234567", "GH"))
+KINDS: Final = (("XCD", "mtn_bj", "+22990112233", "BJ"), ("GHS", "mtn_gh", "+233241234567", "GH"))
 DAY: Final = 86_400.0
 LATER: Final = 16 * 60.0
 """Seconds after which a payout that no list shows was never made."""
