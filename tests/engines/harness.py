@@ -127,7 +127,7 @@ class Scene:
         """A file of so many payouts."""
         first = 10_000 * len(self.amounts)
         self.amounts[batch_id] = [Decimal(f"{first + number}.01") for number in range(1, rows + 1)]
-        cells = (f"r{amount},{amount},XOF,mtn_bj,{PHONE},BJ" for amount in self.amounts[batch_id])
+        cells = (f"r{amount},{amount},XCD,mtn_bj,{PHONE},BJ" for amount in self.amounts[batch_id])
         (self.folder / f"{batch_id}.csv").write_text("\n".join([_HEAD, *cells, ""]))
 
     def program(self, engine: str, changes: Mapping[str, str]) -> Path:
@@ -205,7 +205,7 @@ class Scene:
                     certificate = await batch.reconcile()
                 assert certificate.is_clean, certificate.findings
                 assert certificate.report.exit_code == 0
-                assert certificate.report.sums["XOF"]["arrived"] == sum(self.amounts[name])
+                assert certificate.report.sums["XCD"]["arrived"] == sum(self.amounts[name])
         for content in (*stores, *(program.log.read_bytes() for program in self.programs)):
             for secret in (PHONE, PHONE[4:], key, PASSWORD):
                 assert secret.encode() not in content, "an account or a secret shows"
