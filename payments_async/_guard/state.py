@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -73,13 +74,13 @@ class SumsState:
         self._thread: StateThread | None = None
         _states.append(self)
 
+    @abstractmethod
     def transaction(self, *, keeps: bool) -> AbstractContextManager[Run]:
         """Context of one transaction, which is rolled back unless it `keeps` what it changes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clocks(self) -> Clocks:
         """The clocks now; within a transaction."""
-        raise NotImplementedError
 
     def reached(self, account: str) -> Place | None:
         """How far a guard's sums had come, as noted outside of the state; None for no note."""

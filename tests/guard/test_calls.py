@@ -22,10 +22,12 @@ from payments_async import (
     Guard,
     GuardRefused,
     GuardRequest,
+    LimitStoreUnavailable,
     OutcomeUnknown,
     PaymentsError,
     UnprocessableError,
 )
+from payments_async._guard.account import GuardAccount
 from payments_async.events import CallEnded, PayoutRefused
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
@@ -230,6 +232,22 @@ async def test_an_attempt_for_which_there_is_no_room_any_more_is_not_sent(connec
     assert (len(error.attempts), error.effect, len(played.transport.requests)) == (1, "none", 1)
 
 
+async def test_an_attempt_whose_reservation_cannot_be_renewed_is_not_sent(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise LimitStoreUnavailable("gone", retry_after=5.0)
+
+    def refusing(_: object) -> Any:
+        monkeypatch.setattr(GuardAccount, "reserve", away)
+        return refusal(429, {"Retry-After": "1100"})
+
+    played = play(connect, refusing, guard=GUARD, max_retries=1, max_retry_after=2_000.0)
+    with pytest.raises(LimitStoreUnavailable):
+        await played.client.payouts.create(**{**PAYOUT, "amount": 100})
+    assert len(played.transport.requests) == 1
+
+
 async def test_nobody_is_asked_about_a_row_of_a_batch() -> None:
     runtime, transport = JumpingRuntime(), ScriptedTransport(answer_of(101))
     guard = Guard(most={"XOF": 100}, ask=lambda request: True)
@@ -376,6 +394,27 @@ async def test_who_was_asked_is_not_asked_again_for_the_same_write(connect: Conn
         await played.client.payouts.create(**{**PAYOUT, "amount": 101})
     await played.client.resolve(caught.value)
     assert len(asked) == 1
+
+
+async def test_of_too_many_writes_the_first_is_judged_as_new(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async._guard.key_guard._KNOWN", 1)
+    asked: list[Any] = []
+    guard = Guard(most={"XOF": 10}, ask=lambda request: not asked.append(request))
+    played = play(connect, *[lost()] * 3, guard=guard, max_retries=0)
+    first, second = (
+        played.client.payouts.prepare(**{**PAYOUT, "amount": 100, "reference": name}) for name in "ab"
+    )
+    for prepared in (first, second, first):
+        with pytest.raises(OutcomeUnknown):
+            await played.client.send(prepared)
+    assert len(asked) == 3
+
+
+async def test_a_body_that_cannot_be_read_is_no_payment(connect: Connect) -> None:
+    played = play(connect, guard=GUARD)
+    assert key_guard(under(played.client)).judged(b"[]").rule == "body"
 
 
 async def test_a_yes_holds_for_attempts_that_begin_a_day_later(connect: Connect) -> None:

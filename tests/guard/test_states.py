@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +23,9 @@ from payments_async import (
     LimitStoreUnavailable,
 )
 from payments_async._guard import account
+from payments_async._guard import key_guard as keys
+from payments_async._guard import state as states
+from payments_async._guard.sqlite import FileState
 from payments_async.sandbox import Sandbox
 from tests.guard.test_calls import key_guard, refused
 from tests.support.motion import PAYOUT
@@ -238,6 +242,44 @@ async def test_a_state_that_is_away_refuses_and_comes_back(
                     break
                 except LimitStoreUnavailable:
                     pass
+
+
+async def test_a_state_that_is_away_for_a_moment_is_tried_again(
+    connected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked, failures = FileState._checked, [OSError(5, "Input/output error")]
+
+    def failing_once(state: FileState) -> Any:
+        if failures:
+            raise failures.pop()
+        return checked(state)
+
+    async with connected(in_file(tmp_path)) as client:
+        begin(client)
+        monkeypatch.setattr(FileState, "_checked", failing_once)
+        await client.payouts.create(**payout(1, 1))
+    assert not failures
+
+
+async def test_a_forked_child_and_the_end_of_a_process_leave_what_was_counted(
+    connected: Any, tmp_path: Path
+) -> None:
+    async with connected(in_file(tmp_path)) as client:
+        begin(client)
+        await client.payouts.create(**payout(60, 1))
+        assert await counted(client) == [("60", "0")] * 2
+        for happens in (states._after_fork, keys._after_fork, states._at_exit):
+            happens()
+            assert (await refused(client.payouts.create(**payout(41, 2)))).allowed == 40
+
+
+async def test_sums_in_postgresql_without_its_library_say_what_to_install(
+    connected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async._guard.postgresql", None)
+    place = {"guard": Guard(most={"XOF": 100}, sums=SUMS), "limit_store": "postgresql://127.0.0.1/none"}
+    with pytest.raises(ConfigurationError, match="sums in PostgreSQL need"):
+        connected({**place, "expected_workers": 1})
 
 
 async def test_a_deadline_that_passes_while_the_sums_are_read_is_what_the_error_says(

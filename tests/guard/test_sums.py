@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +14,12 @@ from typing import Any
 
 import pytest
 
-from payments_async._guard import clocks, postgresql
+from payments_async import ConfigurationError
+from payments_async._guard import clocks, postgresql, sqlite
 from payments_async._guard.postgresql import DatabaseState
+from payments_async._guard.progress_note import ProgressNote
 from payments_async._guard.sqlite import FileState, MemoryState
+from payments_async._guard.state import StateUnavailable
 from payments_async._guard.sums import LEASE, SETTLING, GuardSums, WriteAmount, amount_of, units_of
 from payments_async._runtime import SystemRuntime
 
@@ -241,6 +247,89 @@ def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
     state.close()
 
 
+# --- A state that cannot be used ---
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_file_that_another_process_has_is_waited_for_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, ends: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    path = tmp_path / "guard.sqlite"
+    sums = begun(FileState(str(path), time))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+
+        def pause() -> float:
+            if ends:
+                other.rollback()
+            time.at += sqlite.PATIENCE / 2 + 0.1
+            return 0.0
+
+        monkeypatch.setattr(time, "random", pause)
+        if ends:
+            assert fits(sums, "1")
+        else:
+            with pytest.raises(StateUnavailable, match="SQLITE_BUSY"):
+                fits(sums, "1")
+    sums.state.close()
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "found", "said"),
+    [
+        (sqlite, "network_file_system", "nfs", "file system of type nfs: put it on a local disk"),
+        (os, "geteuid", -1, "belongs to another user"),
+    ],
+)
+def test_a_file_on_a_network_or_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, where: Any, name: str, found: Any, said: str
+) -> None:
+    monkeypatch.setattr(where, name, lambda *_: found)
+    with pytest.raises(ConfigurationError, match=said):
+        fits(sums_in(FileState(str(tmp_path / "guard.sqlite"), time)), "1")
+
+
+def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    note = ProgressNote(str(tmp_path / "guard.sqlite"), "account")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.platform", "win32")
+        note.note((1.0, 2))
+        assert note.reached() == (1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("patched", "end", "said"),
+    [
+        ({"OLDEST": 990_000}, "", "is older than PostgreSQL 99"),
+        ({}, "_none", "refuses the user, the password or the database's name"),
+        ({"is_refusal": lambda _: False, "asks_weakly": lambda _: True}, "_none", postgresql.WEAK_AUTH[:20]),
+    ],
+)
+def test_a_database_that_cannot_be_used_says_why(
+    database: str, monkeypatch: pytest.MonkeyPatch, time: Time, patched: Any, end: str, said: str
+) -> None:
+    for name, value in patched.items():
+        monkeypatch.setattr(postgresql, name, value)
+    with pytest.raises(ConfigurationError, match=said):
+        fits(sums_in(DatabaseState(database + end, time)), "1")
+
+
+def test_an_address_is_judged_before_it_is_connected_to(time: Time) -> None:
+    assert DatabaseState("postgresql:///shop?host=/none", time).place
+    with pytest.raises(ConfigurationError, match="sslmode=verify-full"):
+        DatabaseState("postgresql://db.test/shop", time)
+
+
+def test_tables_that_another_process_made_meanwhile_are_taken(database: str, time: Time) -> None:
+    state = DatabaseState(database, time)
+    sums = begun(state)
+    state._make_tables(state._connected())
+    assert fits(sums, "1")
+    state.close()
+
+
 # --- Clocks ---
 
 
@@ -290,7 +379,8 @@ def test_a_machine_without_a_known_start_goes_by_its_wall_clock_and_by_what_a_pr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(clocks, "_boot_id", lambda: "")
+    monkeypatch.setattr(clocks, "BOOT_ID", str(tmp_path / "none"))
+    monkeypatch.setattr(clocks, "_boot_id", clocks._boot_id.__wrapped__)
     sums = begun(FileState(str(tmp_path / "guard.sqlite"), time))
     assert fits(sums, "60", "first")
     sums.settle(amount("first", "60"), "paid")
