@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, BinaryIO, Final
 
 import attrs
