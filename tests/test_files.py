@@ -1,4 +1,4 @@
-"""Which file system a path lies on, by Linux's list of what is mounted."""
+"""Files written whole; and which file system a path lies on, by Linux's list of what is mounted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from payments_async import _files
-from payments_async._files import file_system, network_file_system
+from payments_async._files import file_system, network_file_system, write_text
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -41,3 +41,9 @@ def test_only_a_network_file_system_is_named(tmp_path: Path, monkeypatch: pytest
 def test_without_mounts_a_file_system_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "MOUNTS", str(tmp_path / "none"))
     assert network_file_system("/mnt/the share/june.ledger") is None
+
+
+def test_a_text_replaces_a_file_whole_and_leaves_no_part(tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        write_text(tmp_path / "a", text)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a", "two")]

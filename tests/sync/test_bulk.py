@@ -511,3 +511,16 @@ print(batch.load(rows).rows)
 
 def test_a_process_may_end_with_a_batch_open() -> None:
     assert run(SCRIPT + LEFT_OPEN) == "2\n"
+
+
+def test_what_only_reads_or_marks_a_batch_answers_in_blocking_code_as_well(
+    client: Payments, ledger: Path
+) -> None:
+    with PayoutBatch.open(ledger, client, batch_id="june") as batch:
+        batch.load(items(1))
+        batch.pause("lunch")
+        assert batch.facts().paused == "lunch"
+        batch.resume()
+        assert batch.run().exit_code == 0
+        asked = (batch.batch_id, batch.holders(), batch.pace() >= 0, batch.causes())
+    assert asked == ("june", [], True, ())

@@ -107,6 +107,17 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     assert len(service.books.payouts()) == 5
 
 
+async def test_a_reference_that_leaves_no_room_for_a_generation_is_left(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    fails(service, 1)
+    await batch.load([item(1, reference="r" * 191)])
+    await batch.run(wait_final=60.0)
+    report = await batch.retry_failed()
+    assert report.rows == ()
+    assert "191 are allowed" in str(report.left)
+
+
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
     service: Sandbox, batch: PayoutBatch
 ) -> None:

@@ -115,6 +115,16 @@ async def test_a_row_that_was_not_refused_cannot_be_sent_again(
     assert (await batch.status()).counts["rejected"] == 1
 
 
+async def test_only_the_refused_rows_that_were_named_are_sent_again(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    refuse(service, 1, 2)
+    await batch.load(items(2))
+    await batch.run()
+    assert (await batch.retry_failed(rows=[2], rejected=True)).rows == (2,)
+    assert (await batch.status()).counts["rejected"] == 1
+
+
 async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="all").respond("http:422", times=None)
     rows = [item(number, description="all") for number in range(1, 521)]

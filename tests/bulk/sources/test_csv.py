@@ -186,6 +186,11 @@ def test_reading_ends_where_rows_cannot_be_told_apart(tmp_path: Path, rest: byte
         source.fingerprint()
 
 
+def test_a_header_that_breaks_the_rules_may_have_another_delimiter(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match="is the delimiter ';'"):
+        list(open_source(bytes_file(tmp_path, b'amount;"a,"b";currency;method\n')).read())
+
+
 @pytest.mark.parametrize(
     "line", [b"x" * 1_100_000, b'50,"' + b"some text\n" * 110_000], ids=["line", "lines"]
 )

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import openpyxl
 import pytest
@@ -288,6 +289,21 @@ def test_a_hostile_workbook_is_refused(tmp_path: Path, kind: str) -> None:
 def test_another_file_is_no_workbook(tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(SourceUnreadable, match=reason):
         read(bytes_file(tmp_path, content, "payouts.xlsx"))
+
+
+@pytest.mark.parametrize("name", ["a.xlsm", "a.XLS"])
+def test_a_workbook_of_another_format_is_to_be_saved_as_xlsx(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SourceUnreadable, match="is a workbook that is not read: save it as Excel Workbook"):
+        open_source(tmp_path / name)
+
+
+def test_a_disk_that_fails_is_not_a_workbook_at_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openpyxl, "load_workbook", MagicMock(side_effect=OSError("disk")))
+    with pytest.raises(SourceUnreadable, match="cannot be read") as caught:
+        read(workbook(tmp_path, lines_of(PHONE)))
+    assert "is no workbook" not in str(caught.value)
 
 
 async def test_others_run_while_a_workbook_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,7 @@ def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_
         ({"A": "amout"}, {}, "A: amout is not a column of a payout file; did you mean amount?"),
         ({"A": "amount", "B": "amount"}, {}, "two columns are amount"),
         ({"A": "currency"}, {"currency": "GHS"}, "currency is a column and a constant"),
+        ({}, {"amout": "10"}, "amout is not a column of a payout file; did you mean amount?"),
         ({}, {"reference": "r"}, "reference names one row, and cannot be the same in all"),
         ({}, {"currency": ""}, "currency needs a text that is not empty"),
         ({"currency": "GHS"}, {}, "file; a value that all rows share goes under [constants] in --map-file"),

@@ -55,6 +55,12 @@ def test_structs_maps_and_decimals_are_taken(tmp_path: Path) -> None:
     assert row.request.description is None
 
 
+def test_a_map_that_gives_one_name_twice_is_refused(tmp_path: Path) -> None:
+    columns = {**FLAT, "metadata": pyarrow.array([[("a", "1"), ("a", "2")]], MAP)}
+    _, (fault,) = read(parquet_file(tmp_path, columns))
+    assert str(fault) == "row 1, metadata: gives one name twice"
+
+
 def test_the_schema_is_checked_like_a_header(tmp_path: Path) -> None:
     columns = {**FLAT, "customer": [{"mail": "a@b.example"}], "colour": ["red"]}
     del columns["method"]

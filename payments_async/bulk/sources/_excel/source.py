@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, BinaryIO, Final
 
 import attrs
@@ -80,10 +81,8 @@ class ExcelSource(FileSource):
     async def rows(self) -> AsyncIterator[SourceItem]:
         """Every row in order: a `Row`, or one or more `RowFault`s. Raises as `Source.rows` does."""
         items = self.read()
-        first = await asyncio.to_thread(next, items, None)  # openpyxl takes seconds for a large workbook
-        if first is not None:
-            yield first
-        for item in items:
+        # openpyxl takes seconds for a large workbook
+        for item in chain(await asyncio.to_thread(list, islice(items, 1)), items):
             yield item
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
