@@ -16,6 +16,7 @@ from tests.support.hooks import EMPTY, listed
 from tests.support.jumping import JumpingRuntime
 from tests.support.receivers import HOOKS, SECRET, Handler
 from tests.support.scripted import ScriptedTransport
+from tests.sync.scenes import Silence, interrupt_main_thread
 
 KEY, ADDRESS = "sk_sandbox_one", "http://127.0.0.1:9/v1"
 
@@ -88,6 +89,15 @@ def test_an_interrupted_handler_has_failed_and_holds_nobody_up() -> None:
             receiver.receive(path=url)
         assert receiver.receive(path=url).status == 200
     assert len(paid.given) == 2
+
+
+def test_an_interrupted_read_hands_nothing_over() -> None:
+    paid, silence = Handler(), Silence(interrupt_main_thread, sent=True)
+    with Payments(KEY, base_url=ADDRESS, transport=silence) as client:
+        receiver = WebhookReceiver(client, secrets=[SECRET], base_url=HOOKS, on_payout=paid)
+        with pytest.raises(KeyboardInterrupt):
+            receiver.receive(path=receiver.url_for_payout("r-1"))
+    assert not paid.given
 
 
 def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,23 @@ class TestAwaited:
         assert hook.now == pytest.approx(10.0)
         assert hook.reads == 0
 
+    async def test_a_caller_may_hang_up_within_its_body(self, connect: Connect) -> None:
+        begun = asyncio.Event()
+
+        async def stuck() -> AsyncIterator[bytes]:
+            begun.set()
+            async for part in self.never():
+                yield part
+
+        hook = Hook(connect, Handler(), listed())
+        with hook.standing_still():
+            task = asyncio.create_task(hook.arrive(stuck()))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert hook.reads == 0
+
     async def test_a_handler_is_run_to_its_end_though_the_caller_hangs_up(self, connect: Connect) -> None:
         begun, go_on, ended = asyncio.Event(), asyncio.Event(), []
 

@@ -301,6 +301,7 @@ def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None
         ({"reference": "R-*"}, False),
         ({"reference": r"r-\*"}, False),
         ({"reference": "*2*"}, False),
+        ({"reference": "*-*"}, True),
         ({"description": "*"}, False),
         ({"amount": Decimal("10.50")}, True),
         ({"amount": 10}, False),

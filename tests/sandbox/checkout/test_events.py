@@ -117,6 +117,11 @@ async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
     assert caplog.records == []
 
 
+def test_a_stream_is_read_over_http_alone(sandbox: Sandbox, payer: Payer) -> None:
+    with pytest.raises(ValueError, match="is a live stream; read it over HTTP"):
+        sandbox.handle("GET", payer.path("/events"))
+
+
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 def test_only_a_get_opens_a_stream(sandbox: Sandbox, payer: Payer, method: str) -> None:
     assert sandbox.handle(method, payer.path("/events")).status == 404

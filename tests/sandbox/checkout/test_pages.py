@@ -624,7 +624,8 @@ def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api
         assert "fail" not in page
         assert Read(page).hidden == {}
     for step in ("0-open", "1-waiting"):
-        assert payer.send(**{**form, "step": step}).status == 303
+        for do in ("pay", "choose"):
+            assert payer.send(**{**form, "step": step, "do": do}).status == 303
     assert (payer.payment["status"], payer.attempts) == ("pending", 1)
     api.sandbox.advance(5)
     assert "Payment complete" in payer.look("/payment")

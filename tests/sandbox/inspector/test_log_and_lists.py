@@ -101,6 +101,20 @@ def test_what_a_filter_and_a_search_find(busy: Sandbox, query: str, count: int, 
     assert bool(found) != bool(re.search("Nothing matches|None of them fits", shown))
 
 
+def test_a_payments_failure_has_its_reason_at_the_attempt(sandbox: Sandbox, api: Api) -> None:
+    api.intent(scenario="fail:NO_FUNDS immediate")
+    failed = log(sandbox, "?kind=failed")
+    assert sorted((line.split()[0], "NO_FUNDS" in line) for line in failed) == [
+        ("attempt", True),
+        ("payment", False),
+    ]
+
+
+def test_a_creation_that_is_no_json_has_its_line(sandbox: Sandbox, api: Api) -> None:
+    api.post("/payouts", b"{")
+    assert log(sandbox)[0].startswith("POST /v1/payouts")
+
+
 def test_a_filter_is_a_link_that_keeps_the_search_and_says_how_many_there_are(busy: Sandbox) -> None:
     shown = page(busy, "payouts?find=june")
     assert 'href="/_sandbox/payouts?find=june&amp;status=failed"' in shown

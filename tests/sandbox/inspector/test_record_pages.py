@@ -179,6 +179,7 @@ def test_the_timeline_of_a_payment_has_its_attempts_and_refunds(sandbox: Sandbox
         "payment pending → completed completed",
         "payment completed → partially_refunded partially_refunded",
     ]
+    api.checkout()
     shown = page(sandbox, f"payments/{payment.id}")
     assert "22990000077" not in shown
     assert "XOF 20 refunded Refund XOF 30 Payer's page" in text_of(shown)
@@ -283,6 +284,9 @@ def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiv
         for fact in facts:
             assert fact in said, (name, fact)
         assert ("Resend" in said) == ("refused" not in facts), name
+    assert "nothing listens there" in rows(page(sandbox, "webhooks"))[0]
+    (tried,) = rows(page(sandbox, "?find=wh_00000004"))
+    assert tried.startswith("webhook payout.completed")
     again = sandbox.resend("wh_00000002")
     assert "Repeats wh_00000002" in text_of(page(sandbox, f"webhooks/{again.id}"))
     assert "resent" in text_of(page(sandbox, f"webhooks/{again.id}"))

@@ -100,6 +100,14 @@ def test_the_inbox_says_the_same_whether_it_is_read_early_or_late() -> None:
     assert letters(early=True) == letters(early=False)
 
 
+def test_a_forged_word_claims_that_a_payment_is_completed(api: Api) -> None:
+    api.intent(webhook_url=HOOK, scenario="forge fail:NO")
+    (forged,) = (webhook for webhook in api.sandbox.webhooks if webhook.origin == "forged")
+    assert forged.event == "payment.completed"
+    assert json.loads(forged.body)["payment"]["status"] == "completed"
+    assert api.listed_intent()["status"] == "pending"
+
+
 def test_a_forged_word_claims_a_completion_that_is_not_so(api: Api) -> None:
     payout_id = api.payout(webhook_url=HOOK, scenario="forge fail:NO").data["id"]
     real, forged = api.sandbox.webhooks
