@@ -91,10 +91,6 @@ class LimiterRegistry:
             )
         return limiter
 
-    def __len__(self) -> int:
-        """Number of keys with a limiter."""
-        return len(self._known)
-
     def forked(self) -> None:
         """Start a forked child with new limiters for every key."""
         self._lock = threading.Lock()

@@ -196,6 +196,13 @@ async def test_a_checkout_that_tells_its_status_keeps_it(connect: Connect) -> No
     assert (await played.client.checkouts.wait("cs_1")).payment.status == "refunded"
 
 
+async def test_two_waits_for_a_checkout_share_each_reading_of_it(connect: Connect) -> None:
+    read = answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}})
+    played = play(connect, read, page({"id": "pi_1", "status": "completed"}), read)
+    ended = await asyncio.gather(*(played.client.checkouts.wait("cs_1") for _ in range(2)))
+    assert [checkout.payment.status for checkout in ended] == ["completed"] * 2
+
+
 async def test_who_was_served_by_a_walk_does_not_hear_of_its_end(connect: Connect) -> None:
     class AtOnce:
         """Answers without ever giving way, so that nobody served has left when the walk fails."""
