@@ -109,8 +109,8 @@ class Wanted:
         return news
 
     def settle(self, record: Any) -> None:
-        """End with the record, or with None: it was not found in time."""
-        if not self.is_over:
+        """End with the record, or with None: it was not found in time. What came first stands."""
+        with suppress(asyncio.InvalidStateError):
             self.future.set_result(record)
 
     def fail(self, error: Exception) -> None:

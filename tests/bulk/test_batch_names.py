@@ -20,9 +20,11 @@ from tests.support.servers import PASSWORD
 @pytest.mark.parametrize(
     ("name", "told"),
     [
+        ("", "not blank"),
         (" \t", "not blank"),
         (7, "must be text"),
         ("june\n", "printable"),
+        ("june\x00", "printable"),
         ("j" * 192, "at most 191 characters, and has 192"),
     ],
 )
@@ -54,6 +56,18 @@ async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> N
         await batch.load(Shrinking(3))
     assert (await batch.load(items(1))).is_new
     assert (await batch.run()).counts["created"] == 1
+
+
+@pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
+async def test_a_batch_has_the_name_it_is_given(desk: Desk, client: Any, tmp_path: Path, name: str) -> None:
+    async with desk.open(tmp_path / "l", client, batch_id=None) as batch:
+        await _named(batch, name)
+
+
+async def _named(batch: Any, name: str) -> None:
+    assert (await batch.preview(items(1), batch_id=name)).batch_id == name
+    assert (await batch.load(items(1), batch_id=name)).batch_id == name
+    assert (await batch.load(items(1))).batch_id == batch.batch_id == name
 
 
 async def test_a_name_in_another_unicode_form_is_the_same_name(

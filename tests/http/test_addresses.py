@@ -41,6 +41,10 @@ def test_an_ipv6_address_has_one_short_form(other: str) -> None:
     assert not same_service(other, "http://[::2]/v1")
 
 
+def test_a_domain_of_another_alphabet_is_the_same_in_capitals() -> None:
+    assert same_service("https://xn--bcher-kva.example/v1", "https://XN--Bcher-KVA.example/v1")
+
+
 @pytest.mark.parametrize(
     "text", ["http://[::1/v1", "https://x:99999/v1", "https://x:y/v1", "http://[a:b]/v1"]
 )

@@ -11,9 +11,8 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH
 from tests.http.requests import get, make_request
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, timeout_once_asked
 from tests.support.rawserver import RawServer, Step
-from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -29,14 +28,17 @@ async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
     task = asyncio.ensure_future(transport.send(request))
     assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/slow"
     task.cancel("why")
-    caught = await error_of(asyncio.CancelledError, task)
-    assert (caught.args, request.sent) == (("why",), True)
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert (caught.value.args, request.sent) == (("why",), True)
     assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
     assert (await transport.send(get(server.url("/next")))).body == b"{}"
     assert server.connections == 2
 
 
-async def test_a_cancellation_has_no_past(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_the_cancellation_that_leaves_has_no_past(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     kept: list[BaseException] = []
 
@@ -55,6 +57,13 @@ async def test_a_cancellation_has_no_past(server: RawServer, transport: AiohttpT
     assert task.cancelled()
 
 
+async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    with pytest.raises(TimeoutError):
+        async with timeout_once_asked(server):
+            await transport.send(make_request(server.url("/slow"), timeout=300))
+
+
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:
     with RawServer(unread=True) as server:
         request = make_request(server.url("/", scheme="https"))
@@ -66,7 +75,9 @@ async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTr
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_what_was_not_sent_of_an_attempt_is_never_sent(transport: AiohttpTransport) -> None:
+async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
+    transport: AiohttpTransport,
+) -> None:
     received: asyncio.Queue[int] = asyncio.Queue()
     given_up = asyncio.Event()
     accepted = 0
@@ -98,3 +109,16 @@ async def test_what_was_not_sent_of_an_attempt_is_never_sent(transport: AiohttpT
         sizes.append(await received.get())
     assert max(sizes) < len(body)
     server.close()
+
+
+async def test_cancelling_one_of_many_leaves_the_others(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    slow = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))
+    others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]
+    answers = await asyncio.gather(*others)
+    slow.cancel()
+    await asyncio.wait([slow])
+    assert [answer.status for answer in answers] == [200] * 10
+    assert slow.cancelled()

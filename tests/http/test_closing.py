@@ -8,9 +8,9 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
+from tests.http.conftest import MakeTransport
 from tests.http.requests import make_request
-from tests.support.rawserver import RawServer
-from tests.support.surfaces import error_of
+from tests.support.rawserver import RawServer, Step
 
 
 class Silence:
@@ -39,8 +39,23 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     task = asyncio.ensure_future(transport.send(request))
     await silence.asked.wait()
     await transport.aclose()
-    caught = await error_of(TransportError, asyncio.wait_for(task, 300), match="client was closed")
-    assert (caught.kind, request.sent) == ("closed", False)
+    with pytest.raises(TransportError, match="client was closed") as caught:
+        await asyncio.wait_for(task, 300)
+    assert (caught.value.kind, request.sent) == ("closed", False)
+
+
+async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(max_connections=1)
+    requests = [make_request(server.url("/slow")), make_request(server.url("/"))]
+    tasks = [asyncio.ensure_future(transport.send(request)) for request in requests]
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/slow"
+    await transport.aclose()
+    failures = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [getattr(failure, "kind", failure) for failure in failures] == ["closed", "closed"]
+    assert [request.sent for request in requests] == [True, False]
 
 
 async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
@@ -74,9 +89,24 @@ async def test_an_attempt_cancelled_while_it_is_closed_is_cancelled(
     assert task.cancelled()
 
 
-async def test_an_attempt_that_comes_too_late_fails(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_an_unrequested_cancellation_is_a_failure(
+    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", cancelled)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(make_request("http://localhost:1/"))
+    assert caught.value.kind == "connect"
+
+
+async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_sent_nothing(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     opened = await transport._open(asyncio.get_running_loop())
     await opened.close()
     request = make_request(server.url("/"))
-    caught = await error_of(TransportError, transport.send(request))
-    assert (caught.kind, request.sent) == ("connect", False)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)

@@ -74,7 +74,9 @@ async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_aft
     assert (server.connections, len(opened_by(transport).idle._ready)) == (5, 5)
 
 
-async def test_all_go_back_to_the_pool(server: RawServer, transport: AiohttpTransport, clock: Clock) -> None:
+async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
     await transport.send(get(server.url("/")))
     await transport.send(get(server.url("/")))
     (rest,) = clock.rests  # one timer, not one for each
@@ -84,7 +86,7 @@ async def test_all_go_back_to_the_pool(server: RawServer, transport: AiohttpTran
     assert (server.connections, pooled(transport), len(clock.rests)) == (1, 0, 2)
 
 
-async def test_one_that_waited_is_closed(
+async def test_one_that_waited_too_long_is_closed_and_not_used(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(2)))
@@ -93,7 +95,18 @@ async def test_one_that_waited_is_closed(
     assert (server.connections, len(opened_by(transport).idle._ready)) == (3, 1)
 
 
-async def test_another_origin_takes_no_waiting_one(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
+    await transport.send(get(server.url("/")))
+    connector = opened_by(transport).session.connector
+    assert connector is not None
+    assert connector._keepalive_timeout == LONGEST - REST
+
+
+async def test_another_origin_has_no_use_for_what_waits(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     with RawServer() as other:
         await transport.send(get(server.url("/")))
         await transport.send(get(other.url("/")))
@@ -111,7 +124,7 @@ async def test_another_origin_takes_no_waiting_one(server: RawServer, transport:
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-async def test_one_to_be_closed_is_not_kept(
+async def test_one_that_the_server_wants_closed_does_not_wait(
     answer: bytes, server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/last"] = [answer]
@@ -121,7 +134,9 @@ async def test_one_to_be_closed_is_not_kept(
     assert server.connections == 2
 
 
-async def test_a_used_parser_reads_like_a_new_one(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_parser_that_has_read_an_answer_reads_the_next_ones_as_a_new_one_would(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     head = b"HTTP/1.1 %d Said\r\nX-Number: %d\r\n"
     answers = [
         (204, b"", head % (204, 1) + b"\r\n"),
@@ -139,7 +154,9 @@ async def test_a_used_parser_reads_like_a_new_one(server: RawServer, transport: 
     assert server.connections == 1
 
 
-async def test_nothing_waits_if_closed(server: RawServer, transport: AiohttpTransport, clock: Clock) -> None:
+async def test_nothing_waits_where_the_connections_were_closed(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
     await transport.send(get(server.url("/")))
     opened = opened_by(transport)
     taken = opened.idle.take(URL(server.url("/")))

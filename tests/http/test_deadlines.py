@@ -23,31 +23,26 @@ async def attempt(deadlines: Deadlines, seconds: float, work: float) -> tuple[st
     return deadlines.stop(task), now()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "work", "cancelled", "ended", "when"),
-    [
-        (5, 4, None, "undisturbed", 4),
-        (5, 6, None, "overdue", 5),
-        (0, 6, None, "overdue", 0),
-        (-1, 6, None, "overdue", 0),
-        (5, 10, 1, "cancelled", 1),
-        (5, 10, 5, "cancelled", 5),  # at the same moment, the others win
-        (5, 10, 0, "cancelled", 0),  # from before the attempt: it arrives where the task next waits
-    ],
-)
-def test_how_work_ends(seconds: float, work: float, cancelled: float | None, ended: str, when: float) -> None:
-    """Its own cancellation is taken back, and that of others is not."""
+def test_work_that_ends_in_time_is_left_alone() -> None:
+    async def main() -> tuple[str, float]:
+        return await attempt(Deadlines(SimulatedRuntime()), 5, 4)
 
-    async def one() -> tuple[tuple[str, float], int]:
-        current = asyncio.current_task()
-        assert current is not None
-        if cancelled == 0:
-            current.cancel()
-        elif cancelled is not None:
-            asyncio.get_running_loop().call_later(cancelled, current.cancel)
-        return await attempt(Deadlines(SimulatedRuntime()), seconds, work), current.cancelling()
+    assert run_simulated(main()) == ("undisturbed", 4)
 
-    assert run_simulated(one()) == ((ended, when), int(ended == "cancelled"))
+
+@pytest.mark.parametrize("seconds", [5.0, 0.0])
+def test_work_is_ended_at_its_deadline(seconds: float) -> None:
+    async def main() -> tuple[str, float]:
+        return await attempt(Deadlines(SimulatedRuntime()), seconds, 6)
+
+    assert run_simulated(main()) == ("overdue", seconds)
+
+
+def test_a_deadline_in_the_past_ends_work_at_once() -> None:
+    async def main() -> tuple[str, float]:
+        return await attempt(Deadlines(SimulatedRuntime()), -1, 6)
+
+    assert run_simulated(main()) == ("overdue", 0)
 
 
 def test_each_of_many_deadlines_is_kept_to_within_a_tick() -> None:
@@ -89,6 +84,30 @@ def test_the_timer_ends_with_the_last_attempt() -> None:
     assert run_simulated(main()) == ("overdue", 11.5)
 
 
+def test_a_cancellation_by_others_is_not_taken_for_the_deadline() -> None:
+    async def main() -> tuple[str, float]:
+        task = asyncio.ensure_future(attempt(Deadlines(SimulatedRuntime()), 5, 10))
+        asyncio.get_running_loop().call_later(1, task.cancel)
+        return await task
+
+    assert run_simulated(main()) == ("cancelled", 1)
+
+
+def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
+    async def main() -> tuple[tuple[str, float], int]:
+        async def work() -> tuple[tuple[str, float], int]:
+            ended = await attempt(Deadlines(SimulatedRuntime()), 5, 10)
+            current = asyncio.current_task()
+            assert current is not None
+            return ended, current.cancelling()
+
+        task = asyncio.ensure_future(work())
+        asyncio.get_running_loop().call_later(5, task.cancel)
+        return await task
+
+    assert run_simulated(main()) == (("cancelled", 5), 1)
+
+
 def test_an_outer_timeout_stays_the_outer_ones() -> None:
     async def main() -> None:
         async with asyncio.timeout(1):
@@ -103,6 +122,17 @@ def test_an_outer_timeout_stays_the_outer_ones() -> None:
         run_simulated(main())
 
 
+def test_its_own_cancellation_is_taken_back() -> None:
+    async def main() -> int:
+        deadlines = Deadlines(SimulatedRuntime())
+        assert await attempt(deadlines, 1, 2) == ("overdue", 1)
+        current = asyncio.current_task()
+        assert current is not None
+        return current.cancelling()
+
+    assert run_simulated(main()) == 0
+
+
 def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
     async def main() -> list[tuple[str, float]]:
         deadlines = Deadlines(SimulatedRuntime())
@@ -111,3 +141,16 @@ def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
         return [*together, await attempt(deadlines, 5, 4)]
 
     assert run_simulated(main()) == [("closed", 1), ("closed", 1), ("undisturbed", 5)]
+
+
+def test_a_cancellation_from_before_the_attempt_stays() -> None:
+    async def main() -> tuple[str, float]:
+        async def work() -> tuple[str, float]:
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()  # arrives where the task next waits
+            return await attempt(Deadlines(SimulatedRuntime()), 5, 10)
+
+        return await asyncio.ensure_future(work())
+
+    assert run_simulated(main()) == ("cancelled", 0)

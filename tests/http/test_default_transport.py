@@ -97,16 +97,23 @@ def test_a_broken_installation_is_a_configuration_error_that_shows_no_proxy_pass
     subprocess.run([sys.executable, "-W", "error", "-c", BROKEN], check=True, timeout=300)
 
 
+def test_a_missing_library_is_an_error_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async._http.transport", None)
+    with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
+        default_transport(SYSTEM, 1.0, 1, None, None)
+    assert refused.value.__context__ is None
+
+
+def test_a_proxy_is_checked_when_the_client_is_made() -> None:
+    assert default_transport(SYSTEM, 1.0, 1, "http://proxy.test:3128", None)
+    with pytest.raises(ConfigurationError, match="absolute") as refused:
+        default_transport(SYSTEM, 1.0, 1, "proxy with user:secret", None)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("proxy", ["http://user:1/secret@proxy.test:3128", "http://proxy.test:3128/secret"])
 def test_a_refused_proxy_is_told_for_the_reason_of_the_check(proxy: str) -> None:
     with pytest.raises(ConfigurationError, match="ends with its port; percent-encode") as refused:
         default_transport(SYSTEM, 1.0, 1, proxy, None)
     assert "secret" not in str(refused.value)
-    assert refused.value.__context__ is None
-
-
-def test_a_missing_library_is_an_error_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async._http.transport", None)
-    with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
-        default_transport(SYSTEM, 1.0, 1, None, None)
     assert refused.value.__context__ is None

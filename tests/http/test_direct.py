@@ -26,7 +26,7 @@ def other(self: object, method: str) -> None:
 
 @pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, name, _ in SHAPES])
 @pytest.mark.parametrize("value", [other, None])
-def test_another_shape_is_seen(
+def test_a_method_of_another_shape_is_seen(
     owner: type, name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, name, value)
@@ -34,6 +34,8 @@ def test_another_shape_is_seen(
 
 
 @pytest.mark.parametrize(("owner", "name"), [*PROPERTIES, *MEMBERS])
-def test_a_missing_member_is_seen(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_property_or_member_is_seen(
+    owner: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(owner, name, None)
     assert not is_supported()

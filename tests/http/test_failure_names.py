@@ -70,14 +70,14 @@ def test_an_exception_is_named_by_its_kind_and_code_alone(case: str) -> None:
     assert SECRET not in f"{failure!r} {failure} {failure.args}"
 
 
+def test_an_exception_that_was_never_raised_has_no_place() -> None:
+    failure = describe(RuntimeError("words"))
+    assert (failure.kind, failure.detail) == ("unexpected", "raised at an unknown place")
+
+
 def test_our_own_failure_keeps_its_words_but_not_its_frames() -> None:
     try:
         raise TransportError("too_large", "words")
     except TransportError as exc:
         failure = describe(exc)
     assert (failure.kind, failure.detail, failure.__traceback__) == ("too_large", "words", None)
-
-
-def test_an_exception_that_was_never_raised_has_no_place() -> None:
-    failure = describe(RuntimeError("words"))
-    assert (failure.kind, failure.detail) == ("unexpected", "raised at an unknown place")

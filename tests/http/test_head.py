@@ -69,6 +69,10 @@ def test_a_method_that_is_no_token_is_refused(method: str) -> None:
         target(method, URL)
 
 
+def test_ordinary_headers_pass() -> None:
+    check_head(head({"Authorization": "Bearer x", "X-Idempotency-Key": "a\tb", "Content-Type": "é"}))
+
+
 @pytest.mark.parametrize(
     "proxy", ["http://127.0.0.1:3128", "http://user:s%2Fecret@proxy.example.com", "https://[::1]:3128/"]
 )

@@ -13,7 +13,6 @@ from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import make_request
 from tests.support.rawserver import RawServer, Step, client_tls
-from tests.support.surfaces import error_of
 
 
 def asking(url: str, may_send: Callable[[], bool]) -> HTTPRequest:
@@ -23,12 +22,15 @@ def asking(url: str, may_send: Callable[[], bool]) -> HTTPRequest:
 
 
 async def withheld(transport: AiohttpTransport, request: HTTPRequest) -> None:
-    caught = await error_of(TransportError, transport.send(request))
-    assert (caught.kind, request.sent) == ("withheld", False)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("withheld", False)
 
 
 @BOTH
-async def test_a_withheld_request_leaves_connections(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_withheld_request_sends_nothing_and_its_connection_is_used_again(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     for _ in range(2):  # over a new connection, then over one that has served
         await withheld(transport, asking(server.url("/no"), lambda: False))
         assert (await transport.send(asking(server.url("/yes"), lambda: True))).status == 200
@@ -56,7 +58,9 @@ async def test_permission_is_asked_for_after_the_tls_handshake(make_transport: M
 
 
 @BOTH
-async def test_permission_may_end_in_line(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_permission_that_ends_while_a_request_waits_for_a_connection_withholds_it(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     transport, allowed = make_transport(max_connections=1), True
     first = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))

@@ -24,7 +24,9 @@ async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch:
 
 
 @pytest.mark.parametrize("way", ["session"])
-async def test_tracing_of_sessions_may_add_headers(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_tracing_of_sessions_sees_the_headers_and_may_add_to_them(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     async def start(_: ClientSession, __: SimpleNamespace, params: TraceRequestStartParams) -> None:
         params.headers["traceparent"] = params.headers["X-Idempotency-Key"]
 
@@ -47,7 +49,9 @@ async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(
     assert server.connections == 2
 
 
-async def test_an_aiohttp_without_our_request(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_an_aiohttp_that_does_not_call_its_request_nothing_is_known(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_transport, "is_supported", lambda: False)
     monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
     monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -9,9 +10,8 @@ import pytest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import KEY, get, make_request
+from tests.http.requests import KEY, cut_short, get, make_request
 from tests.support.rawserver import EXPIRED, OK, RawServer, Step, client_tls
-from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -30,16 +30,21 @@ async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transpor
     await transport.aclose()
 
 
-async def test_an_untrusted_certificate_fails(tls_server: RawServer, transport: AiohttpTransport) -> None:
+async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
+    tls_server: RawServer, transport: AiohttpTransport
+) -> None:
     request = make_request(tls_server.url("/", scheme="https"))
-    caught = await error_of(TransportError, transport.send(request))
-    assert (caught.kind, request.sent) == ("tls", False)
-    assert caught.detail.startswith("the server's certificate was refused: self-signed certificate; ")
-    assert caught.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("tls", False)
+    assert caught.value.detail.startswith("the server's certificate was refused: self-signed certificate; ")
+    assert caught.value.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
     assert tls_server.requests == []
 
 
-async def test_an_expired_certificate_is_told_with_its_dates(make_transport: MakeTransport) -> None:
+async def test_an_expired_certificate_is_told_with_its_dates_and_the_clock(
+    make_transport: MakeTransport,
+) -> None:
     with RawServer(tls=EXPIRED) as server, pytest.raises(TransportError) as caught:
         await make_transport(ssl_context=client_tls(EXPIRED)).send(
             make_request(server.url("/", scheme="https"))
@@ -51,6 +56,14 @@ async def test_an_expired_certificate_is_told_with_its_dates(make_transport: Mak
     )
     assert clock.endswith(" UTC: is the clock right?")
     assert server.requests == []
+
+
+async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport: MakeTransport) -> None:
+    tls_server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(ssl_context=client_tls())
+    _, caught = await cut_short(transport, tls_server.url("/slow", scheme="https"))
+    assert caught.value.kind == "timeout"
+    await transport.aclose()
 
 
 async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport: MakeTransport) -> None:
@@ -65,7 +78,9 @@ async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport:
     )
 
 
-async def test_a_proxy_does_not_see_the_key(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_a_proxy_tunnels_tls_and_does_not_see_the_key(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     name = f"127.0.0.1:{server.port}"
     server.scripts[name] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
     transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
@@ -80,17 +95,43 @@ async def test_a_proxy_does_not_see_the_key(server: RawServer, make_transport: M
     await transport.aclose()
 
 
-async def test_a_proxy_may_refuse_connections(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
     request = make_request("https://api.example.com/v1")
-    caught = await error_of(TransportError, make_transport(proxy=server.url("")).send(request))
-    assert (caught.kind, request.sent) == ("connect", False)
+    with pytest.raises(TransportError) as caught:
+        await make_transport(proxy=server.url("")).send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
 
 
-async def test_a_proxy_that_is_down_is_a_connect_failure(make_transport: MakeTransport) -> None:
+async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
+    make_transport: MakeTransport,
+) -> None:
     request = make_request("http://api.example.com/v1")
-    caught = await error_of(
-        TransportError, make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
-    )
-    assert (caught.kind, request.sent) == ("connect", False)
-    assert "no connection to the proxy 127.0.0.1:1 (" in caught.detail
+    with pytest.raises(TransportError) as caught:
+        await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
+    assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
+
+
+def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(
+    make_transport: MakeTransport,
+) -> None:
+    with pytest.raises(ValueError, match="proxy must be"):
+        make_transport(proxy="127.0.0.1:3128")
+
+
+async def test_a_tunnel_in_use_is_closed_with_its_attempt(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts[f"127.0.0.1:{server.port}"] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
+    task = asyncio.ensure_future(transport.send(make_request(server.url("/slow", scheme="https"))))
+    while await asyncio.to_thread(server.arrivals.get, timeout=300) != "/slow":
+        pass
+    task.cancel()
+    await asyncio.wait([task])
+    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
+    await transport.aclose()

@@ -16,6 +16,7 @@ import uvloop
 
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
+from payments_async._runtime import SYSTEM
 from tests.http.conftest import MakeTransport
 from tests.http.requests import cut_short, get, idle_connections_lost, make_request
 from tests.support.rawserver import RawServer, Step
@@ -46,7 +47,9 @@ def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
     assert (server.connections, len(transport._loops)) == (3, 1)
 
 
-def test_loops_of_threads_share_no_connections(server: RawServer, make_transport: MakeTransport) -> None:
+def test_loops_in_several_threads_do_not_share_connections(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport()
     together = threading.Barrier(4, timeout=300)
 
@@ -63,7 +66,9 @@ def test_loops_of_threads_share_no_connections(server: RawServer, make_transport
     assert (server.connections, len(server.requests)) == (4, 8)
 
 
-def test_a_loop_just_closed_is_forgotten(server: RawServer, make_transport: MakeTransport) -> None:
+def test_a_loop_closed_without_ceremony_is_forgotten(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport()
     careless = asyncio.new_event_loop()
     careless.run_until_complete(calls(transport, server))
@@ -78,7 +83,9 @@ def test_a_loop_just_closed_is_forgotten(server: RawServer, make_transport: Make
     assert careless not in transport._loops
 
 
-async def test_a_later_call_opens_new_connections(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_closing_ends_the_connections_and_a_later_call_opens_new_ones(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     await transport.aclose()
     await calls(transport, server)
@@ -106,7 +113,9 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
     assert opened not in _transport._OPEN
 
 
-def test_a_transport_may_be_dropped_after_its_loop(server: RawServer, make_transport: MakeTransport) -> None:
+def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport()
     asyncio.run(calls(transport, server))
     (opened,) = transport._loops.values()
@@ -142,7 +151,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("when", ["before the end", "at the end", "by a task that the loop cancels"])
-def test_a_dropped_transport_is_closed_by_its_loop_without_a_word(when: str, server: RawServer) -> None:
+def test_a_transport_dropped_without_closing_is_closed_by_its_loop_without_a_word(
+    when: str, server: RawServer
+) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", DROP, server.url("/"), when],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -176,7 +187,9 @@ async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_th
     await transport.aclose()
 
 
-async def test_deadlines_work_on_uvloop(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_deadlines_and_cancellation_work_on_uvloop(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     transport = make_transport()
 
@@ -192,7 +205,9 @@ async def test_deadlines_work_on_uvloop(server: RawServer, make_transport: MakeT
     await asyncio.to_thread(run)
 
 
-async def test_what_a_child_inherits_is_not_used(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_what_a_child_inherits_is_neither_used_nor_closed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport()
     await calls(transport, server)
     (opened,) = transport._loops.values()
@@ -207,14 +222,6 @@ async def test_what_a_child_inherits_is_not_used(server: RawServer, make_transpo
     await connector.close()
 
 
-async def test_the_watch_ends_with_its_connections(server: RawServer, transport: AiohttpTransport) -> None:
-    await transport.send(get(server.url("/")))
-    (opened,) = transport._loops.values()
-    assert opened.deadlines._timer is not None
-    await transport.aclose()
-    assert opened.deadlines._timer is None
-
-
 async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
     transport = make_transport()
     await calls(transport, server)
@@ -223,3 +230,23 @@ async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport
     _transport._after_fork()
     await calls(transport, server)
     assert len(transport._loops) == 1
+
+
+async def test_the_watch_on_attempts_ends_with_the_loops_connections(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    (opened,) = transport._loops.values()
+    assert opened.deadlines._timer is not None
+    await transport.aclose()
+    assert opened.deadlines._timer is None
+
+
+def test_importing_opens_no_loop_and_no_socket() -> None:
+    code = (
+        "import asyncio; import payments_async._http.transport as t\n"
+        "from payments_async._runtime import SYSTEM\n"
+        "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=300)
+    assert AiohttpTransport(runtime=SYSTEM)._loops == {}

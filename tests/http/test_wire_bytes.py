@@ -15,7 +15,6 @@ from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, Trans
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import KEY, get, idle_connections_lost, make_request
 from tests.support.rawserver import OK, RawServer, Step
-from tests.support.surfaces import error_of
 
 pytestmark = BOTH
 
@@ -49,14 +48,16 @@ def expected(method: str, target: str, headers: dict[str, str], body: bytes | No
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_a_request_writes(case: str, server: RawServer, transport: AiohttpTransport) -> None:
+async def test_each_way_writes_the_request_and_nothing_else(
+    case: str, server: RawServer, transport: AiohttpTransport
+) -> None:
     method, target, headers, body = CASES[case]
     await transport.send(HTTPRequest(method, server.url(target), headers, body, 60))
     assert server.requests == [expected(method, target, headers, body, server.port)]
 
 
 @pytest.mark.parametrize("own", ["X-Idempotency-Key", None])
-async def test_common_headers_go_out_too(
+async def test_common_headers_go_out_like_a_requests_own(
     own: str | None, server: RawServer, transport: AiohttpTransport
 ) -> None:
     common = CommonHeaders({name: HEADERS[name] for name in ("Authorization", "Accept")}, own)
@@ -74,23 +75,48 @@ async def test_common_headers_go_out_too(
     assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
 
 
-async def test_no_more_are_opened_than_allowed(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_requests_one_after_another_share_a_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    for _ in range(5):
+        assert (await transport.send(make_request(server.url("/")))).body == b"{}"
+    assert (server.connections, len(server.requests)) == (1, 5)
+
+
+async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    for number in range(32):
+        text = b'{"n":%d}' % number
+        server.scripts[f"/{number}"] = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text), text]
+    for _ in range(3):
+        answers = await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(32)))
+        assert [answer.body for answer in answers] == [b'{"n":%d}' % number for number in range(32)]
+    assert server.connections <= 32
+
+
+async def test_no_more_connections_are_opened_than_allowed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport(max_connections=3)
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(20)))
     assert (server.connections, len(server.requests)) == (3, 20)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_nothing_is_sent_twice(method: str, server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
+    method: str, server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/dead"] = [Step.CLOSE]
     await transport.send(get(server.url("/")))
     request = make_request(server.url("/dead"), method)
-    caught = await error_of(TransportError, transport.send(request))
-    assert (caught.kind, request.sent) == ("reset", True)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("reset", True)
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-async def test_one_closed_while_idle_is_not_used(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_connection_closed_while_idle_is_not_used(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     await transport.send(get(server.url("/")))
     server.hang_up()
     await idle_connections_lost(transport)
@@ -105,8 +131,9 @@ async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
     await asyncio.to_thread(server.broadcast, b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nstale")
     await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
     if way != "direct":  # aiohttp hands it out all the same; an idle one is passed over
-        caught = await error_of(TransportError, transport.send(make_request(server.url("/fresh"))))
-        assert caught.kind == "reset"
+        with pytest.raises(TransportError) as caught:
+            await transport.send(make_request(server.url("/fresh")))
+        assert caught.value.kind == "reset"
     answer = await transport.send(make_request(server.url("/fresh")))
     assert (answer.status, answer.body, server.connections, len(server.requests)) == (200, b"{}", 2, 2)
 
@@ -129,14 +156,18 @@ async def test_half_an_unsolicited_answer_is_never_the_next_ones_beginning(
         assert (await transport.send(get(server.url("/second")))).body != b"[]"
 
 
-async def test_a_second_answer_ends_the_connection(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_second_answer_behind_the_first_ends_the_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
     assert (await transport.send(get(server.url("/two")))).status == 200
     assert (await transport.send(get(server.url("/next")))).status == 200
     assert server.connections == 2
 
 
-async def test_an_unusable_connection_is_left_at_once(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_an_unusable_connection_is_left_before_anything_is_written(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     await transport.send(get(server.url("/")))
     (opened,) = transport._loops.values()
     opened.idle.give_back()
@@ -158,6 +189,12 @@ async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transpo
     assert server.connections == 1
 
 
+async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
+    answer = await transport.send(make_request(server.url("/moved")))
+    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
+
+
 @pytest.mark.parametrize(
     ("size", "pieces"), [(1, 0), (30_000, 0), (300_000, 0), (100, 1), (40_000, 1), (1, 3), (300_000, 3)]
 )
@@ -175,7 +212,14 @@ async def test_a_body_is_read_whole_however_it_comes_and_the_connection_goes_on(
     assert server.connections == 1
 
 
-async def test_no_proxy_of_the_system(
+async def test_cookies_are_not_kept(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/cookie"] = [OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: a=b\r\n\r\n")]
+    await transport.send(get(server.url("/cookie")))
+    await transport.send(get(server.url("/next")))
+    assert b"ookie" not in server.requests[1].split(b"\r\n", 1)[1]
+
+
+async def test_the_environment_chooses_no_proxy(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")

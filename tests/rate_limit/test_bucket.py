@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -43,12 +42,22 @@ def test_the_bucket_refills_at_the_rate_of_the_limit() -> None:
     assert bucket.take(11.0)
 
 
+def test_the_bucket_fills_no_further_than_its_capacity() -> None:
+    bucket = TokenBucket(60, 5)
+    use_up(bucket, 0.0)
+    assert take_all(bucket, 59.0) == 5
+
+
 def test_waiting_the_time_that_was_named_is_enough() -> None:
     bucket = TokenBucket(600, 3)
     use_up(bucket, 5.0)
     wait = bucket.wait(5.0)
     assert 0.0 < wait <= 0.1
     assert bucket.take(5.0 + wait + 1e-9)
+
+
+def test_nothing_is_to_be_waited_for_while_there_is_room() -> None:
+    assert TokenBucket(60, 5).wait(3.0) == 0.0
 
 
 # --- Window ------------------------------------------------------------------------------------------
@@ -62,6 +71,28 @@ def test_a_grant_counts_until_a_minute_after_its_answer() -> None:
     wait = bucket.wait(80.0)
     assert 0.0 < wait <= 1 / 32
     assert bucket.take(80.0 + wait)
+
+
+def test_an_unanswered_grant_counts_until_a_minute_after_it_was_given_up() -> None:
+    bucket = TokenBucket(1, 1)
+    assert bucket.take(0.0)
+    bucket.settle(ORDINARY, 30.0, answered=False)
+    assert not bucket.take(90.0)
+    assert bucket.take(90.1)
+
+
+def test_a_grant_under_way_counts_however_long_it_takes() -> None:
+    bucket = TokenBucket(2, 2)
+    assert take_all(bucket, 0.0) == 2
+    assert not bucket.take(100_000.0)
+    assert bucket.wait(100_000.0) == 60.0
+
+
+def test_the_wait_is_known_once_an_answer_came() -> None:
+    bucket = TokenBucket(1, 1)
+    bucket.take(0.0)
+    bucket.settle(ORDINARY, 1.0)
+    assert bucket.wait(2.0) == pytest.approx(59.0, abs=1 / 32)
 
 
 def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
@@ -101,6 +132,13 @@ def test_a_lower_limit_holds_at_once_and_keeps_what_counts() -> None:
     assert take_all(bucket, 70.0) == 10
 
 
+def test_a_higher_limit_admits_more() -> None:
+    bucket = TokenBucket(1, 1)
+    use_up(bucket, 0.0)
+    bucket.resize(2, 2)
+    assert bucket.take(59.0)
+
+
 # --- Closing -----------------------------------------------------------------------------------------
 
 
@@ -111,39 +149,47 @@ def closed(until: float = 10.0) -> TokenBucket:
     return bucket
 
 
-PROBE = 2
-"""A grant that is a probe, in the rows below; `ORDINARY` is one of the others."""
-
-
-def kind_of(grant: int) -> int:
-    """What a row says of a grant."""
-    return PROBE if grant > ORDINARY else grant
-
-
-@pytest.mark.parametrize(
-    ("end", "grants"),
-    [
-        (None, [(69.0, NONE)]),  # exactly one probe goes first
-        (lambda bucket, probe: bucket.settle(probe, 10.2), [(10.3, ORDINARY), (12.0, ORDINARY)]),
-        (lambda bucket, probe: bucket.refuse(probe, 10.2, 5.0), [(15.1, NONE), (15.2, PROBE), (15.2, NONE)]),
-        (lambda bucket, probe: bucket.settle(probe, 40.0, answered=False), [(40.0, PROBE), (40.0, NONE)]),
-        (lambda bucket, probe: bucket.put_back(probe), [(10.0, PROBE), (10.0, NONE)]),
-    ],
-    ids=["under way", "answered", "refused", "not answered", "never sent"],
-)
-def test_after_a_429_and_its_time_one_probe_goes_and_its_end_decides(
-    end: Callable[[TokenBucket, int], object] | None, grants: list[tuple[float, int]]
-) -> None:
+def test_after_a_429_nothing_is_granted_until_the_time_it_named() -> None:
     bucket = closed(10.0)
     assert not bucket.take(9.999)
     assert bucket.wait(4.0) == 6.0
-    probe = bucket.take(10.0)
-    assert kind_of(probe) == PROBE
-    assert not bucket.take(10.0)
+    assert bucket.take(10.0)
+
+
+def test_exactly_one_probe_goes_first() -> None:
+    bucket = closed()
+    assert bucket.take(10.0) > ORDINARY
+    assert take_all(bucket, 10.0) == take_all(bucket, 69.0) == 0
     assert 0.0 < bucket.wait(10.0) <= 1.0
-    if end is not None:
-        end(bucket, probe)
-    assert [(now, kind_of(bucket.take(now))) for now, _ in grants] == grants
+
+
+def test_the_probes_answer_opens_the_bucket() -> None:
+    bucket = closed()
+    bucket.settle(bucket.take(10.0), 10.2)
+    assert take_all(bucket, 10.3) == 1_000
+    assert bucket.take(12.0) == ORDINARY
+
+
+def test_a_probe_refused_again_closes_the_bucket_anew() -> None:
+    bucket = closed()
+    bucket.refuse(bucket.take(10.0), 10.2, 5.0)
+    assert not bucket.take(15.1)
+    assert bucket.take(15.2) > ORDINARY
+    assert not bucket.take(15.2)
+
+
+def test_after_a_probe_that_got_no_answer_the_next_caller_is_the_probe() -> None:
+    bucket = closed()
+    bucket.settle(bucket.take(10.0), 40.0, answered=False)
+    assert bucket.take(40.0) > ORDINARY
+    assert not bucket.take(40.0)
+
+
+def test_after_a_probe_that_was_never_sent_the_next_caller_is_the_probe() -> None:
+    bucket = closed()
+    bucket.put_back(bucket.take(10.0))
+    assert bucket.take(10.0) > ORDINARY
+    assert not bucket.take(10.0)
 
 
 def test_a_probe_that_is_lost_makes_way_in_the_end() -> None:
@@ -210,6 +256,12 @@ def test_a_closing_is_extended_and_never_shortened() -> None:
     assert bucket.take(22.0)
 
 
+def test_the_patience_with_a_probe_does_not_extend_the_closing_after_it() -> None:
+    bucket = closed()
+    bucket.refuse(bucket.take(10.0), 10.1, 1.0)
+    assert bucket.take(11.1) > ORDINARY
+
+
 def test_a_probe_needs_room_in_the_window_too() -> None:
     bucket = TokenBucket(1, 1)
     bucket.refuse(bucket.take(0.0), 0.0, 10.0)
@@ -230,6 +282,12 @@ def test_a_bucket_is_idle_when_nothing_counts_and_nothing_is_closed() -> None:
     assert bucket.idle(1_060.1)
 
 
+def test_a_closed_bucket_is_not_idle_before_its_time() -> None:
+    bucket = closed(300.0)
+    assert not bucket.idle(299.0)
+    assert bucket.idle(300.0)
+
+
 def test_a_snapshot_tells_limit_use_room_and_closing() -> None:
     bucket = TokenBucket(120, 10)
     assert bucket.snapshot(0.0) == LimitSnapshot(120, 0, 10, 0.0)
@@ -241,6 +299,14 @@ def test_a_snapshot_tells_limit_use_room_and_closing() -> None:
     assert bucket.snapshot(30.0) == LimitSnapshot(120, 4, 1, 0.0)
     assert bucket.take(30.0)
     assert bucket.snapshot(30.0).available == 0
+
+
+def test_a_snapshot_of_a_full_window_shows_no_room() -> None:
+    bucket = TokenBucket(5, 5)
+    use_up(bucket, 0.0)
+    assert bucket.snapshot(59.0) == LimitSnapshot(5, 5, 0, 0.0)
+    bucket.resize(3, 3)
+    assert bucket.snapshot(59.0) == LimitSnapshot(3, 5, 0, 0.0)
 
 
 @given(

@@ -58,6 +58,25 @@ async def settle_down() -> None:
 # --- Passing and waiting -----------------------------------------------------------------------------
 
 
+def test_with_room_and_no_queue_a_caller_passes_at_once() -> None:
+    assert RateLimiter(TokenBucket(60, 2)).try_acquire(0.0) == ORDINARY
+
+
+def test_without_room_there_is_a_time_to_wait() -> None:
+    limiter = RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    assert limiter.try_acquire(0.0) == 0
+    assert limiter.wait(0.0) == pytest.approx(1.0, abs=0.02)
+
+
+@simulated
+async def test_callers_in_line_go_at_the_pace_of_the_bucket() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
+    for _ in range(11):
+        assert await limiter.acquire(runtime) == ORDINARY
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
+
+
 @simulated
 async def test_a_newcomer_does_not_overtake_the_queue() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
@@ -82,6 +101,18 @@ async def test_interactive_callers_go_before_bulk_and_each_first_come_first_serv
         for name in ("b1", "i1", "b2", "i2", "b3", "i3"):
             group.create_task(call(name, "bulk" if name[0] == "b" else "interactive"))
     assert served == ["i1", "i2", "i3", "b1", "b2", "b3"]
+
+
+@simulated
+async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
+    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    tasks = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(500)]
+    await settle_down()
+    assert runtime.timers == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @simulated
@@ -142,7 +173,32 @@ async def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> 
     }
 
 
+@simulated
+async def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
+    limiter.try_acquire(0.0)
+    patient = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    with pytest.raises(LimiterTimeout):
+        await limiter.acquire(runtime, until=3.0)
+    assert runtime.monotonic() == pytest.approx(3.0)
+    patient.cancel()
+
+
 # --- Cancellation ------------------------------------------------------------------------------------
+
+
+@simulated
+async def test_a_cancelled_caller_leaves_the_line() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    gone, stays = (asyncio.create_task(limiter.acquire(runtime)) for _ in range(2))
+    await settle_down()
+    gone.cancel()
+    await stays
+    assert gone.cancelled()
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
+    assert limiter.snapshot(1.0).used == 2
 
 
 @simulated
@@ -176,6 +232,59 @@ async def test_when_the_last_waiter_is_cancelled_the_limiter_is_free_of_it() -> 
 
 
 # --- Answers, refusals, other figures ----------------------------------------------------------------
+
+
+@simulated
+async def test_the_probes_answer_wakes_the_line_at_once() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
+    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 5.0)
+    probe = await limiter.acquire(runtime)
+    assert probe > ORDINARY
+    assert runtime.monotonic() == pytest.approx(5.0)
+    waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(3)]
+    await runtime.sleep(0.3)
+    assert not any(task.done() for task in waiting)
+    limiter.release(probe, runtime.monotonic())
+    assert await asyncio.gather(*waiting) == [ORDINARY] * 3
+    assert runtime.monotonic() == pytest.approx(5.3)
+
+
+@simulated
+async def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
+    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 1.0)
+    probe = await limiter.acquire(runtime)
+    waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(2)]
+    await settle_down()
+    limiter.release(probe, runtime.monotonic(), answered=False)
+    await settle_down()
+    assert [task.done() for task in waiting] == [True, False]
+    limiter.release(waiting[0].result(), runtime.monotonic())
+    await waiting[1]
+
+
+@simulated
+async def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    first = limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    limiter.close_after_429(first, 0.0, 30.0)
+    await task
+    assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
+
+
+@simulated
+async def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    grant = limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    limiter.release(grant, 0.0)
+    await settle_down()
+    assert not task.done()
+    await task
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
 
 
 @simulated
@@ -247,6 +356,18 @@ def test_two_loops_in_two_threads_stand_in_one_line() -> None:
             limiter.put_back(grant)
             assert entered[number].result(60) == ORDINARY
             assert not any(later.done() for later in entered[number + 1 :])
+
+
+def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> None:
+    limiter, grants = full_limiter(2)
+    with running_elsewhere() as one, running_elsewhere() as other:
+        bulk = one.line_up(limiter, "bulk")
+        interactive = other.line_up(limiter)
+        limiter.put_back(grants[0])
+        assert interactive.result(60)
+        assert not bulk.done()
+        limiter.put_back(grants[1])
+        assert bulk.result(60)
 
 
 def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from typing import get_args
 
 import pytest
 
-from payments_async._rate_limit.limits import BucketClass, RateLimits
+from payments_async._rate_limit.limits import BucketClass, LimitClass, RateLimits
 from payments_async.errors import ConfigurationError
 
 
@@ -21,6 +22,10 @@ def test_the_defaults_are_the_services_figures() -> None:
         "refund_availability": 100,
         "record": 12,
     }
+
+
+def test_every_class_of_operations_is_metered() -> None:
+    assert set(get_args(LimitClass)) == set(get_args(BucketClass)) - {"record"}
 
 
 @pytest.mark.parametrize(
@@ -59,9 +64,18 @@ def test_a_bucket_never_holds_more_than_its_limit() -> None:
     assert [limits.capacity(bucket) for bucket in get_args(BucketClass)] == [60_000, 10_000, 6_000, 100, 12]
 
 
+def test_a_burst_that_is_asked_for_is_the_capacity_of_each_class() -> None:
+    assert RateLimits(burst=30).capacity("write") == 30
+    assert RateLimits(burst=30).capacity("refund_availability") == 30
+
+
 @pytest.mark.parametrize("eighth", [1 / 8, Fraction(1, 8), 0.125])
 def test_a_share_divides_every_figure_and_leaves_at_least_one(eighth: float | Fraction) -> None:
     assert RateLimits(burst=80).share(eighth) == RateLimits(7_500, 1_250, 750, 1, 12, burst=10)
+
+
+def test_a_share_without_a_burst_keeps_the_default_burst() -> None:
+    assert RateLimits().share(0.5).burst is None
 
 
 @pytest.mark.parametrize(("fraction", "writes"), [(0.7, 42_000), (1 / 3, 20_000), (1e-9, 1), (1, 60_000)])
@@ -90,3 +104,8 @@ def test_of_two_sets_the_lower_figure_of_each_class_wins() -> None:
 def test_the_default_burst_counts_as_the_thousand_writes_it_allows(burst: int, lower: int | None) -> None:
     assert RateLimits().lower_of(RateLimits(burst=burst)).burst == lower
     assert RateLimits(burst=burst).lower_of(RateLimits()).burst == lower
+
+
+def test_limits_survive_a_pickle() -> None:
+    limits = RateLimits(writes=7, burst=3)
+    assert pickle.loads(pickle.dumps(limits)) == limits

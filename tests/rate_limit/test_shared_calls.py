@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from payments_async import (
+    APIConnectionError,
     AsyncPayments,
     ConfigurationError,
     DeadlineExceeded,
@@ -24,6 +25,7 @@ from payments_async import (
 )
 from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
 from payments_async._rate_limit import store_client
+from payments_async._rate_limit.key_limiter import make_limiter
 from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
 from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest
 from payments_async._rate_limit.store_client import LINGER
@@ -120,6 +122,28 @@ async def test_each_class_has_permits_of_its_own() -> None:
 
 
 @simulated
+async def test_limits_of_one_record_stay_with_the_process() -> None:
+    async with fleet(payout_answer(200, id=None)) as world:
+        await asyncio.gather(*(world.clients[0].payouts.sync("po_1") for _ in range(12)))
+        assert world.runtime.monotonic() < 1.0
+        await world.clients[0].payouts.sync("po_1")
+        assert world.runtime.monotonic() >= 60.0
+
+
+@simulated
+async def test_the_connection_ends_with_the_client_and_the_next_call_opens_another() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client)
+        assert world.server.open == 1
+        await client.aclose()
+        await world.runtime.sleep(0.1)
+        assert world.server.open == 0
+        await create(client)
+        assert world.server.open == 1
+
+
+@simulated
 async def test_it_ends_after_a_minute_without_callers() -> None:
     async with fleet() as world:
         await create(world.clients[0])
@@ -155,6 +179,23 @@ async def test_a_caller_who_does_not_wait_is_refused_when_the_store_has_nothing_
             await create(client)
         assert not isinstance(caught.value, LimitStoreUnavailable)
         assert 0.0 < caught.value.retry_after < 2.0
+
+
+@simulated
+async def test_callers_whose_time_is_up_leave() -> None:
+    async with fleet(limits=RateLimits(writes=60)) as world:
+        with pytest.raises(DeadlineExceeded):
+            await world.clients[0].payouts.create(**ARGUMENTS, deadline=0.1)
+
+
+@simulated
+async def test_clients_of_one_key_in_one_process_share_what_is_lent() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client)
+        sibling = client.with_options(max_retries=0)
+        await create(sibling)
+        assert sibling.limits_snapshot()["write"].used == 2
 
 
 @simulated
@@ -307,6 +348,13 @@ async def test_a_caller_who_does_not_wait_is_refused_soon() -> None:
 
 
 @simulated
+async def test_a_caller_who_does_not_wait_goes_at_the_processs_part() -> None:
+    async with fleet(on_limit="raise", expected_workers=1) as world:
+        world.server.down = "refused"
+        await create(world.clients[0])
+
+
+@simulated
 async def test_the_store_is_tried_once_a_second_for_all_classes_together() -> None:
     async with fleet(expected_workers=4) as world:
         client, server = world.clients[0], world.server
@@ -348,6 +396,35 @@ async def test_a_bulk_call_outlasts_a_shorter_outage() -> None:
 
 
 @simulated
+async def test_a_call_whose_permission_has_ended_does_not_wait_for_the_store() -> None:
+    async with fleet() as world:
+        client, clock = world.clients[0], world.runtime.monotonic
+        until = clock() + 10.0
+        world.server.down = "refused"
+        prepared = client.payouts.prepare(**ARGUMENTS)
+        with pytest.raises(APIConnectionError) as caught:
+            await client._internal.send(prepared, {}, priority="bulk", may_send=lambda: clock() < until)
+        assert until <= clock() <= until + 2.0
+    assert (caught.value.kind, caught.value.effect) == ("withheld", "none")
+    assert [(each.verdict, each.reason) for each in caught.value.attempts] == [("not_sent", "withheld")]
+
+
+@simulated
+async def test_every_call_of_a_client_that_fails_closed_does() -> None:
+    async with fleet() as world:
+        client = world.clients[0].with_options()
+        client._internal.fail_closed()
+        world.server.down = "refused"
+        other = asyncio.create_task(create(world.clients[0]))
+        with pytest.raises(LimitStoreUnavailable):
+            await create(client)
+        assert 60.0 <= world.runtime.monotonic() <= 62.0
+        assert other.done()  # after half a minute
+        with pytest.raises(LimitStoreUnavailable):
+            await other
+
+
+@simulated
 async def test_an_outage_is_told_once_to_each_hook_and_so_is_its_end() -> None:
     heard: list[Any] = []
     async with fleet(expected_workers=4, on_event=heard.append) as world:
@@ -369,6 +446,16 @@ async def test_an_outage_is_told_once_to_each_hook_and_so_is_its_end() -> None:
     assert 0.0 < found.lasted < 40.0
 
 
+@simulated
+async def test_a_client_without_a_hook_is_told_nothing() -> None:
+    async with fleet(expected_workers=4) as world:
+        world.server.down = "refused"
+        await create(world.clients[0], 5)
+        world.server.down = None
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0], 5)
+
+
 def test_the_log_has_one_warning_of_an_outage(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with fleet(expected_workers=4) as world:
@@ -385,6 +472,29 @@ def test_the_log_has_one_warning_of_an_outage(caplog: pytest.LogCaptureFixture) 
     said = [record for record in caplog.records if "store" in record.getMessage()]
     assert [record.levelname for record in said] == ["WARNING", "INFO"]
     assert "back after" in said[1].getMessage()
+
+
+@simulated
+async def test_a_store_that_refuses_from_the_start_is_a_mistake_in_the_configuration() -> None:
+    async with fleet(expected_workers=4) as world:
+        world.server.fault = ConfigurationError("the limit store refuses the password")
+        with pytest.raises(
+            ConfigurationError, match=r"payouts\.create: the limit store refuses the password"
+        ):
+            await world.clients[0].payouts.create(**ARGUMENTS)
+            await create(world.clients[0])
+        world.server.fault = None
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0])
+
+
+@simulated
+async def test_a_store_that_refuses_later_is_as_one_that_is_gone() -> None:
+    async with fleet(expected_workers=4) as world:
+        await create(world.clients[0])
+        world.server.fault = ConfigurationError("the limit store refuses the password")
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0])
 
 
 @simulated
@@ -475,6 +585,21 @@ async def test_what_a_forked_child_inherits_is_not_used() -> None:
         assert client.limits_snapshot()["write"].used == 3
 
 
+def test_a_process_has_one_client_of_a_store() -> None:
+    registry, runtime = LimiterRegistry(), SimulatedRuntime()
+
+    def client_of(key: str, address: str) -> Any:
+        use = StoreUse(address=Secret(address), workers=None, runtime=runtime)
+        kept.append(registry.join("http://127.0.0.1:9/v1", key, store=use))
+        return kept[-1].store
+
+    kept: list[Any] = []
+    client = client_of("one", ADDRESS)
+    assert client is not None
+    assert client_of("other", ADDRESS) is client
+    assert client_of("third", f"{ADDRESS}1") is not client
+
+
 @simulated
 async def test_what_was_sent_before_a_client_brought_the_store_still_counts() -> None:
     registry, runtime = LimiterRegistry(clock=lambda: 5.0), SimulatedRuntime()
@@ -484,6 +609,11 @@ async def test_what_was_sent_before_a_client_brought_the_store_still_counts() ->
     use = StoreUse(address=Secret(ADDRESS), workers=4, runtime=runtime)
     assert registry.join("http://127.0.0.1:9/v1", "k", store=use) is key
     assert [key.snapshot(now)["write"].used for now in (5.0, 64.0, 66.0)] == [3, 3, 0]
+
+
+def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
+    limiter = make_limiter(RateLimits(), "write")
+    assert (limiter.outage, limiter.part, limiter.lag) == (None, None, 0.0)
 
 
 @simulated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,7 +119,9 @@ def test_a_store_on_another_host_needs_a_checked_certificate_or_the_word_that_it
     [
         "postgresql://db.test/x?sslmode=verify-full",
         "rediss://db.test/0",
+        "redis://localhost",
         "redis://[::1]/0",
+        "unix:///run/redis.sock".replace("unix", "redis"),
     ],
 )
 def test_a_store_that_nobody_else_can_read_is_taken(url: str) -> None:
@@ -131,6 +134,21 @@ async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
     limits = opened(postgres.url(postgres.make_database()))
     monkeypatch.setattr(store_postgresql, "exposure", lambda parameters: "it is on another host")
     assert (await refused(limits, ConfigurationError)).endswith(": it is on another host")
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("postgres://127.0.0.1/db", "store_postgresql", "postgresql"),
+        ("rediss://127.0.0.1", "store_redis", "redis"),
+    ],
+)
+def test_a_missing_library_is_named(
+    url: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, f"payments_async._rate_limit.{module}", None)
+    with pytest.raises(ConfigurationError, match=rf'pip install "payments-sdk\[{extra}\]"'):
+        open_store(url)
 
 
 # Either server
@@ -377,6 +395,13 @@ async def test_a_wrong_or_missing_password_is_refused(
         assert "refuses the user or the password" in await refused(limits, ConfigurationError)
     finally:
         await control.config_set("requirepass", "")
+
+
+async def test_a_password_that_the_server_does_not_know_is_refused(
+    valkey: ValkeyServer, opened: Open
+) -> None:
+    limits = opened(f"redis://:{PASSWORD}@127.0.0.1:{valkey.port}/0")
+    assert "refuses the user or the password" in await refused(limits, ConfigurationError)
 
 
 async def test_a_server_that_takes_no_changes_is_unavailable(

@@ -35,7 +35,6 @@ class ExportFormat:
 
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
-        raise NotImplementedError
 
     def end(self, summary: Summary) -> None:
         """Write what comes after the last record."""

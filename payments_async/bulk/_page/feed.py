@@ -102,6 +102,6 @@ class BatchFeed:
     async def end(self) -> None:
         """Wait until a page that is open has asked for the last figures, which are read anew."""
         self._is_over, self._due = True, 0.0
-        if self._asked_at is not None and SYSTEM.monotonic() - self._asked_at < _LAST_LOOK:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._last_look.wait(), _LAST_LOOK)
+        is_open = self._asked_at is not None and SYSTEM.monotonic() - self._asked_at < _LAST_LOOK
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._last_look.wait(), _LAST_LOOK if is_open else 0)

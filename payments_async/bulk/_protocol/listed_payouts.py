@@ -289,7 +289,7 @@ def _facts(before: LedgerRow, row: LedgerRow, ruling: _Ruling, later: Sequence[R
             message=_listed([standing, *later]),
         )
     status, end = status_of(standing.payout), standing.end
-    failure = None if standing.is_alive else failure_of(standing.payout, had_arrived=True)
+    failure = None if standing.is_alive else failure_of(standing.payout)
     unclear = described(standing.payout) if end is PayoutEnd.UNCLEAR else None
     why = before.failure_code if failure else before.failure_message if unclear else None
     is_same = (before.state, before.generation, before.payout_id) == (

@@ -75,10 +75,8 @@ def described(payout: Payout, *, had_arrived: bool = False) -> str:
     return f"{status or 'without a status'} with {times}: the service contradicts itself"
 
 
-def failure_of(payout: Payout, *, had_arrived: bool = False) -> str | None:
-    """Give the reason why a payout has finally failed, without account data; None when it has not."""
-    if end_of(payout, had_arrived=had_arrived) is not PayoutEnd.FAILED:
-        return None
+def failure_of(payout: Payout) -> str | None:
+    """Give the reason why a payout has finally failed, without account data."""
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
     return _plain(code) or status_of(payout)
 

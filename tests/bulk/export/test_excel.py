@@ -131,7 +131,9 @@ def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -
     [
         ("amount", "1010.5", "GHS", 1010.5, "#,##0.00"),
         ("amount", "1200", "XOF", 1200, "#,##0"),
+        ("amount", "1.07", "XCD", 1.07, "#,##0.00"),
         ("amount", "5", "TND", 5, "#,##0.000"),
+        ("amount", "5", "USDT", 5, "#,##0.00"),
         ("payout_amount", "0.1234", None, 0.1234, "#,##0.0000"),
         ("status_at", "2026-06-30T10:00:05Z", "XCD", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
         ("failure_message", "x" * 40_000, "XCD", "x" * 32_766 + "…", "General"),

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, Outcome
-from payments_async.bulk._export import export
+from payments_async.bulk import BulkError, LedgerMissing, Outcome, PayoutBatch
+from payments_async.bulk._export import export, row_records
 from payments_async.bulk._export.formats import CsvFormat
-from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS
+from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.sources._rejects import unescaped
 from payments_async.sandbox import Sandbox
@@ -116,6 +116,17 @@ async def test_account_data_is_masked_unless_asked_for(
     assert [secret for secret in SECRETS if secret in path.read_bytes()] == [*SECRETS]
 
 
+async def test_json_lines_hold_exact_text_and_nested_parts(exported: Any) -> None:
+    path, rows, _ = await exported("out.jsonl", accounts=True)
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(each["number"], each["amount"], each["reference"]) for each in found] == [
+        (row.number, str(row.amount), row.reference) for row in rows
+    ]
+    assert found[1]["instrument"]["account_number"] == "0123456789"
+    assert found[2]["metadata"] == {"cost": "'quoted", "nested": {"a": [1, None]}}
+    assert (found[0]["outcome"], found[0]["line"], found[0]["customer"]) == ("not_final", None, {})
+
+
 async def test_only_rows_of_the_asked_outcomes(
     desk: Desk, exported: Any, service: Sandbox, place: Place, tmp_path: Path
 ) -> None:
@@ -192,6 +203,19 @@ async def test_a_broken_export_leaves_what_was_there(
     assert sorted(os.listdir(tmp_path)) == seen
     with pytest.raises(OSError, match="nowhere"):
         await batch.export(tmp_path / "nowhere" / name)
+
+
+async def test_a_ledger_that_is_not_there_has_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(LedgerMissing):
+        async with PayoutBatch.open(tmp_path / "l") as batch:
+            await batch.export(tmp_path / "out.csv")
+    assert os.listdir(tmp_path) == []
+
+
+def test_json_shows_control_characters_as_escapes() -> None:
+    text = json_text({"a": "b\u0085\u202ec"})
+    assert (text, json.loads(text)) == (r'{"a":"b\u0085\u202ec"}', {"a": "b\u0085\u202ec"})
+    assert row_records.time_text(0.0) == "1970-01-01T00:00:00Z"
 
 
 @EITHER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ from payments_async.bulk import BulkError, LedgerOfAnotherInput, RowState, Sourc
 from payments_async.bulk._ledger import loading
 from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._protocol.records import Batch, InputDifference, LedgerRow
+from payments_async.bulk.errors import InputPaidElsewhere
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
@@ -158,6 +160,20 @@ async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpos
     assert rejects.exists()
 
 
+async def test_edits_that_make_another_batchs_input_are_refused(
+    desk: Desk, client: Any, tmp_path: Path
+) -> None:
+    async with desk.open(tmp_path / "june.ledger", client, batch_id="june") as batch:
+        await batch.load(items(1))
+    async with desk.open(tmp_path / "july.ledger", client, batch_id="july") as batch:
+        await batch.load(items(2))
+        with pytest.raises(InputPaidElsewhere):
+            await batch.load(items(1), accept_edits=True)
+        report = await batch.load(items(1), accept_edits=True, pay_again=True)
+        assert report.cancelled == 1
+        assert "batch june" in report.warnings[0]
+
+
 async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: Any, tmp_path: Path) -> None:
     class Shifting(CsvSource):
         def fingerprint(self) -> str:
@@ -178,6 +194,7 @@ async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: A
     ("difference", "text", "is_acceptable"),
     [
         ((3, 4, "a1", "removed", (), RowState.CREATED), "row 3 (line 4, key a1): removed, CREATED", False),
+        ((3, None, "a1", "removed", (), RowState.NEW), "row 3 (key a1): removed, NEW", True),
         ((3, None, "a1", "removed", (), RowState.NEW, True), "row 3 (key a1): removed, NEW", False),
         ((3, None, "a1", "added"), "row 3 (key a1): added", False),
         (
@@ -185,6 +202,7 @@ async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: A
             "row 3 (line 4): changed amount, REJECTED",
             True,
         ),
+        ((3, None, "***", "changed", ("reference",), RowState.NEW), "row 3: changed reference, NEW", False),
         ((3, None, "***", "changed", ("amount",), RowState.NEW, True), "row 3: changed amount, NEW", False),
     ],
 )
@@ -206,18 +224,33 @@ class Twice:
 
 
 @EITHER
-async def test_edits_that_break_off_in_their_middle_change_nothing(batch: Any) -> None:
+@pytest.mark.parametrize("way", ["fails", "is cancelled"])
+async def test_edits_that_break_off_in_their_middle_change_nothing(batch: Any, way: str) -> None:
     async def edited(*, breaks: bool) -> AsyncIterator[Any]:
         for number in range(1, 601):
             yield item(number, amount="5.55")
-        if breaks:
+        if breaks and way == "fails":
             raise RuntimeError("the file went away")
+        reached.set()
+        if breaks:
+            await asyncio.Event().wait()
 
-    rows = items(600)
+    reached, rows = asyncio.Event(), items(600)
     await batch.confirm((await batch.load(rows)).payable)
     before = await stored(batch)
-    with pytest.raises(RuntimeError, match="went away"):
-        await batch.load(Twice(edited(breaks=False), edited(breaks=True)), accept_edits=True)
+    editing = asyncio.ensure_future(
+        batch.load(Twice(edited(breaks=False), edited(breaks=True)), accept_edits=True)
+    )
+    if way == "fails":
+        with pytest.raises(RuntimeError, match="went away"):
+            await editing
+    else:
+        await reached.wait()
+        reached.clear()
+        await reached.wait()
+        editing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await editing
     assert await stored(batch) == before
     assert not (await batch.load(rows)).is_new
 

@@ -23,11 +23,16 @@ ITEMS = [(key, item(number)[1]) for number, key in enumerate(("José", "Zoé", "
 
 
 COMPOSED = {
+    "1": "xmbmerxtuh4xrrjngb65demuearali4x2ty7h3nibsayli4m724q",
     "emp-0001": "me5ghcpvjqyjn7wfzpyk3de7eqvhz2nxkqqojdbls4ejypj5ngaa",
     "EMP 7/a~b": "y5i63t4tlku3zxvrbuntlgxy6ppyx6iksoknt3lsfxroe7jwgeea",
     "José": "x4zz3o5rjltcmxg4nshslzkdz7lnhxkb4b2zj545ref5cwvvucxq",
+    "N°42": "fdytkzvt7y4yyb5czcdjt4hx326kwo44y2eqebneeaqns5n5biwq",
     "Łódź-é": "r2taiqwxvfh3pinesgm4fvpiohkgif3jv2uhnqmodnikr5y3pwma",
+    "社員-一": "wfiynl4oqlmaldtzzrbekz47e6dubgialiiykpwol2pgchorcd7q",
+    "직원": "q3mwe3mc46dlusjxn3asznxkcwyxatfua7dmgih7g23u7wapbsya",
     "😀": "fxbww75upw5q4by3irk6xcdufxlfnaz3m6cads456wickqt7myyq",
+    "x" * 191: "4syo2kp3nlfdacpx4paarnytnmi5v5rc47f2466mk6674fepjrva",
 }
 """References of the live batch `june`, made by the release before keys were composed."""
 
@@ -58,8 +63,10 @@ async def test_unicode_forms_of_one_key_have_one_reference(key: str) -> None:
     ("cell", "reason"),
     [
         ("emp-1 ", BLANK),
+        ("\xa0emp-1", BLANK),
         ("emp\u200b-1", UNSEEN),
         ("emp\t1", "holds a control character"),
+        ("emp\x7f1", "holds a control character"),
         ("emp\u03781", "holds U+0378, which is invisible or unassigned"),
     ],
 )
@@ -78,6 +85,21 @@ async def test_a_name_that_looks_like_another_is_a_fault(
 async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceErrors, match="row 1, reference: begins or ends with a blank"):
         await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june", reference_prefix=" po-")
+
+
+async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
+) -> None:
+    blanks = [(f"{key} ", request) for key, request in ITEMS]
+    for ledger, rows in (("l", ITEMS), ("lost", blanks)):
+        async with desk.open(tmp_path / ledger, client) as batch:
+            if rows is blanks:
+                with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
+                    await batch.load(rows)
+            else:
+                await batch.load(rows)
+                await batch.run()
+    assert len(service.books.payouts()) == 3
 
 
 async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
@@ -102,6 +124,13 @@ async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
     )
     assert (await batch.run()).exit_code == 0
     assert len({payout.reference for payout in service.books.payouts()}) == 3
+
+
+async def test_the_first_twenty_such_keys_are_warned_about(tmp_path: Path) -> None:
+    keys = [spelled for n in range(30) for spelled in (f"emp-{n}", f"EMP-{n}")]
+    rows = [(key, item(number)[1]) for number, key in enumerate(keys, 1)]
+    report = await PayoutBatch.open(tmp_path / "l").preview(rows, batch_id="june")
+    assert len(report.warnings) == 20
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import threading
 import webbrowser
@@ -19,7 +20,9 @@ from payments_async._loopback.peers import can_tell
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
 from payments_async.bulk._page import BatchPage, browser, feed, serve_page, write_page
 from payments_async.bulk._texts.ledger_address import LedgerAddress
+from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import words_of
+from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
@@ -100,6 +103,27 @@ async def test_another_host_another_page_and_another_method_get_nothing(
 ) -> None:
     answered, text = await got(session, path, method, **headers)
     assert (answered, MONEY in text) == (status, status == 200 and method == "GET")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("what?\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", 403),
+        ("POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n\r\nnone", 400),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
+    page: BatchPage, caplog: pytest.LogCaptureFixture, request_text: str, status: int
+) -> None:
+    caplog.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(page.address).port)
+    writer.write(request_text.encode())
+    assert f" {status} ".encode() in await reader.readline()
+    writer.write_eof()
+    await reader.read()  # until the server has closed it
+    writer.close()
+    assert caplog.records == []
 
 
 # What it reads, and when
@@ -240,6 +264,47 @@ async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
     if not ledger.is_database:
         with pytest.raises(BulkError, match="ledger's own file"):
             await write_page(ledger, ledger.text, overwrite=True)
+
+
+async def test_without_jinja_the_page_says_what_to_install(
+    ledger: LedgerAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    needed = r'pip install "payments-sdk\[sandbox\]"'
+    with pytest.raises(ImportError, match=needed):
+        async with serve_page(ledger):
+            raise AssertionError("it is served")
+    with pytest.raises(ImportError, match=needed):
+        await write_page(ledger, tmp_path / "report.html", overwrite=False)
+
+
+def test_commands_without_a_page_load_none_of_it_and_the_page_brings_no_simulated_service() -> None:
+    program = """
+import sys
+import payments_async.bulk._page
+print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
+from payments_async.bulk._page import site
+print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+async def test_a_run_and_its_page_work_on_one_ledger_at_once(
+    desk: Desk, client: Any, service: Sandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "july.ledger"
+    async with desk.open(path, client) as batch:
+        await batch.load(items(40))
+        async with (
+            serve_page(LedgerAddress(str(path), "batch")) as page,
+            ClientSession(page.address) as session,
+        ):
+            assert "nothing was sent yet" in await words(session)
+            report = await batch.run(page.show)
+            page.show(None)
+            assert "batch complete and certified" in await words(session)
+    assert (report.exit_code, len(service.books.payouts())) == (0, 40)
 
 
 # The person's browser: only one with a window, never waited for, and no token where others can read it

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,20 @@ def test_only_the_reference_and_the_proof_are_new(pairs: Any, options: Any, proo
     assert (second is None) == (first is None) == (not proofs)
 
 
+def test_each_generation_has_names_of_its_own() -> None:
+    rows = [attrs.evolve(ledger_row(), generation=number) for number in range(3)]
+    bodies = [body_at(row, BINDING) for row in rows]
+    keys = {
+        identity_of(row, BINDING).idempotency_key(body_hash(body))
+        for row, body in zip(rows, bodies, strict=True)
+    }
+    assert [json.loads(body)["reference"] for body in bodies] == [row.reference for row in rows]
+    assert len(keys) == 3
+    proof = Proof.of(json.loads(bodies[2])["metadata"])
+    assert proof is not None
+    assert proof.generation == 2
+
+
 def test_a_key_that_is_used_up_is_of_its_generation_alone() -> None:
     row = attrs.evolve(ledger_row(), generation=1, epoch=2, revision=3)
     assert identity_of(row, BINDING) == Identity("sandbox", "june", "seven", 1, 2, 3, row.stem)
@@ -58,6 +73,12 @@ def test_the_proof_is_what_it_would_be_for_the_row_itself() -> None:
     bare = body.replace(f',"{PROOF_KEY}":"{proof.text if proof else ""}"'.encode(), b"")
     assert json.loads(bare, parse_float=Decimal) == asked
     assert proof == Identity("sandbox", "june", "seven", 1).proof(body_hash(bare))
+
+
+def test_a_reference_of_the_operators_that_is_too_long_has_no_next_generation() -> None:
+    assert json.loads(body_at(ledger_row(reference="r" * 188), BINDING, 1))["reference"] == "r" * 188 + "~g1"
+    with pytest.raises(ValueError, match="192 characters"):
+        body_at(ledger_row(reference="r" * 189), BINDING, 1)
 
 
 @given(st.text(max_size=20), st.integers(0, 3))

@@ -102,80 +102,116 @@ FAILED_0 = {"service_status": "failed", "payout_end": PayoutEnd.FAILED, "failure
 ARRIVED_0 = {"service_status": "completed", "payout_end": PayoutEnd.ARRIVED, "had_arrived": True}
 
 
-DONE_0, DONE_1, FAILS_0, FAILS_1 = (payout(n, word) for word in ("completed", "failed") for n in (0, 1))
-TWICE = payout(0, id="po_9")
-NEXT_FAILED, NEXT_DONE = row(S.CREATED, 1, **FAILED_0), row(S.CREATED, 1, **ARRIVED_0)
-BACK_ONCE = row(S.CREATED, 1, **FAILED_0, earlier_arrived=True)
-
-
 @pytest.mark.parametrize(
-    ("before", "payouts", "outcome", "standing", "in_excess"),
+    ("before", "payouts", "outcome", "standing", "beside"),
     [
-        (row(S.CREATED), [DONE_0], W.ARRIVED, "po_0", ""),
-        (row(S.CREATED), [FAILS_0], W.FAILED, "po_0", ""),
-        (row(S.CREATED), [payout(0, "reversed")], W.RETURNED, "po_0", ""),
-        (row(S.CREATED, **ARRIVED_0), [FAILS_0], W.RETURNED, "po_0", ""),
-        (row(S.CREATED, **ARRIVED_0), [payout(0)], W.NOT_FINAL, "po_0", ""),
-        (NEXT_FAILED, [FAILS_1, DONE_0], W.ARRIVED, "po_0", ""),
-        (NEXT_DONE, [DONE_1, DONE_0], W.ARRIVED, "po_1", "po_0"),
-        (row(S.CREATED, 1), [payout(1), DONE_0], W.ARRIVED, "po_0", "po_1"),
-        (NEXT_DONE, [DONE_0], W.ARRIVED, "po_1", "po_0"),
-        (NEXT_FAILED, [FAILS_1, payout(0, "reversed")], W.RETURNED, "po_0", ""),
-        (BACK_ONCE, [FAILS_1, FAILS_0], W.RETURNED, "po_1", ""),
-        (NEXT_DONE, [DONE_1, other(0, "completed")], W.ARRIVED, "po_1", "po_0"),
-        (row(S.CREATED, **ARRIVED_0), [DONE_0, TWICE], W.ARRIVED, "po_0", "po_9"),
-        (row(S.CREATED), [payout(0), payout(2, metadata={}), other(3)], W.NOT_FINAL, "po_0", "po_3"),
+        (row(S.CREATED), [payout(0, "completed")], W.ARRIVED, "po_0", {}),
+        (row(S.CREATED), [payout(0, "failed")], W.FAILED, "po_0", {}),
+        (row(S.CREATED), [payout(0, "reversed")], W.RETURNED, "po_0", {}),
+        (row(S.CREATED, **ARRIVED_0), [payout(0, "failed")], W.RETURNED, "po_0", {}),
+        (row(S.CREATED, **ARRIVED_0), [payout(0)], W.NOT_FINAL, "po_0", {}),
+        (row(S.CREATED, 1, **FAILED_0), [payout(1, "failed"), payout(0, "completed")], W.ARRIVED, "po_0", {}),
+        (
+            row(S.CREATED, 1, **ARRIVED_0),
+            [payout(1, "completed"), payout(0, "completed")],
+            W.ARRIVED,
+            "po_1",
+            {"po_0": IN_EXCESS},
+        ),
+        (row(S.CREATED, 1), [payout(1), payout(0, "completed")], W.ARRIVED, "po_0", {"po_1": IN_EXCESS}),
+        (row(S.CREATED, 1, **ARRIVED_0), [payout(0, "completed")], W.ARRIVED, "po_1", {"po_0": IN_EXCESS}),
+        (row(S.CREATED, 1, **FAILED_0), [payout(1, "failed"), payout(0, "reversed")], W.RETURNED, "po_0", {}),
+        (
+            row(S.CREATED, 1, **FAILED_0, earlier_arrived=True),
+            [payout(1, "failed"), payout(0, "failed")],
+            W.RETURNED,
+            "po_1",
+            {},
+        ),
+        (
+            row(S.CREATED, 1, **ARRIVED_0),
+            [payout(1, "completed"), other(0, "completed")],
+            W.ARRIVED,
+            "po_1",
+            {"po_0": IN_EXCESS},
+        ),
+        (
+            row(S.CREATED, **ARRIVED_0),
+            [payout(0, "completed"), payout(0, id="po_9")],
+            W.ARRIVED,
+            "po_0",
+            {"po_9": IN_EXCESS},
+        ),
+        (
+            row(S.CREATED),
+            [payout(0), payout(2, metadata={}), other(3)],
+            W.NOT_FINAL,
+            "po_0",
+            {"po_3": IN_EXCESS},
+        ),
     ],
 )
 def test_one_payout_stands_for_a_created_row(
-    before: LedgerRow, payouts: list[Payout], outcome: Outcome, standing: str, in_excess: str
+    before: LedgerRow, payouts: list[Payout], outcome: Outcome, standing: str, beside: dict[str, ExtraPayout]
 ) -> None:
-    row, beside = after(before, *payouts), dict.fromkeys(in_excess.split(), IN_EXCESS)
+    row = after(before, *payouts)
     assert (row.outcome, row.payout_id) == (outcome, standing)
     assert extra(before, *payouts) == beside
     assert judged(row, *payouts).facts is None
     assert extra(row, *payouts) == beside
 
 
-UNSENT = (S.NEW, S.REJECTED, S.CANCELLED)
-EXCESS_0, CONFLICT_0 = {"po_0": IN_EXCESS}, {"po_0": IN_CONFLICT}
-UNPROVEN, LATER = payout(0, metadata={}), payout(0, metadata={"payments_sdk": "2.later"})
-
-
 @pytest.mark.parametrize(
-    ("states", "generation", "payouts", "state", "standing", "beside"),
-    [  # no state afterwards: the one before
-        ((*S,), 0, [payout(0)], S.CREATED, "po_0", {}),
-        ((S.NEW, *UNFINISHED, S.CONFLICT), 0, [other(0)], S.CONFLICT, None, CONFLICT_0),
-        ((S.REJECTED, S.CANCELLED), 0, [other(0)], None, None, EXCESS_0),
-        ((S.REJECTED, S.CANCELLED), 0, [UNPROVEN], None, None, {}),
-        (UNSENT, 1, [payout(0)], S.CREATED, "po_0", {}),
-        (UNSENT, 1, [other(0)], S.CONFLICT, None, CONFLICT_0),
-        ((*UNSENT, *UNFINISHED), 1, [FAILS_0], None, None, {}),
-        (UNFINISHED, 1, [payout(0)], None, None, EXCESS_0),
-        ((S.IN_DOUBT,), 1, [payout(1), DONE_0], S.CREATED, "po_0", {"po_1": IN_EXCESS}),
-        ((S.IN_DOUBT,), 1, [DONE_1, payout(0)], S.CREATED, "po_1", EXCESS_0),
-        ((S.IN_DOUBT,), 1, [other(1), payout(0)], S.CONFLICT, None, CONFLICT_0 | {"po_1": IN_CONFLICT}),
-        ((S.IN_DOUBT,), 0, [LATER], None, None, {}),
-        ((S.IN_DOUBT,), 0, [payout(0, id=None)], None, None, {}),
-        ((S.IN_DOUBT,), 0, [UNPROVEN], S.CONFLICT, None, {}),
-        ((S.NEW,), 1, [UNPROVEN], None, None, {}),
+    ("before", "payouts", "state", "standing", "beside"),
+    [
+        (row(S.IN_DOUBT), [payout(0)], S.CREATED, "po_0", {}),
+        (row(S.IN_FLIGHT), [payout(0)], S.CREATED, "po_0", {}),
+        (row(S.NEW), [payout(0)], S.CREATED, "po_0", {}),
+        (row(S.CONFLICT), [payout(0)], S.CREATED, "po_0", {}),
+        *(
+            (row(state), [other(0)], S.CONFLICT, None, {"po_0": IN_CONFLICT})
+            for state in (S.NEW, *UNFINISHED, S.CONFLICT)
+        ),
+        *((row(state), [payout(0)], S.CREATED, "po_0", {}) for state in (S.REJECTED, S.CANCELLED)),
+        *((row(state), [other(0)], state, None, {"po_0": IN_EXCESS}) for state in (S.REJECTED, S.CANCELLED)),
+        *((row(state), [payout(0, metadata={})], state, None, {}) for state in (S.REJECTED, S.CANCELLED)),
+        *((row(state, 1), [payout(0)], S.CREATED, "po_0", {}) for state in (S.NEW, S.REJECTED, S.CANCELLED)),
+        *(
+            (row(state, 1), [other(0)], S.CONFLICT, None, {"po_0": IN_CONFLICT})
+            for state in (S.NEW, S.REJECTED, S.CANCELLED)
+        ),
+        *(
+            (row(state, 1), [payout(0, "failed")], state, None, {})
+            for state in (S.NEW, S.REJECTED, S.CANCELLED, *UNFINISHED)
+        ),
+        *((row(state, 1), [payout(0)], state, None, {"po_0": IN_EXCESS}) for state in UNFINISHED),
+        (row(S.IN_DOUBT, 1), [payout(1), payout(0, "completed")], S.CREATED, "po_0", {"po_1": IN_EXCESS}),
+        (row(S.IN_DOUBT, 1), [payout(1, "completed"), payout(0)], S.CREATED, "po_1", {"po_0": IN_EXCESS}),
+        (
+            row(S.IN_DOUBT, 1),
+            [other(1), payout(0)],
+            S.CONFLICT,
+            None,
+            {"po_0": IN_CONFLICT, "po_1": IN_CONFLICT},
+        ),
+        (row(S.IN_DOUBT), [payout(0, metadata={"payments_sdk": "2.later"})], S.IN_DOUBT, None, {}),
+        (row(S.IN_DOUBT), [payout(0, id=None)], S.IN_DOUBT, None, {}),
+        (row(S.IN_DOUBT), [payout(0, metadata={})], S.CONFLICT, None, {}),
+        (row(S.NEW, 1), [payout(0, metadata={})], S.NEW, None, {}),
     ],
 )
 def test_the_list_decides_other_rows(
-    states: tuple[RowState, ...],
-    generation: int,
+    before: LedgerRow,
     payouts: list[Payout],
-    state: RowState | None,
+    state: RowState,
     standing: str | None,
     beside: dict[str, ExtraPayout],
 ) -> None:
-    for before in (row(each, generation) for each in states):
-        now = after(before, *payouts)
-        assert (now.state, now.payout_id) == (state or before.state, standing)
-        assert now.generation == generation
-        assert extra(before, *payouts) == beside
-        assert after(now, *payouts) == now
+    row = after(before, *payouts)
+    assert (row.state, row.payout_id) == (state, standing)
+    assert row.generation == before.generation
+    assert extra(before, *payouts) == beside
+    assert after(row, *payouts) == row
 
 
 @pytest.mark.parametrize("state", UNFINISHED)
@@ -190,11 +226,16 @@ def test_a_row_whose_own_payout_cannot_appear_any_more_gets_the_earlier_one(stat
     ("status", "completed", "failed", "outcome"),
     [
         ("completed", True, True, W.NOT_FINAL),
+        ("completed", False, True, W.NOT_FINAL),
         ("pending", False, True, W.NOT_FINAL),
+        ("pending", True, False, W.NOT_FINAL),
         ("failed", True, False, W.NOT_FINAL),
+        ("cancelled", True, True, W.NOT_FINAL),
         (None, True, True, W.NOT_FINAL),
         (None, True, False, W.ARRIVED),
         (None, False, True, W.FAILED),
+        ("bounced", False, True, W.FAILED),
+        ("settled", True, False, W.ARRIVED),
         ("reversed", True, True, W.RETURNED),
         ("unheard-of", False, False, W.NOT_FINAL),
     ],
@@ -237,23 +278,54 @@ def test_what_had_arrived_once_was_returned_whatever_was_shown_between() -> None
     assert now.outcome is W.RETURNED
 
 
-def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one_if_it_is_plain() -> None:
+def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> None:
     failed = row(S.CREATED, **FAILED_0)
     assert judged(failed, payout(0, "failed")).facts is None
     assert judged(row(S.CREATED, service_status="pending"), payout(0)).facts is None
     assert judged(row(S.CREATED), payout(0, None)).facts is None
     told = payout(0, "failed", failure=Failure(code=FailureCode(value="NO_FUNDS")))
     assert after(failed, told).failure_code == "NO_FUNDS"
-    personal = payout(0, "failed", failure=Failure(code=FailureCode(value="of +229 90")))
-    assert after(row(S.CREATED), personal).failure_code == "failed"
+
+
+def test_another_end_is_told_once_and_counts_from_then_on() -> None:
+    arrived = row(S.CREATED, **ARRIVED_0)
+    assert judged(arrived, payout(0, "completed")).turn is None
+    assert judged(row(S.CREATED), payout(0, "completed")).turn is None
+    for status in ("pending", "reversed", "failed"):
+        assert f"had ended as completed, and the list shows {status}" in str(
+            judged(arrived, payout(0, status)).turn
+        )
+        now = after(arrived, payout(0, status))
+        assert now.service_status == status
+        assert judged(now, payout(0, status)).turn is None
+
+
+def test_a_payout_given_up_that_stands_again_is_told() -> None:
+    failed = row(S.CREATED, 1, **FAILED_0)
+    told = "row 7: po_0, an earlier payout of it, is completed on the list"
+    assert judged(failed, payout(1, "failed"), payout(0, "completed")).turn == told
+    assert judged(row(S.NEW, 1), payout(0, "completed")).turn == told
+    both = judged(row(S.CREATED, 1, **ARRIVED_0), payout(1, "completed"), payout(0, "completed"))
+    assert (both.turn, both.findings) == (None, (told,))
 
 
 @pytest.mark.parametrize(
     ("of", "payouts", "finding"),
     [
         (row(S.CONFLICT), [other(0)], "row 7: in conflict, and the list shows po_0, XCD 77, pending"),
+        (
+            row(S.CONFLICT),
+            [other(0, "failed")],
+            "row 7: in conflict, and the list shows po_0, XCD 77, failed",
+        ),
         (row(S.REJECTED), [other(0)], "row 7: REJECTED, and the list shows po_0, XCD 77, pending"),
         (row(S.CREATED), [payout(0), payout(0, id="po_9")], "row 7: po_9 has its reference, beside po_0"),
+        (
+            row(S.CREATED),
+            [payout(0), other(1)],
+            "row 7: the list shows po_1, XCD 77, pending under its ~g1, a later payout of it that this "
+            "ledger does not know of; pay the row by no other means before you have looked at it",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: str) -> None:
@@ -263,6 +335,7 @@ def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: st
 @pytest.mark.parametrize(
     ("shown", "code", "message"),
     [
+        (other(0), OTHER_CONTENT, "the list shows po_0, XCD 77, pending"),
         (payout(0, metadata={}), OTHER_PAYOUT, "the list shows po_0, XCD 10.10, pending"),
         (
             payout(
@@ -284,7 +357,23 @@ def test_a_conflict_says_whose_payout_it_is_and_shows_no_account(
     assert (conflict.state, conflict.failure_code, conflict.failure_message) == (S.CONFLICT, code, message)
 
 
-@pytest.mark.parametrize(("written", "kept"), [("9" * 4_000, "9" * 60 + "…")])
+def test_a_conflict_names_the_later_payouts_that_are_not_the_rows() -> None:
+    message = after(row(S.IN_DOUBT), other(0), other(1)).failure_message
+    assert message == "the list shows po_0, XCD 77, pending; and po_1, XCD 77, pending under its ~g1"
+    failed = after(row(S.IN_DOUBT), payout(0, "failed"), other(1))
+    assert failed.failure_message == "the list shows po_1, XCD 77, pending under its ~g1"
+
+
+def test_the_sum_of_a_payout_is_kept_where_the_row_asks_for_another() -> None:
+    rounded = payout(0, amount=Amount(value=Decimal("10.1000000000000000000001"), currency="XCD"))
+    now = after(row(S.CREATED), rounded)
+    assert now.payout_money == "XCD 10.1000000000000000000001"
+    assert listed(now, rounded)[0].match is Match.EQUAL
+    assert after(now, payout(0)).payout_money is None
+    assert after(row(S.IN_DOUBT), other(0)).payout_money == "XCD 77"
+
+
+@pytest.mark.parametrize(("written", "kept"), [("1e400", "1E400"), ("9" * 4_000, "9" * 60 + "…")])
 def test_a_payout_of_a_number_beyond_any_amount_is_not_the_rows(written: str, kept: str) -> None:
     far = decode.structure({"value": written, "currency": "XCD"}, Amount)
     now = after(row(S.IN_DOUBT), payout(0, amount=far))
@@ -353,6 +442,13 @@ def test_a_later_payout_is_sent_only_if_each_earlier_one_is_shown_and_has_failed
 
 
 # A lost ledger
+
+
+@pytest.mark.parametrize("state", S)
+def test_a_row_gets_the_generation_of_its_latest_payout(state: RowState) -> None:
+    now = after(row(state), payout(0, "failed"), payout(1, "failed"), payout(2, "completed"))
+    assert (now.outcome, now.payout_id, now.generation) == (W.ARRIVED, "po_2", 2)
+    assert extra(row(state), payout(0, "completed"), payout(2)) == {"po_2": IN_EXCESS}
 
 
 def test_another_payout_than_the_rows_changes_no_generation() -> None:

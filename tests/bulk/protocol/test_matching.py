@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async._request.comparison import Detail
@@ -62,6 +63,9 @@ def test_an_account_is_compared_where_it_is_shown_in_full(
 @pytest.mark.parametrize(
     ("expected", "there", "differences"),
     [
+        (EXPECTED, found(), []),
+        (EXPECTED, found(amount=Decimal(7)), []),
+        (EXPECTED, found(currency="GHS"), []),
         (EXPECTED, found(amount=None, currency="GHS"), ["with another currency"]),
         (EXPECTED, found(None), ["without metadata.payments_sdk"]),
         (EXPECTED, found("?"), ["with a metadata.payments_sdk that cannot be read"]),
@@ -73,6 +77,7 @@ def test_an_account_is_compared_where_it_is_shown_in_full(
             ["with another instrument.phone_number", "with the metadata.payments_sdk of other content"],
         ),
         (UNPROVEN, found(None), []),
+        (UNPROVEN, found(None, amount=None, currency="GHS"), ["with another currency"]),
         (UNPROVEN, found(None, method="other"), ["with another method"]),
     ],
 )
@@ -81,6 +86,39 @@ def test_a_difference_is_told_without_account_data(
 ) -> None:
     """An amount is told with both sums, by the judge."""
     assert differing(expected, there) == differences
+
+
+def test_the_payout_that_was_asked_for() -> None:
+    assert match_of(EXPECTED, found()) is Match.EQUAL
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
+def test_without_the_proof_it_is_another_payout_however_alike(metadata: dict[str, Any] | None) -> None:
+    assert match_of(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
+
+
+@pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
+def test_an_unreadable_proof_decides_nothing(text: object) -> None:
+    assert match_of(EXPECTED, found(text)) is Match.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    "change", [{"row_key": "8"}, {"batch_id": "april"}, {"environment": "sandbox"}, {"generation": 1}]
+)
+def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
+    other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))
+    assert match_of(EXPECTED, found(other.text)) is Match.FOREIGN
+
+
+def test_another_body_under_the_same_proof_is_not_the_payout_asked_for() -> None:
+    assert match_of(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Match.OTHER_BODY
+    assert match_of(EXPECTED, found(amount=Decimal("10.11"))) is Match.OTHER_BODY
+    assert match_of(EXPECTED, found(currency="USD")) is Match.OTHER_BODY
+
+
+def test_with_a_proof_shortened_or_missing_details_do_no_harm() -> None:
+    assert match_of(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Match.EQUAL
+    assert match_of(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Match.EQUAL
 
 
 def test_an_amount_may_come_back_as_a_double() -> None:

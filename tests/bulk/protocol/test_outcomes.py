@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +25,7 @@ from payments_async.bulk._protocol.outcomes import (
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.models.statuses import PayoutEnd
+from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.places import EITHER
 from tests.support.rows import ledger_row
@@ -51,6 +55,24 @@ def counted(rows: list[LedgerRow]) -> RowTotals:
     return sums.totals
 
 
+@pytest.mark.parametrize(
+    ("end", "had_arrived", "outcome"),
+    [
+        (PayoutEnd.OPEN, False, "not_final"),
+        (PayoutEnd.OPEN, True, "not_final"),
+        (PayoutEnd.ARRIVED, True, "arrived"),
+        (PayoutEnd.FAILED, False, "failed"),
+        (PayoutEnd.FAILED, True, "returned"),
+    ],
+)
+def test_a_payout_that_failed_after_it_had_arrived_was_returned(
+    end: PayoutEnd, had_arrived: bool, outcome: str
+) -> None:
+    created = attrs.evolve(ledger_row(), state=RowState.CREATED, payout_end=end)
+    assert attrs.evolve(created, had_arrived=had_arrived).outcome == outcome
+    assert attrs.evolve(created, earlier_arrived=had_arrived).outcome == outcome
+
+
 @given(ROWS)
 def test_every_row_has_one_outcome_which_its_state_allows(row: LedgerRow) -> None:
     assert [outcome for outcome in Outcome if row.outcome in outcomes_of([outcome])] == [row.outcome]
@@ -78,6 +100,34 @@ def test_the_parts_of_each_currency_are_all_that_was_asked_and_created(rows: lis
         assert counts[word] == len(mine)
         for currency, amounts in sums.items():
             assert amounts[word] == sum(row.amount for row in mine if row.currency == currency)
+
+
+async def test_an_export_is_of_the_rows_to_look_at(service: Sandbox, batch: Any, tmp_path: Path) -> None:
+    service.on("payouts.create", description="row 1").outcome("complete immediate")
+    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR immediate")
+    service.on("payouts.create", description="row 3").respond("http:422")
+    wanted = {
+        "arrived": ["1"],
+        "failed": ["2"],
+        "rejected": ["3"],
+        "not_final": ["4"],
+        "in_doubt": [],
+        "created": ["1", "2", "4"],
+        "asked": ["1", "2", "3", "4"],
+    }
+    await batch.load(items(4))
+    await batch.run()
+    await batch.reconcile()
+    for word, numbers in wanted.items():
+        report = await batch.export(tmp_path / f"{word}.csv", states=[word])
+        lines = (tmp_path / f"{word}.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[0] for line in lines] == numbers
+        assert report.rows == len(numbers)
+    both = await batch.export(tmp_path / "both.csv", states=[Outcome.FAILED, Outcome.REJECTED])
+    assert both.rows == 2
+    with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
+        await batch.export(tmp_path / "lost.csv", states=["LOST"])
+    assert not (tmp_path / "lost.csv").exists()
 
 
 @EITHER

@@ -28,9 +28,11 @@ from payments_async.errors import (
     OutcomeUnknown,
     PaymentsError,
     PermissionDeniedError,
+    RateLimitedError,
     ServerError,
 )
-from payments_async.models import Attempt, Verdict
+from payments_async.models import Attempt, Payout, Verdict
+from payments_async.models.statuses import PayoutEnd
 from tests.support.motion import REPLAYED
 from tests.support.pure_calls import BODY, NOW, PAYOUT, begun, prepared
 from tests.support.rows import ledger_row
@@ -174,6 +176,12 @@ def test_a_row_that_is_given_back_unsent_is_as_it_was() -> None:
     assert unsent(attrs.evolve(ledger_row(), doubted=True)).state is RowState.IN_DOUBT
 
 
+def test_a_payout_that_contradicts_itself_as_soon_as_it_is_made_is_described() -> None:
+    posted = succeeded(Payout(id="po_1", status="completed", failed_at=NOW))
+    assert (posted.status, posted.end, posted.code) == ("completed", PayoutEnd.UNCLEAR, None)
+    assert posted.message == "completed with failed_at: the service contradicts itself"
+
+
 def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
     def told(reference: str) -> AttemptReply:
         body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
@@ -207,6 +215,7 @@ def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(v
     [
         ({"message": "Not valid.", "errors": {"amount": ["Too small."]}}, "Not valid; amount: Too small."),
         ({"message": "Not valid."}, "Not valid."),
+        ({"errors": {"amount": ["Too small."]}}, "amount: Too small."),
         ({}, None),
     ],
 )
@@ -220,37 +229,49 @@ def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
     return kind("text", status=status, service_message=None, errors={}, headers={}, body=b"")
 
 
-LATER, ELSE = Stop.TEMPORARY, "something else than the service answered "
+@pytest.mark.parametrize(
+    ("error", "stop"),
+    [
+        (answered_with(AuthenticationError, 401), Stop.NO_ACCESS),
+        (answered_with(PermissionDeniedError, 403), Stop.NO_ACCESS),
+        (answered_with(NotFoundError, 404), Stop.NOT_THE_SERVICE),
+        (answered_with(APIStatusError, 302), Stop.NOT_THE_SERVICE),
+        (APIConnectionError("told", kind="tls"), Stop.NOT_THE_SERVICE),
+        (ConfigurationError("told"), Stop.NO_ACCESS),
+        (answered_with(RateLimitedError, 429), Stop.TEMPORARY),
+        (answered_with(ServerError, 503), Stop.TEMPORARY),
+        (APIConnectionError("told", kind="connect"), Stop.TEMPORARY),
+        (PaymentsError("told"), Stop.TEMPORARY),
+    ],
+)
+def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, stop: Stop) -> None:
+    assert stop_of(error) is stop
+    assert refuses_access(error) is (stop is not Stop.TEMPORARY)
+    assert access_problem(error) == (None if stop is Stop.TEMPORARY else why(error))
 
 
 @pytest.mark.parametrize(
-    ("error", "stop", "told"),
+    ("error", "told"),
     [
-        (answered_with(AuthenticationError, 401), KEY, "refused the API key (HTTP 401): use a valid key of"),
         (
-            answered_with(PermissionDeniedError, 403),
-            KEY,
-            "this machine's address (HTTP 403): put that address",
+            answered_with(AuthenticationError, 401),
+            "refused the API key (HTTP 401): use a valid key of the same",
         ),
-        (answered_with(NotFoundError, 404), ADDRESS, f"{ELSE}(HTTP 404): check"),
-        (answered_with(APIStatusError, 302), ADDRESS, f"{ELSE}(HTTP 302): check"),
-        (APIConnectionError("told", kind="tls"), ADDRESS, f"{ELSE}(tls): check the"),
+        (answered_with(PermissionDeniedError, 403), "this machine's address (HTTP 403): put that address on"),
+        (answered_with(NotFoundError, 404), "something else than the service answered (HTTP 404): check"),
+        (answered_with(APIStatusError, 302), "something else than the service answered (HTTP 302): check"),
+        (APIConnectionError("told", kind="tls"), "something else than the service answered (tls): check the"),
         (
-            APIConnectionError("told", kind="tls", detail="expired"),
-            ADDRESS,
-            f"{ELSE}(tls: expired): check the",
+            APIConnectionError("told", kind="tls", detail="certificate has expired"),
+            "answered (tls: certificate has expired): check the base URL",
         ),
-        (ConfigurationError("the key was replaced"), KEY, "the key was replaced"),
-        (answered_with(ServerError, 503), LATER, "text"),
-        (APIConnectionError("told", kind="connect"), LATER, "told"),
+        (ConfigurationError("the key was replaced"), "the key was replaced"),
+        (answered_with(ServerError, 503), "text"),
     ],
 )
-def test_a_refused_key_and_a_wrong_address_refuse_access_in_a_sentence_that_says_what_to_change(
-    error: PaymentsError, stop: Stop, told: str
+def test_what_refuses_access_is_one_sentence_that_says_what_to_change(
+    error: PaymentsError, told: str
 ) -> None:
-    assert stop_of(error) is stop
-    assert refuses_access(error) is (stop is not LATER)
-    assert access_problem(error) == (None if stop is LATER else why(error))
     assert told in why(error)
     assert why(error).count("HTTP") <= 1
     assert not why(error).endswith(".")

@@ -5,12 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from payments_async.bulk._protocol.exit_codes import Stop, exit_code, resumable
 from payments_async.bulk._protocol.outcomes import (
     OPEN,
     Outcome,
     RowTotals,
+    by_currency,
+    count_rows,
     is_complete,
 )
 from payments_async.bulk._protocol.stop_rules import too_many_failures
@@ -24,6 +28,32 @@ def tally(**counts: int) -> RowTotals:
     return {(Is(outcome), "XCD"): (count, AMOUNT * count) for outcome, count in counts.items()}
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(Is), st.sampled_from(["XCD", "USD"]), st.decimals(1, 10**9, places=2)),
+        max_size=30,
+    )
+)
+def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[Is, str, Decimal]]) -> None:
+    grouped: dict[tuple[Is, str], tuple[int, Decimal]] = {}
+    totals: dict[str, Decimal] = {}
+    for outcome, currency, amount in rows:
+        count, total = grouped.get((outcome, currency), (0, Decimal(0)))
+        grouped[outcome, currency] = (count + 1, total + amount)
+        totals[currency] = totals.get(currency, Decimal(0)) + amount
+    assert (count_rows(grouped, *Is), by_currency(grouped)) == (len(rows), totals)
+
+
+LARGE, TINY = Decimal("99999999999999999999.999999999"), Decimal("0.000000001")
+"""Their sum has more digits than a computer's usual decimal arithmetic keeps."""
+
+
+def test_sums_of_any_size_balance_to_the_last_digit() -> None:
+    found = {(Is.NOT_STARTED, "XCD"): (1, LARGE), (Is.NOT_FINAL, "XCD"): (1, Decimal("0.000000011"))}
+    total = {"XCD": Decimal("100000000000000000000.000000010")}
+    assert by_currency(found) == total
+
+
 @pytest.mark.parametrize("outcome", Is)
 def test_a_batch_is_complete_when_no_row_is_open(outcome: Is) -> None:
     assert is_complete(tally(**{outcome.value: 2})) is (outcome not in OPEN)
@@ -34,11 +64,13 @@ def test_a_batch_is_complete_when_no_row_is_open(outcome: Is) -> None:
     [
         ({}, 0),
         ({"not_final": 3}, 0),
+        ({"not_final": 1, "arrived": 2}, 0),
         ({"arrived": 2, "failed": 1}, 1),
         ({"arrived": 2, "returned": 1}, 1),
         ({"not_final": 3, "rejected": 1}, 1),
         ({"not_final": 3, "conflict": 1}, 1),
         ({"not_final": 3, "cancelled": 1}, 1),
+        ({"not_final": 3, "in_doubt": 1}, 3),
         ({"rejected": 3, "in_doubt": 1}, 3),
         ({"not_final": 3, "not_started": 1}, 75),
         ({"not_final": 3, "under_way": 1}, 75),

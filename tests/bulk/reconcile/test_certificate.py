@@ -56,6 +56,9 @@ async def test_a_clean_certificate_counts_every_row_as_compared(batch: PayoutBat
     ("amount", "not_shown"),
     [
         (None, {"amount": ROWS, "currency": ROWS}),
+        (..., {"amount": ROWS, "currency": ROWS}),
+        ([], {"amount": ROWS, "currency": ROWS}),
+        ({}, {"amount": ROWS, "currency": ROWS}),
         ({"value": None, "currency": None}, {"amount": ROWS, "currency": ROWS}),
         ({"formatted": "F CFA 1", "currency": "XCD"}, {"amount": ROWS, "currency": 0}),
     ],
@@ -120,6 +123,13 @@ async def test_a_payout_that_is_shown_twice_is_compared_twice(
     assert all(finding.startswith("row 7: ") for finding in certificate.findings)
 
 
+async def test_what_the_list_does_not_show_at_all_is_missing_and_not_uncompared(batch: PayoutBatch) -> None:
+    hide(batch, 7, reference="another")
+    audit = (await batch.reconcile()).audit
+    assert (audit.seen, audit.missing, audit.uncompared) == (ROWS - 1, 1, 0)
+    assert audit.fields["amount"].compared == ROWS - 1
+
+
 async def test_with_proofs_a_row_is_compared_by_its_proof_and_its_money(batch: PayoutBatch) -> None:
     hide(batch, instrument=None, method=None)
     certificate = await batch.reconcile()
@@ -143,6 +153,15 @@ async def test_without_proofs_each_detail_that_was_asked_for_is_counted(batch: P
         "method": (ROWS - 1, 1),
         "instrument.phone_number": (ROWS, 0),
     }
+
+
+async def test_another_account_that_the_list_shows_in_full_is_named(batch: PayoutBatch) -> None:
+    hide(batch, 7, instrument={"type": "phone", "phone_number": "+2290190112234"})
+    certificate = await batch.reconcile()
+    (finding,) = certificate.findings
+    assert finding.startswith("row 7: the list shows po_")
+    assert finding.endswith(" with another instrument.phone_number")
+    assert "112234" not in certificate.to_json()
 
 
 async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named_with_its_difference(

@@ -70,6 +70,16 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
         assert (await batch.status()).exit_code == 0
 
 
+async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, batch: PayoutBatch) -> None:
+    await lives_beside_its_successor(service, batch)
+    assert (await batch.retry_failed(dry_run=True)).rows == ()
+    assert extra(await batch.status()) == (0, 1)
+    assert told(await batch.status()) == booked(service)
+    turn(service, 0, "reversed", completed=True, failed=False)
+    assert (await batch.retry_failed()).rows == ()
+    assert (extra(await batch.status()), (await batch.status()).exit_code) == ((0, 0), 0)
+
+
 @EITHER
 @pytest.mark.parametrize("has_proof", [True, False])
 async def test_a_second_payout_with_the_rows_proof_is_in_excess_in_its_own_currency(
@@ -115,6 +125,21 @@ async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_se
         assert told(certificate.report) == booked(service)
         (finding,) = certificate.findings
         assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XCD 10.3, {status}"
+
+
+async def test_the_payout_of_a_row_that_was_rejected_is_the_rows_after_all(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    service.on("payouts.create", description="row 1").respond("http:422")
+    await batch.load(items(2))
+    assert (await batch.run()).counts["rejected"] == 1
+    row, _ = await ledger_rows(batch)
+    binding = batch._ledger.known.binding
+    # as if the refused request had been carried out all the same
+    await batch._service.send(row, binding, 60.0, lambda: True)
+    report = (await batch.reconcile()).report
+    assert (report.counts["created"], report.counts["rejected"], extra(report)) == (2, 0, (0, 0))
+    assert told(report) == booked(service)
 
 
 async def test_a_payout_of_the_batch_whose_row_is_gone_is_found_by_its_proof(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import BatchFigures, PayoutBatch, RowState
+from payments_async.bulk._ledger.figures import awaited
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
 from tests.support.places import EITHER, Place
@@ -97,26 +99,50 @@ async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
     assert (report.exit_code, report.counts["arrived"]) == (0, 250)
 
 
-@pytest.mark.parametrize(
-    ("answer", "code", "resumable", "told"),
-    [
-        ("http:503", 75, "now", "the service's list cannot be read (payouts.list: HTTP 503"),
-        ("http:401", 2, "after_change", "401"),
-    ],
-)
-async def test_a_list_that_cannot_be_read_for_long_and_a_key_that_is_refused_are_told_at_the_end(
-    service: Sandbox, tmp_path: Path, answer: str, code: int, resumable: str, told: str
+async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the_end(
+    service: Sandbox, tmp_path: Path
 ) -> None:
     client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         await batch.run()
-        before = lists(service)
-        service.on("payouts.list").respond(answer, times=None)
+        service.on("payouts.list").respond("http:503", times=None)
         report = await batch.run(wait_final=600.0)
-    assert (report.exit_code, report.resumable, report.counts["not_final"]) == (code, resumable, 2)
-    assert told in str(report.stopped)
-    assert (lists(service) - before == 1) is (code == 2), "a refused key ends it at once"
+        assert (report.exit_code, report.counts["not_final"]) == (75, 2)
+        assert "the service's list cannot be read (payouts.list: HTTP 503" in str(report.stopped)
+
+
+async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, batch: PayoutBatch) -> None:
+    await batch.load(items(2))
+    await batch.run()
+    before = lists(service)
+    service.on("payouts.list").respond("http:401", times=None)
+    report = await batch.run(wait_final=600.0)
+    assert (report.exit_code, report.resumable, lists(service) - before) == (2, "after_change", 1)
+    assert "401" in str(report.stopped)
+
+
+@EITHER
+async def test_following_goes_on_after_a_restart_with_what_is_not_final(
+    service: Sandbox, place: Place
+) -> None:
+    ends(service, "complete after=900s", 1)
+    async with in_process(service) as client, open_at(place, client) as batch:
+        await batch.load(items(5))
+        await batch.run()
+
+        def cancel(figures: BatchFigures) -> None:
+            if figures.counts["arrived"] == 4:
+                following.cancel()
+
+        following = asyncio.ensure_future(batch.run(cancel, wait_final=3600.0))
+        with pytest.raises(asyncio.CancelledError):
+            await following
+    async with in_process(service) as client, open_at(place, client) as batch:
+        assert (await batch.status()).counts["arrived"] == 4
+        assert (await awaited(batch._ledger)).count == 1
+        report = await batch.run(wait_final=3600.0)
+    assert (report.exit_code, report.counts["arrived"]) == (0, 5)
 
 
 async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, batch: PayoutBatch) -> None:
@@ -133,6 +159,13 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
     report = await batch.run(on_progress, wait_final=3600.0)
     assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
     assert (await batch.run(wait_final=3600.0)).exit_code == 0
+
+
+async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
+    await batch.load(items(3))
+    report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
+    assert report.stopped == "enough"
+    assert report.counts["not_final"] == report.counts["created"]
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -20,7 +20,7 @@ from tests.bulk.reconcile.test_earlier_payouts import lives, retried
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.scripted import altered
 from tests.support.sightings import posts
@@ -184,6 +184,18 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
         certificate = await batch.reconcile()
         assert any("cannot be added up" in finding for finding in certificate.findings)
         assert not certificate.is_clean
+
+
+async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    await batch.load(items(1), proofs=False)
+    await batch.run(wait_final=60.0)
+    reference = (await ledger_rows(batch))[0].reference
+    await pay_stranger(service, reference=f"{reference}~g999999999")
+    for _ in range(2):
+        (finding,) = (await batch.reconcile()).findings
+        assert "a later payout of it that this ledger does not know of" in finding
 
 
 @EITHER

@@ -11,7 +11,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 
 MENDED = Instrument.phone("+2290190112244", "BJ")
@@ -63,6 +63,21 @@ async def test_a_lost_ledger_is_made_good_by_one_reconciling(
     assert service.books.payouts() == paid
 
 
+@pytest.mark.parametrize("rows", [MISTAKEN, EDITED], ids=["as first sent", "as last corrected"])
+async def test_a_run_over_a_new_ledger_records_later_payouts_too(
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path, rows: list[Any]
+) -> None:
+    await pay_anew(desk, service, tmp_path / "lost", EDITED if rows is EDITED else None)
+    paid = service.books.payouts()
+    service.advance(2 * 86_400.0)  # no key gives its first answer again
+    await batch.load(rows, batch_id="batch")
+    report = await batch.run(wait_final=60.0)
+    assert (report.counts["arrived"], report.exit_code) == (2, 0)
+    assert (await first_row(batch, tmp_path))["payout_id"] == paid[-1].id
+    assert (await batch.reconcile()).is_clean
+    assert service.books.payouts() == paid
+
+
 async def test_a_later_payout_of_other_content_is_left_and_so_is_its_row(
     desk: Desk, service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:
@@ -103,3 +118,21 @@ async def test_a_row_whose_payouts_all_have_other_content_is_in_conflict_and_eac
     assert certificate.report.counts["moved_in_conflict"] == 1
     assert certificate.report.sums["XCD"]["moved_in_conflict"] == Decimal("1.01")
     assert len(service.books.payouts()) == len(paid)
+
+
+async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
+) -> None:
+    for name, rows in (("other", [item(9, reference="theirs")]), ("l", items(2))):
+        async with desk.open(tmp_path / name, client, batch_id=name) as batch:
+            await batch.load(rows)
+            await batch.run()
+    service.on("payouts.create", description="row 9").outcome("fail:RECIPIENT_ERROR")
+    async with desk.open(tmp_path / "third", client, batch_id="third") as batch:
+        await batch.load([item(9, reference="third", amount=Decimal(3))])
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        assert (await batch.reconcile()).is_clean
+    async with desk.open(tmp_path / "l", client, batch_id="l") as batch:
+        assert (await batch.reconcile()).is_clean

@@ -63,6 +63,15 @@ async def test_another_key_goes_on_before_anything_was_sent(
     assert (await pays(desk, service, place, items(2), api_key=service.new_key())).exit_code == 0
 
 
+async def test_another_key_goes_on_after_the_first_one_has_sent_nothing(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.reconcile()
+    assert (await pays(desk, service, tmp_path / "l", items(2), api_key=service.new_key())).exit_code == 0
+
+
 async def test_another_key_is_refused_where_its_project_has_other_payouts_of_the_same_references(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

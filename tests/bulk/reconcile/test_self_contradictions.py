@@ -9,7 +9,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import items
+from tests.support.batches import item, items, ledger_rows
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,19 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
     assert (await batch.status()).counts["arrived"] == 2
     assert await batch.causes() == ()
     assert len(service.books.payouts()) == 2
+
+
+async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_left(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
+    await batch.load([item(1)])
+    assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
+    turn(service, 0, "failed", completed=True, failed=True)
+    report = await batch.retry_failed()
+    assert (report.rows, [left.number for left in report.left]) == ((), [1])
+    assert "completed_at" in report.left[0].reason
+    assert not (await batch.reconcile()).is_clean
+    (row,) = await ledger_rows(batch)
+    assert (row.service_status, row.outcome) == ("failed", "not_final")
+    assert len(service.books.payouts()) == 1

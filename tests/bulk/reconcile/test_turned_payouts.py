@@ -93,6 +93,29 @@ async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, batch:
     assert (len(certificate.audit.turns), certificate.report.counts["returned"]) == (100, 101)
 
 
+async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    first = next(entry for entry in service.books.payouts() if entry.status == "failed")
+    await batch.retry_failed()
+    await batch.run(wait_final=60.0)
+    place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
+    turn(service, place_of_first, "processing", completed=False, failed=False)
+    for rows in (None, [1]):
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        (left,) = report.left
+        said = f"the list shows {first.id}, XCD 1.01, processing, an earlier payout of it"
+        assert left.reason == f"{said} that has not failed"
+    (left,) = (await batch.retry_failed(rows=[2])).left
+    assert (left.number, left.reason) == (2, "its payout is completed")
+    turn(service, place_of_first, "failed", completed=False, failed=True)
+    assert (await batch.retry_failed()).rows == (1,)
+
+
 async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:

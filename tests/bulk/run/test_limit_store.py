@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, items, paid, runtime_of
+from tests.support.batches import alter, assert_true, in_process, items, paid, runtime_of
 from tests.support.limit_stores import ADDRESS, StoreServer, share_on_one_loop
 
 Start = Callable[[], tuple[AsyncPayments, StoreServer]]
@@ -43,6 +44,32 @@ async def test_a_run_without_its_store_waits_a_minute_and_stops(
         server.down = None
         report = await paid(tmp_path / "l", client, items(5))
     assert_true(report, service, items(5))
+
+
+async def test_a_run_that_loses_its_store_sends_no_further_row(
+    service: Sandbox, tmp_path: Path, start: Start
+) -> None:
+    client, server = start()
+    rows = items(400)
+
+    def cut(request: Any, answer: Any) -> Any:
+        if len(service.books.payouts()) == 30:
+            server.down = "refused"
+        return answer
+
+    async with client:
+        alter(client, cut)
+        report = await paid(tmp_path / "l", client, rows, concurrency=8)
+        assert (report.exit_code, report.resumable) == (75, "now")
+        assert report.stopped is not None
+        assert report.stopped.startswith(f"payouts.create: {GONE}")
+        sent = report.counts["created"]
+        assert 30 <= sent == len(service.books.payouts()) < 400
+        assert report.counts["in_doubt"] == 0
+        server.down = None
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
 
 
 async def test_a_run_whose_store_refuses_it_stops(service: Sandbox, tmp_path: Path, start: Start) -> None:

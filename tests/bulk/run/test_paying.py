@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 
@@ -30,6 +31,13 @@ async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: P
     assert report.counts["created"] == 40
     assert report.sums["XCD"]["created"] == Decimal("820.40")
     assert (report.is_complete, report.exit_code, report.stopped) == (True, 0, None)
+
+
+async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sandbox, pay: Pay) -> None:
+    await pay(items(5))
+    report = await pay(items(5))
+    assert posts(service) == 5
+    assert report.exit_code == 0
 
 
 async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(pay: Pay) -> None:
@@ -110,6 +118,34 @@ async def test_an_outage_pauses_the_batch_instead_of_putting_every_row_in_doubt(
     assert report.exit_code == 0
     assert_true(report, service, rows)
     assert not any(request.operation == "payouts.list" for request in service.requests[:-2])
+
+
+async def test_two_ledgers_of_one_batch_pay_it_once(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
+) -> None:
+    rows = items(200)
+    runtime = None
+    runtime = runtime_of(client)
+    other = in_process(service, runtime=runtime)
+    reports = await asyncio.gather(
+        paid(tmp_path / "a", client, rows, concurrency=7), paid(tmp_path / "b", other, rows, concurrency=5)
+    )
+    for report in reports:
+        assert report.exit_code == 0
+        assert_true(report, service, rows)
+
+
+@pytest.mark.parametrize("later", [0.0, 90_000.0], ids=["at once", "the next day"])
+async def test_a_deleted_ledger_leads_to_the_same_references_and_no_second_payout(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path, later: float
+) -> None:
+    rows = items(30)
+    await paid(tmp_path / "a", client, rows)
+    runtime_of(client).advance(later)
+    service.advance(later)
+    report = await paid(tmp_path / "b", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
 
 
 @pytest.mark.parametrize(("key", "told"), [(None, "replaced during the run"), ("nonsense", "malformed")])

@@ -6,12 +6,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from payments_async import AsyncPayments
+from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Between, assert_true, in_process, items, paid, runtime_of
 from tests.support.desks import Pay
 from tests.support.scripted import altered
+
+DAY = 86_400.0
 
 
 class Balancer(Between):
@@ -39,10 +44,11 @@ class Balancer(Between):
         return altered(self._page, body=b"<html>Bad gateway</html>", **self._answer)
 
 
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_minute(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, tmp_path: Path, seed: int
 ) -> None:
-    async with in_process(service) as client:
+    async with in_process(service, seed) as client:
         balancer = Balancer(client, 30.0)
         began = runtime_of(client).monotonic()
         report = await paid(tmp_path / "l", client, items(3))
@@ -51,6 +57,30 @@ async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_mi
     assert_true(report, service, items(3))
     assert len({key for _, key in balancer.posts}) == 3  # the same bytes, key and reference
     assert [request.operation for request in service.requests].count("payouts.list") == 2
+
+
+class Hanging(Balancer):
+    """The same in front of a service that never answers the first row."""
+
+    async def send(self, request: Any) -> Any:
+        if b'"row 1"' not in (request.body or b""):
+            return await super().send(request)
+        self.posts.append((self._runtime.monotonic(), "row 1"))
+        request.sent = True
+        await self._runtime.sleep(30.0)
+        raise TransportError("timeout", "no answer")
+
+
+async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_one_post(
+    client: AsyncPayments, pay: Pay
+) -> None:
+    rows = items(2)
+    balancer = Hanging(client, 12.0)
+    report = await pay(rows, patience=60.0)
+    assert (report.counts["created"], report.counts["in_doubt"]) == (1, 1)
+    assert [at for at, key in balancer.posts if key != "row 1"][-1] < 35.0
+    hung = [at for at, key in balancer.posts if key == "row 1"]
+    assert [round(after - before) for before, after in pairwise(hung)] == [31, 31]
 
 
 async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_used(
@@ -86,6 +116,38 @@ async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay
     assert report.exit_code == 0
     last, first = service.books.payouts()[-1], service.books.payouts()[0]
     assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
+
+
+@pytest.mark.parametrize("word", ["http:409", "http:422"])
+async def test_a_refusal_is_not_posted_again_under_its_key(service: Sandbox, pay: Pay, word: str) -> None:
+    service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
+    await pay(items(1), patience=600.0)
+    assert [request.operation for request in service.requests].count("payouts.create") == 2
+
+
+async def test_a_replayed_error_is_not_posted_again_under_its_key(client: AsyncPayments, pay: Pay) -> None:
+    headers = {"X-Idempotent-Replayed": "true"}
+    balancer = Balancer(client, 600.0, headers=headers)
+    await pay(items(1), patience=500.0)
+    assert len(balancer.posts) == 1
+
+
+async def test_a_row_whose_key_grew_old_while_it_waited_is_left_to_the_list(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+    service.on("payouts.create").respond("lost_response", times=4)
+    runtime = runtime_of(client)
+
+    def slept(progress: Any) -> None:
+        if progress.counts["in_doubt"] and runtime.monotonic() < DAY:
+            runtime.advance(DAY)
+            service.advance(DAY)
+
+    report = await pay(items(1), on_progress=slept)
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    operations = [request.operation for request in service.requests]
+    assert operations == ["payouts.create", "payouts.list", "payouts.list"]
 
 
 async def test_a_stop_ends_the_back_off(service: Sandbox, client: AsyncPayments, batch: PayoutBatch) -> None:

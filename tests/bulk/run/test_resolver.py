@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,22 @@ async def test_another_payout_under_the_reference_is_a_conflict(
     await pay_stranger(service, **changes)
     state, _, why = await state_after(service, tmp_path, [item(1, reference="taken")])
     assert (state, why) == (RowState.CONFLICT, "reference of another payout")
+
+
+async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
+) -> None:
+    for ledger, amount in (("lost", Decimal(11)), ("l", Decimal(12))):
+        async with PayoutBatch.open(tmp_path / ledger, client) as batch:
+            await batch.load([item(1, amount=amount)], batch_id="batch")
+            report = await batch.run()
+    assert report.exit_code == 1
+    async with PayoutBatch.open(tmp_path / "l") as batch:
+        await batch.export(tmp_path / "out.jsonl")
+    (entry,) = service.books.payouts()
+    told = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (told["outcome"], told["failure_code"]) == ("conflict", "other content under its reference")
+    assert told["failure_message"].startswith(f"the list shows {entry.id}, XCD 11")
 
 
 async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
@@ -137,6 +154,15 @@ async def test_a_list_that_cannot_be_read_is_read_again_and_proves_nothing_meanw
     service.on("payouts.create").respond("http:409")
     service.on("payouts.list").respond("http:400", times=2)
     assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 1, None)
+
+
+async def test_a_list_that_is_never_readable_leaves_the_row_in_doubt(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    service.on("payouts.list").respond("http:400", times=None)
+    state, _, _ = await state_after(service, tmp_path, items(1), patience=60.0)
+    assert state is RowState.IN_DOUBT
 
 
 async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, pay: Pay) -> None:

@@ -115,23 +115,6 @@ async def test_what_is_complete_was_not_stopped(batch: PayoutBatch) -> None:
     assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
 
 
-async def test_what_was_learned_before_a_cancellation_is_recorded(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    service.on("payouts.create", description="row 5").respond("hang")
-    await batch.load(items(5))
-    run = asyncio.ensure_future(batch.run(concurrency=5))
-    while len(service.books.payouts()) < 4:  # noqa: ASYNC110 - the sandbox has no event to wait for
-        await asyncio.sleep(0)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    counts = (await batch.status()).counts
-    assert (counts["created"], counts["under_way"]) == (4, 1)
-    assert (await batch.run()).exit_code == 0
-    assert len(service.books.payouts()) == 5
-
-
 NAN = float("nan")
 
 

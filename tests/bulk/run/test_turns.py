@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from payments_async import AsyncPayments
@@ -27,6 +28,17 @@ async def test_turns_pay_all_and_each_says_when_to_come_again(
     assert [turn.counts["under_way"] for turn in turns] == [0] * len(turns)
     assert (last.exit_code, last.is_complete) == (0, True)
     assert_true(last, service, rows)
+
+
+async def test_a_turn_comes_again_soon_while_rows_are_due_that_no_process_has(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("slow:3s", times=None)
+    async with open_at(tmp_path / "l", client) as one, open_at(tmp_path / "l", client) as two:
+        await one.load(items(100))
+        reports = await asyncio.gather(*(each.run(concurrency=2, for_seconds=10) for each in (one, two)))
+        assert reports[0].counts["not_started"] > 20
+    assert [report.next for report in reports] == [1.0, 1.0]
 
 
 async def test_a_batch_that_waits_for_a_person_is_asked_again_after_a_minute(batch: PayoutBatch) -> None:

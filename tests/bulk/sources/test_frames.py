@@ -19,7 +19,7 @@ from payments_async.bulk._loading.load import source_of
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import Row, RowFault
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file
+from tests.support.payout_files import PHONE, csv_file, read
 
 ROWS: list[dict[str, str]] = [
     {**PHONE, "row_key": "ama", "description": "June, and more than twelve bytes"},
@@ -58,6 +58,7 @@ FRAMES: dict[str, Callable[[], Any]] = {
     "pandas, filtered": filtered,
     "pandas, index of keys": lambda: pandas.DataFrame(COLUMNS).set_index("row_key"),
     "polars": lambda: polars.DataFrame(COLUMNS),
+    "polars, categories": lambda: polars.DataFrame(COLUMNS).cast({"currency": polars.Categorical}),
     "polars, a struct": lambda: polars.DataFrame(COLUMNS).select(
         polars.exclude("^instrument.*$"),
         instrument=polars.struct(
@@ -66,8 +67,9 @@ FRAMES: dict[str, Callable[[], Any]] = {
     ),
     "DuckDB": duck,
     "pyarrow": arrow,
-    "pyarrow, large text": lambda: arrow(description=pyarrow.large_string()),
     "pyarrow, a batch": lambda: arrow().to_batches()[0],
+    "pyarrow, large text": lambda: arrow(description=pyarrow.large_string()),
+    "pyarrow, 38 digits": lambda: arrow(amount=pyarrow.decimal128(38, 2)),
     "pyarrow, 76 digits": lambda: arrow(amount=pyarrow.decimal256(76, 2)),
     "pyarrow, amounts as text": lambda: arrow(amount=pyarrow.string()),
 }
@@ -124,6 +126,8 @@ async def test_a_frame_is_loaded_and_paid(kind: str, desk: Desk, client: Any, tm
             polars.DataFrame({**ONE, "description": polars.Series([object()], dtype=polars.Object)}),
             "row 1, description: must be text",
         ),
+        (pyarrow.table({**ONE, "description": [b"June"]}), "row 1, description: must be text"),
+        (pandas.DataFrame({**ONE, "amount": ["1E+5"]}), "row 1, amount: is in scientific notation"),
     ],
 )
 async def test_a_row_at_fault_is_named_by_its_number(frame: Any, fault: str) -> None:
@@ -191,6 +195,12 @@ async def test_many_rows_are_made_in_parts(tmp_path: Path) -> None:
     items, fingerprint = await frame_items(pandas.DataFrame(many))
     assert (await frame_items(polars.DataFrame(many)))[1] == fingerprint
     assert [item.number for item in items] == [*range(1, 5_001)]
+
+
+def test_the_index_in_a_parquet_file_of_pandas_is_left_out_too(tmp_path: Path) -> None:
+    filtered().to_parquet(tmp_path / "june.parquet")
+    rows, faults = read(tmp_path / "june.parquet")
+    assert (len(rows), faults) == (3, [])
 
 
 async def test_what_the_owner_of_a_frame_lacks_is_for_it_to_say() -> None:

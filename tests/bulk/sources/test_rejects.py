@@ -14,9 +14,9 @@ from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item
+from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, reported
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, reported
 
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
@@ -73,6 +73,23 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
 
+async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
+    with pytest.raises(SourceErrors) as caught:
+        await batch.load(path, skip_invalid=True)
+    assert reported(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
+
+
+async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
+    await batch.load(path)
+    csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
+    for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
+        with pytest.raises(SourceErrors) as caught:
+            await reads(path, skip_invalid=True, **options)
+        assert (4, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
+
+
 @pytest.mark.parametrize("batch_id", ["june", None])
 async def test_rejects_carry_the_reference_of_their_row(
     desk: Desk, client: Any, tmp_path: Path, batch_id: str | None
@@ -124,6 +141,17 @@ async def test_a_corrected_reject_is_paid_once(
     assert await reference_of("emp-1") in {payout.reference for payout in service.books.payouts()}
 
 
+async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(
+        tmp_path, {**KEYED, "metadata.payments_sdk": "mine"}, columns=[*KEYED, "metadata.payments_sdk"]
+    )
+    path.write_text(path.read_text() + "emp-2,50.10,XCD,mtn_bj,+2290190000000,BJ,\n")
+    await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=rejects)
+    (row,) = table(rejects)
+    assert (row["row_key"], row["metadata.payments_sdk"]) == ("emp-1", "mine")
+
+
 async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
@@ -162,6 +190,16 @@ async def test_an_operators_own_reference_stays_as_it_is(
     assert wide["reason"].endswith("no reference could be given to it: see that no other row pays the same")
 
 
+async def test_other_formats_rejects_carry_references_as_well(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = jsonl_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
+    (faulty,) = await rejected(desk, service, tmp_path, path)
+    assert faulty["reference"] == await reference_of("emp-1")
+    (given,) = await rejected(desk, service, tmp_path, [item(1, amount=0), item(2)])
+    assert given["reference"] == await reference_of("row-1")
+
+
 @pytest.mark.parametrize(
     ("columns", "broken", "skipped"),
     [
@@ -185,6 +223,30 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
     assert [row["line"] for row in table(rejects)] == ["3"]
 
 
+async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any) -> None:
+    class Restless:
+        """Other rows at each reading."""
+
+        readings = 0
+
+        def __iter__(self) -> Any:
+            self.readings += 1
+            return iter([*items(2), item(1 if self.readings == 1 else 3)])
+
+    with pytest.raises(Exception, match="changed while it was read"):
+        await batch.load(Restless())
+
+
+async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
+    batch: Any, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, KEYED)
+    with pytest.raises(SourceErrors, match="192 characters"):
+        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
+    assert table(rejects)[0]["reference"] == ""
+
+
 @pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l-wal", "l-journal"])
 async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_path: Path, name: str) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, **BAD, "row_key": "emp-2"})
@@ -198,13 +260,3 @@ async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_pa
     path.write_bytes(before + b"\n")
     with pytest.raises(BulkError, match="choose another path"):
         await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
-
-
-async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
-    batch: Any, tmp_path: Path
-) -> None:
-    rejects = tmp_path / "rejects.csv"
-    path = csv_file(tmp_path, KEYED)
-    with pytest.raises(SourceErrors, match="192 characters"):
-        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
-    assert table(rejects)[0]["reference"] == ""

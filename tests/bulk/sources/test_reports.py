@@ -26,6 +26,14 @@ async def faults_of(source: Source, limit: int = 100) -> SourceErrors | None:
     return collector.error()
 
 
+async def test_one_fault_is_reported_as_one_and_a_clean_file_has_none(tmp_path: Path) -> None:
+    assert await faults_of(open_source(csv_file(tmp_path, PHONE))) is None
+    path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
+    error = await faults_of(open_source(path))
+    assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
+    assert "more" not in str(error)
+
+
 async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> None:
     path = csv_file(tmp_path, BAD, PHONE, BAD, BAD)
     error = await faults_of(open_source(path), limit=3)
