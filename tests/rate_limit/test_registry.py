@@ -7,6 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
@@ -14,7 +15,7 @@ from payments_async._rate_limit import key_limiter, registry
 from payments_async._rate_limit.bucket import ORDINARY
 from payments_async._rate_limit.key_limiter import KeyLimiter
 from payments_async._rate_limit.limiter import RateLimiter
-from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._rate_limit.limits import LimitClass, RateLimits
 from payments_async._rate_limit.registry import PROCESS, LimiterRegistry
 from payments_async._runtime import check_process
 
@@ -39,45 +40,6 @@ def closed(key: KeyLimiter, now: float) -> set[str]:
 
 
 # --- Which limiters a request passes ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["write", "read"])
-def test_writes_and_reads_pass_one_limiter_each(kind: LimitClass) -> None:
-    key = KeyLimiter()
-    enter(key, kind, 0.0, "po_1")
-    assert {name for name, state in key.snapshot(0.0).items() if state.used} == {kind}
-
-
-def test_refund_availability_is_also_a_read_and_its_own_limiter_comes_first() -> None:
-    key = KeyLimiter(RateLimits(refund_availability=1))
-    held = enter(key, "refund_availability", 0.0, "pi_1")
-    assert {name for name, state in key.snapshot(0.0).items() if state.used} == {
-        "refund_availability",
-        "read",
-    }
-    assert held[0][0].try_acquire(0.0) == 0
-
-
-def test_a_live_operation_passes_its_records_limiter_before_its_class() -> None:
-    key = KeyLimiter(RateLimits(diagnostics_per_record=1))
-    record, everything = key.limiters("diagnostic", "po_1", 0.0)
-    assert record.try_acquire(0.0)
-    assert key.limiters("diagnostic", "po_1", 0.0) == (record, everything)
-    assert not record.try_acquire(0.0)
-    assert key.limiters("diagnostic", "po_2", 0.0)[0].try_acquire(0.0)
-
-
-def test_a_live_operation_without_a_record_passes_the_limiter_of_its_class() -> None:
-    key = KeyLimiter()
-    assert key.limiters("diagnostic", None, 0.0) == key.limiters("diagnostic", "po_1", 0.0)[1:]
-
-
-def test_a_snapshot_has_every_class_of_the_key() -> None:
-    key = KeyLimiter(RateLimits(writes=600, burst=5))
-    enter(key, "write", 0.0)
-    snapshot = key.snapshot(0.0)
-    assert list(snapshot) == ["write", "read", "diagnostic", "refund_availability"]
-    assert snapshot["write"] == LimitSnapshot(limit=600, used=1, available=4, closed_for=0.0)
 
 
 # --- Records come and go -------------------------------------------------------------------------------
@@ -117,44 +79,23 @@ def test_a_limiter_that_was_fetched_and_not_entered_yet_is_not_swept_away() -> N
 # --- What a 429 closes ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["write", "read", "diagnostic", "refund_availability"])
-def test_a_429_closes_the_limiter_of_its_class(kind: LimitClass) -> None:
+@pytest.mark.parametrize(
+    ("kind", "refusals", "looks"),
+    [
+        *((kind, [(None, 1.0)], [(20.9, {kind}), (21.0, set())]) for kind in get_args(LimitClass)),
+        ("diagnostic", [("po_1", 0.0), ("po_1", 1.0)], [(1.0, set())]),  # its record only
+        ("diagnostic", [("po_1", 0.0), ("po_2", 19.0)], [(38.9, {"diagnostic"})]),
+        ("diagnostic", [("po_1", 0.0), ("po_2", 20.0)], [(20.0, set())]),  # the first is open again
+    ],
+)
+def test_a_429_closes_the_class_or_the_one_record(
+    kind: LimitClass, refusals: list[tuple[str | None, float]], looks: list[tuple[float, set[str]]]
+) -> None:
+    """The refused requests had all left before the first refusal; each closes for twenty seconds."""
     key = KeyLimiter()
-    key.close_after_429(enter(key, kind, 0.0), 1.0, 20.0)
-    assert closed(key, 20.9) == {kind}
-    assert closed(key, 21.0) == set()
-
-
-def test_a_429_of_a_live_operation_closes_its_record_only() -> None:
-    key = KeyLimiter()
-    key.close_after_429(enter(key, "diagnostic", 0.0, "po_1"), 0.0, 20.0)
-    assert closed(key, 0.0) == set()
-    assert not key.limiters("diagnostic", "po_1", 1.0)[0].try_acquire(19.0)
-    enter(key, "diagnostic", 1.0, "po_2")
-
-
-def test_another_429_of_the_same_record_still_closes_that_record_only() -> None:
-    key = KeyLimiter()
-    first, second = (enter(key, "diagnostic", 0.0, "po_1") for _ in range(2))
-    key.close_after_429(first, 0.0, 20.0)
-    key.close_after_429(second, 1.0, 20.0)
-    assert closed(key, 1.0) == set()
-
-
-def test_a_429_of_another_record_closes_the_class_while_the_first_is_closed() -> None:
-    key = KeyLimiter()
-    first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    key.close_after_429(first, 0.0, 20.0)
-    key.close_after_429(second, 19.0, 20.0)
-    assert closed(key, 38.9) == {"diagnostic"}
-
-
-def test_a_429_of_another_record_closes_that_record_only_when_the_first_is_open_again() -> None:
-    key = KeyLimiter()
-    first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    key.close_after_429(first, 0.0, 20.0)
-    key.close_after_429(second, 20.0, 20.0)
-    assert closed(key, 20.0) == set()
+    for held, now in [(enter(key, kind, 0.0, record), now) for record, now in refusals]:
+        key.close_after_429(held, now, 20.0)
+    assert [(now, closed(key, now)) for now, _ in looks] == looks
 
 
 def test_a_refused_probe_closes_the_class_anew_even_when_it_is_the_only_record() -> None:
@@ -168,27 +109,7 @@ def test_a_refused_probe_closes_the_class_anew_even_when_it_is_the_only_record()
     assert closed(key, 14.9) == {"diagnostic"}
 
 
-def test_refused_refund_availability_leaves_other_reads_alone() -> None:
-    key = KeyLimiter()
-    for _ in range(2):
-        key.close_after_429(enter(key, "refund_availability", 0.0, "pi_1"), 0.0, 0.0)
-    assert closed(key, 0.0) == set()
-    enter(key, "read", 0.0)
-
-
 # --- One key per key -------------------------------------------------------------------------------
-
-
-def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
-    registered = LimiterRegistry()
-    one = registered.join("https://a/v1", "key")
-    assert registered.join("https://a/v1", "key") is one
-    assert registered.join("https://b/v1", "key") is not one
-    assert registered.join("https://a/v1", "other") is not one
-
-
-def test_without_wishes_a_key_has_the_services_limits() -> None:
-    assert LimiterRegistry().join("a", "k").limits == RateLimits()
 
 
 @pytest.mark.parametrize("wished", [RateLimits(writes=600), RateLimits(refund_availability=10_000)])
@@ -222,25 +143,10 @@ def test_differing_wishes_get_the_lower_figures_and_one_warning_that_blames_the_
     assert key.limits.writes == 500
 
 
-def test_equal_wishes_are_no_difference() -> None:
-    registered = LimiterRegistry()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        registered.join("a", "k", RateLimits(writes=600))
-        registered.join("a", "k", RateLimits(writes=600))
-
-
 def fill(registered: LimiterRegistry) -> None:
     """Join until the registry looks for idle keys."""
     for number in range(2 * registry.SWEEP_FROM):
         registered.join("filler", str(number))
-
-
-def test_unused_keys_disappear() -> None:
-    registered = LimiterRegistry(lambda: 0.0)
-    for number in range(1_000):
-        registered.join("a", str(number))
-    assert len(registered) <= 2 * registry.SWEEP_FROM
 
 
 def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client_is_gone() -> None:
