@@ -96,3 +96,18 @@ def test_a_row_that_was_retried_shows_which_payout_each_status_is_of(here: Here)
     assert first["payout_id"] != last["payout_id"] == facts["payout_id"]
     shown = here("show", LEDGER, "r3").out
     assert shown.index(f"of {first['payout_id']}") < shown.index(f"of {last['payout_id']}")
+
+
+def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is_of(here: Here) -> None:
+    here.sandbox.clock.set_speed(0)  # so that no payout turns, however long the commands take
+    payouts_file(here.folder, 3)
+    here("run", "june.csv", "--batch-id", "june")
+    second = ("--batch-id", "june", "--ledger", "second", "--pay-again")
+    assert here("run", "june.csv", *second, "--max-rows", "1").code == Exit.RESUMABLE
+    here("reconcile", "second")
+    assert ", of XCD" not in here("show", "second", "r2").out
+    with here.sandbox.changing() as world:
+        payouts = world.tenants[here.sandbox.api_key].payouts  # in the order in which they arrived
+        next(each for each in payouts if each.amount == Decimal("2.07")).amount = Decimal("9.99")
+    assert "and XCD 2.07 was asked for" in here("reconcile", "second").out
+    assert re.search(r"✗ Payout     \S+, pending, of XCD 9.99", here("show", "second", "r2").out)
