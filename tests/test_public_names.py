@@ -30,6 +30,18 @@ def test_a_public_name_is_where_it_was(module: str, name: str) -> None:
     assert hasattr(import_module(module), name)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["arguments", "errors", "events", "guard", "models", "params", "bulk.errors", "bulk.sources"],
+)
+def test_modules_without_a_coroutine_show_the_same_objects_in_both_packages(name: str) -> None:
+    blocking, awaited = import_module(f"payments_sync.{name}"), import_module(f"payments_async.{name}")
+    public = [each for each in dir(blocking) if not each.startswith("_")]
+    assert public
+    for each in public:
+        assert getattr(blocking, each) is getattr(awaited, each), each
+
+
 def test_the_list_is_that_of_the_packages() -> None:
     for module in {module for module, _ in names()}:
         public = set(getattr(import_module(module), "__all__", ()))

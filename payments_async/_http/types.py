@@ -35,9 +35,6 @@ class Secret(str):
     def __getitem__(self, index: SupportsIndex | slice[Any, Any, Any]) -> Secret:
         return Secret(super().__getitem__(index))  # code that shortens a long text prints a part of it
 
-    def __copy__(self) -> Secret:
-        return self
-
     def __deepcopy__(self, _: object) -> Secret:
         return self
 

@@ -174,6 +174,8 @@ def test_an_input_or_another_file_given_as_the_ledger_is_no_ledger(here: Here) -
     os.chmod("june.csv", 0o600)
     for name in ("status", "reconcile", "resume"):
         here(name, "june.csv").assert_one_message(Exit.USAGE, "june.csv: is no ledger; choose another path")
+    Path("empty.db").touch(mode=0o600)
+    here("status", "empty.db").assert_one_message(Exit.USAGE, "empty.db: it holds no ledger's tables")
     refused = ("other.db: is no ledger of this form; choose another path", "this file was not touched")
     made_by_others("other.db", "mine")
     for line in (("run", "june.csv", "--ledger", "other.db"), ("status", "other.db")):

@@ -167,6 +167,22 @@ async def test_calls_that_wait_while_their_client_is_closed_are_served() -> None
 
 
 @simulated
+async def test_who_called_when_the_thread_ends_is_served_by_the_next() -> None:
+    async with fleet(refusal(404), delay=1.0) as world:
+        client = world.clients[0]
+        first = asyncio.create_task(create(client))
+        second = asyncio.create_task(client.payouts.list())
+        await world.runtime.sleep(0.5)  # the first is asked for
+        (task,) = world.tasks
+        task.cancel()
+        with pytest.raises(Exception, match="404"):
+            await second
+        first.cancel()
+        await asyncio.wait([task, first])
+        assert [row.kind for row, _ in world.server.asked] == ["write", "read"]
+
+
+@simulated
 async def test_a_caller_who_does_not_wait_is_refused_when_the_store_has_nothing_to_lend() -> None:
     async with fleet(on_limit="raise", limits=RateLimits(writes=60)) as world:
         client = world.clients[0]
@@ -275,6 +291,24 @@ async def test_a_429_that_comes_while_another_is_told_is_told_too() -> None:
         before = world.runtime.monotonic()
         await create(world.clients[0])
         assert world.runtime.monotonic() - before >= 10.0
+
+
+@simulated
+async def test_while_a_probe_is_out_nobody_goes_by_a_block_that_the_store_lends() -> None:
+    service = Refusing(1, 0.5, 5.0)
+    async with Fleet(service, max_retries=0, on_limit="raise") as world:
+        client = world.clients[0]
+        await world.runtime.sleep(1.0)
+        with pytest.raises(RateLimitedError):
+            await create(client)
+        await world.runtime.sleep(11.0)
+        probe = asyncio.create_task(create(client))
+        await world.runtime.sleep(1.0)
+        with pytest.raises(LimitReached):
+            await create(client)
+        await probe
+        assert len(service.came) == 2
+        await create(client)
 
 
 # --- Without the store ---

@@ -155,6 +155,17 @@ async def test_without_proofs_each_detail_that_was_asked_for_is_counted(batch: P
     }
 
 
+@pytest.mark.parametrize("proofs", [False])
+async def test_without_proofs_a_payout_that_does_not_show_its_receiver_is_not_seen(
+    batch: PayoutBatch,
+) -> None:
+    hide(batch, 7, instrument=None)
+    certificate = await batch.reconcile()
+    (finding,) = certificate.findings
+    assert re.fullmatch(r"row 7: the list shows too little of po_\w+ to tell that it is the row's", finding)
+    assert (certificate.audit.seen, certificate.audit.uncompared) == (ROWS - 1, 0)
+
+
 async def test_another_account_that_the_list_shows_in_full_is_named(batch: PayoutBatch) -> None:
     hide(batch, 7, instrument={"type": "phone", "phone_number": "+2290190112234"})
     certificate = await batch.reconcile()

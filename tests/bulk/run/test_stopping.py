@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments
-from payments_async.bulk import BulkError, PayoutBatch
+from payments_async import AsyncPayments, ServerError
+from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, item, items, open_at
+from tests.support.batches import assert_true, in_process, item, items, open_at
 from tests.support.desks import Pay
 from tests.support.sightings import posts
 
@@ -98,6 +98,28 @@ async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(
     report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)
+
+
+async def test_a_run_with_the_key_of_another_project_sends_nothing(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
+) -> None:
+    async with open_at(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.limit(max_rows=1)
+        await batch.run()
+        await batch.limit()
+    stranger = in_process(service, api_key=service.new_key(), max_retries=0)
+    async with stranger, open_at(tmp_path / "l", stranger) as batch:
+        with pytest.raises(LedgerMismatch, match="key fingerprint"):
+            await batch.run()
+        service.on("payouts.list").respond("http:500")
+        with pytest.raises(ServerError):
+            await batch.run()
+        service.on("payouts.list").respond("http:401", times=None)
+        report = await batch.run()
+        assert (report.exit_code, report.resumable) == (2, "after_change")
+        assert "refused the API key (HTTP 401)" in str(report.stopped)
+    assert posts(service) == 1
 
 
 async def test_a_run_under_way_is_not_run_twice_at_once(batch: PayoutBatch) -> None:
