@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -170,3 +171,11 @@ async def connect(surface: str) -> AsyncIterator[Callable[..., Any]]:
     yield make
     for made in clients:
         await made.aclose()
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """A job that a shell runs in the background starts with SIGINT ignored, and would wait for ever."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 from collections.abc import Iterator
 
@@ -38,11 +37,3 @@ def sandbox() -> Iterator[Sandbox]:
 def client(sandbox: Sandbox) -> Iterator[Payments]:
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def _ctrl_c_is_heard() -> Iterator[None]:
-    """A job that a shell runs in the background starts with SIGINT ignored, and would wait for ever."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
