@@ -332,7 +332,7 @@ def test_a_run_that_does_not_stop_is_cut_off(client: Payments, ledger: Path) -> 
 
     with PayoutBatch.open(ledger, client) as batch:
         with pytest.raises(KeyboardInterrupt) as stopped:
-            batch._bridge.call_and_drain(-GRACE, deaf)
+            batch._bridge.call_and_drain(0.05 - GRACE, deaf)
         assert "cut off" in note(stopped.value)
 
 

@@ -225,6 +225,13 @@ def test_the_words_of_a_refusal_are_its_message_and_its_fields(body: Any, words:
     assert failed(error, "r-1").message == words
 
 
+def test_the_words_of_a_server_that_does_not_prove_its_name_are_what_is_wrong() -> None:
+    error = APIConnectionError("told", kind="tls", detail="certificate has expired")
+    error.attempts = (Attempt(1, "not_sent", "tls", None),)
+    posted = failed(error, "r-1")
+    assert (posted.reply.untrusted, posted.message) == (True, "certificate has expired")
+
+
 def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
     return kind("text", status=status, service_message=None, errors={}, headers={}, body=b"")
 
