@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from payments_async import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch, UnprocessableError
+from payments_async import (
+    DecodeError,
+    DuplicateReference,
+    OutcomeUnknown,
+    PaymentsError,
+    ResponseMismatch,
+    UnprocessableError,
+)
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
+from tests.support.motion import INTENT, PAYOUT, REPLAYED, jumping, payout_answer, play, refusal
 from tests.support.scripted import answer, lost, unsent
 from tests.support.surfaces import Connect, error_of
 
@@ -109,6 +117,12 @@ MAIN_ROWS: list[tuple[list[Any], type[PaymentsError] | None, str, list[str]]] = 
     ([payout_answer(status=201, fee_amount=7)], DecodeError, "happened", ["executed"]),
     ([lost(), payout_answer(fee_amount=7)], DecodeError, "happened", ["in_doubt", "executed"]),
     ([payout_answer(reference="r-9")], ResponseMismatch, "unknown", ["in_doubt"]),
+    ([unsent(), payout_answer(reference="r-9")], ResponseMismatch, "unknown", ["not_sent", "in_doubt"]),
+    ([lost(), payout_answer(reference="r-9")], OutcomeUnknown, "unknown", ["in_doubt"] * 2),
+    ([refusal(409)], DuplicateReference, "none", ["not_executed"]),
+    ([refusal(409, REPLAYED)], OutcomeUnknown, "unknown", ["in_doubt"]),
+    ([lost(), refusal(409)], OutcomeUnknown, "unknown", ["in_doubt", "not_executed"]),
+    ([refusal(503), refusal(409, message="It is in progress.")], OutcomeUnknown, "unknown", ["in_doubt"] * 2),
 ]
 
 
@@ -121,6 +135,9 @@ async def test_an_error_tells_the_effect_and_every_attempts_verdict(
     error = caught
     assert (error.effect, [attempt.verdict for attempt in error.attempts]) == (effect, verdicts)
     assert (error.operation, error.idempotency_key) == ("payouts.create", played.keys[0])
+    if isinstance(error, OutcomeUnknown):
+        assert error.first_sent_at == error.prepared.created_at
+        assert error.key_expires_at == error.first_sent_at + timedelta(hours=24)
 
 
 async def test_a_failure_nobody_foresaw_leaves_a_sent_creation_in_doubt(connect: Connect) -> None:

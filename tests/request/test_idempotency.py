@@ -1,10 +1,13 @@
-"""Idempotency keys as values: their form, their memory."""
+"""Idempotency keys as values: their form, their memory, and their age when clocks lie."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 
 from payments_async._request.idempotency import UsedKeys, difference
+from payments_async._request.key_age import CLOCK_TOLERANCE, Timestamps, key_age
 from payments_async._request.prepare import key_problem
 
 
@@ -46,3 +49,21 @@ def test_the_oldest_keys_are_forgotten_first() -> None:
 )
 def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str) -> None:
     assert difference(one, other) == told
+
+
+HOUR = 3600.0
+ENDED = Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
+
+
+@pytest.mark.parametrize(
+    ("now", "age"),
+    [
+        (Timestamps(1e9 + 60, 160.0, "a", 2e9 + 60), 70.0),
+        (Timestamps(1e9 + 60, 160.0, "a"), 70.0),
+        (Timestamps(1e9 + 21 * HOUR, 0.0, "b", 2e9 + 26 * HOUR), 26 * HOUR + 10),
+        (Timestamps(1e9 + 60, 0.0, "b", 2e9 - CLOCK_TOLERANCE - 1), math.inf),
+        (Timestamps(1e9 - CLOCK_TOLERANCE - 1, 160.0, "a", 2e9 + 60), math.inf),
+    ],
+)
+def test_the_clock_that_gives_the_most_counts_forwards(now: Timestamps, age: float) -> None:
+    assert key_age(1e9 - 10, ENDED, 10.0, now) == age

@@ -48,10 +48,6 @@ class Own(params.Instrument):
     """A caller's own kind of a request's class."""
 
 
-class OwnRequest(PayoutRequest):
-    """The same for a whole request."""
-
-
 class OwnCustomer(CustomerInput):
     """The same for a customer."""
 
@@ -222,10 +218,3 @@ def test_no_value_of_any_field_is_passed_that_its_rule_refuses(cls: type[Any], g
             )
             nested = (rule.cls(**{**needed, field: value}) for value in ODD)
             assert wrongly_passed(cls(**{**given, name: value}) for value in nested) == []
-
-
-def test_a_request_of_a_callers_own_class_is_left_to_the_rules() -> None:
-    request = OwnRequest(
-        amount=1000, currency="XOF", method="orange_money_sn", instrument={"phone": "+221771234567"}
-    )
-    assert checked_body(request) is None
