@@ -13,7 +13,6 @@ import pytest
 import pytest_asyncio
 
 from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
-from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.patience import timeout_once_asked, until
@@ -169,15 +168,3 @@ async def test_a_timeout_around_a_call_keeps_the_outcome(server: RawServer, clie
             await client.payouts.create(**PAYOUT)
     assert caught.value.__cause__ is not None
     assert outcome(caught.value.__cause__) is not None
-
-
-async def test_what_a_cancelled_creation_came_to_can_be_found_out(sandbox: Sandbox) -> None:
-    async with client_on(api_key=sandbox.api_key, base_url=sandbox.base_url) as client:
-        sandbox.on("payouts.create").respond("slow:60", times=1)
-        task = asyncio.create_task(client.payouts.create(**PAYOUT))
-        await until(sandbox.books.payouts)
-        found = outcome(await end(task))
-        assert found is not None
-        payout = await client.resolve(found)
-    assert payout.response.replayed
-    assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]

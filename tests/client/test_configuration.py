@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from payments_async import RateLimits, __version__
-from payments_async.errors import ConfigurationError, LimitReached
-from payments_async.sandbox import Sandbox
+from payments_async import __version__
+from payments_async.errors import ConfigurationError
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
@@ -264,17 +263,3 @@ async def test_a_callables_key_is_checked(connect: Connect, given: Any, environm
     with pytest.raises(ConfigurationError, match=told):
         await client.payouts.list()
     assert transport.requests == []
-
-
-@pytest.mark.fact("auth.limits-per-key")
-async def test_limits_of_one_key_leave_another_key_alone(connect: Connect, sandbox: Sandbox) -> None:
-    keys = ["sk_sandbox_one", "sk_sandbox_two"]
-    transport = ScriptedTransport(EMPTY_PAGE)
-    options = {"runtime": JumpingRuntime(), "limits": RateLimits(reads=1), "on_limit": "raise"}
-    client = connect(transport=transport, api_key=lambda: keys[0], **options)
-    await client.payouts.list()
-    with pytest.raises(LimitReached):
-        await client.payouts.list()
-    keys.reverse()
-    await client.payouts.list()
-    assert bearer(transport) == ["Bearer sk_sandbox_one", "Bearer sk_sandbox_two"]

@@ -13,7 +13,6 @@ from payments_async import APIConnectionError, OutcomeUnknown, errors
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
-from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
 from tests.support.surfaces import Connect, error_of
 
@@ -51,13 +50,6 @@ async def test_no_answer_says_what_happened_and_what_to_check(connect: Connect, 
 async def test_an_answer_that_is_too_large_says_what_to_check(connect: Connect) -> None:
     read = connect(transport=ScriptedTransport(lost("too_large")))
     assert "ask for less" in await told(errors.DecodeError, read.payouts.list())
-
-
-async def test_a_write_that_was_refused_before_it_failed_was_sent_and_did_nothing(connect: Connect) -> None:
-    transport = ScriptedTransport(answer(429, {"message": "slow"}, {"Retry-After": "1"}), unsent())
-    client = connect(transport=transport, runtime=JumpingRuntime())
-    message = await told(errors.APIConnectionError, create(client, "payouts", max_retries=1))
-    assert "nothing can have happened" in message
 
 
 @pytest.mark.parametrize(

@@ -236,15 +236,3 @@ async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: 
     world.sandbox.advance(60.0)
     await readings
     assert requested(world) == [(True, 422)] * 2 + [(False, 200)] * 2
-
-
-@BULK
-async def test_bulk_reads_in_the_services_own_pages(world: Watched) -> None:
-    client = world.client()
-    for number in range(7):
-        await client.payouts.create(**FIELDS, reference=f"r-{number}")
-    service = Service(client)
-    first = await service.page(None, {})
-    rest = await service.page(first.next_cursor, {})
-    assert [len(first.items), len(rest.items)] == [5, 2]
-    assert requested(world) == [(True, 422), (False, 200), (False, 200)]

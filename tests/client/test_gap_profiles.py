@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async import (
-    AttemptInput,
     ConflictError,
     DuplicateReference,
     IdempotencyConflict,
@@ -105,57 +104,6 @@ async def test_what_the_service_refuses_is_told_by_field(world: Watched) -> None
         )
     assert list(caught.value.errors) == ["instrument.country"]
     assert "required" in caught.value.errors["instrument.country"][0]
-
-
-async def test_what_only_the_strict_require_is_told_by_field(world: Watched, profile: str) -> None:
-    client = world.client()
-    attempt = AttemptInput(method_code="mtn_bj")
-    if profile != "strict":
-        await client.payouts.create(**FIELDS)
-        await client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
-        return
-    caught = await error_of(UnprocessableError, client.payouts.create(**FIELDS))
-    assert list(caught.errors) == ["reference"]
-    caught = await error_of(
-        UnprocessableError, client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
-    )
-    assert sorted(caught.errors) == ["attempt.country", "attempt.phone"]
-
-
-@pytest.mark.parametrize("options", [{}, {"page_size": 100}, {"page_size": 2}], ids=str)
-@pytest.mark.fact("list.payouts.newest-first", "filter.payouts.cursor", "service.lists-cursor-paginated")
-async def test_a_walk_over_pages_gives_every_record_once(world: Watched, options: dict[str, int]) -> None:
-    client = world.client()
-    made = [await client.payouts.create(**FIELDS, reference=f"r-{number}") for number in range(11)]
-    walked = [item.id async for item in client.payouts.iterate(currency="EUR", **options)]
-    assert walked == [one.id for one in reversed(made)]
-
-
-@pytest.mark.fact(
-    "filter.payouts.status",
-    "filter.payouts.method",
-    "filter.payouts.currency",
-    "filter.payouts.customer",
-    "filter.intents.status",
-    "filter.intents.channel",
-)
-async def test_every_filter_is_one_that_the_service_knows(world: Watched) -> None:
-    client = world.client()
-    made = await client.payouts.create(**FIELDS, reference="r-1", customer={"email": "ada@example.com"})
-    days = {"created_on_or_after": "2026-01-01", "created_on_or_before": "2026-01-02"}
-    filters = {"customer_id": made.customer.id, "method": "mtn_bj", "currency": "EUR", "status": "pending"}
-    assert [item.id for item in await client.payouts.list(**days, **filters)] == [made.id]
-    intent = await client.payment_intents.create(amount=1, currency="EUR")
-    filters = {"status": "pending", "channel": "api"}
-    assert [item.id for item in await client.payment_intents.list(**days, **filters)] == [intent.id]
-
-
-async def test_a_429_is_waited_out_whatever_it_says(world: Watched) -> None:
-    world.sandbox.on("payouts.create").respond("429:2", times=2)
-    made = await world.client().payouts.create(**FIELDS, reference="r-1")
-    assert made.id
-    assert [attempt.status for attempt in made.response.attempts][:2] == [429, 429]
-    assert len(world.sandbox.books.payouts()) == 1
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)  # the pace is the client's, not the surface's

@@ -111,16 +111,6 @@ async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(co
     assert runtime.monotonic() < 300.0
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    ["text/html", "application/octet-stream", "application/json; charset=utf-16", "", "x" * 5000],
-)
-@pytest.mark.parametrize("operation", ["payouts.create", "payouts.sync"])
-async def test_json_is_json_whatever_its_type(connect: Connect, operation: str, content_type: str) -> None:
-    body = OPERATIONS[operation].body
-    assert (await call(connect, operation, body, Content_Type=content_type)).id == "po_1"
-
-
 @pytest.mark.parametrize("replayed", ["false", "1", "yes", "", "truе"])
 async def test_only_true_means_replayed(connect: Connect, replayed: str) -> None:
     body = OPERATIONS["payouts.create"].body

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from payments_async.errors import APIConnectionError, APIStatusError, DecodeError, OutcomeUnknown
+from payments_async.errors import APIStatusError, DecodeError, OutcomeUnknown
 from tests.support.bodies import encoded
 from tests.support.calls import OPERATIONS
 from tests.support.patience import bounded_memory
-from tests.support.rawserver import RawServer, Script, Step
+from tests.support.rawserver import RawServer
 from tests.support.surfaces import Connect
 
 MIB = 1024 * 1024
@@ -38,27 +38,6 @@ def create(client: Any) -> Any:
 
 def read(client: Any) -> Any:
     return OPERATIONS["payouts.sync"].call(client)
-
-
-BROKEN: dict[str, Script] = {
-    "cut in the body": [http(BODY[:50], length=len(BODY)), Step.CLOSE],
-    "a reset": [Step.RESET],
-    "two lengths": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n" + BODY, Step.CLOSE],
-    "half a gzip": [http(gzip.compress(BODY)[:-9], "Content-Encoding: gzip")],
-}
-"""One of each kind; tests/http/test_failures.py has them all."""
-
-
-@one_surface
-@pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_answer_is_a_creation_in_doubt(server: RawServer, client: Any, script: Script) -> None:
-    server.scripts = {CREATE: script, READ: script}
-    with pytest.raises(OutcomeUnknown) as doubtful:
-        await create(client)
-    with pytest.raises(APIConnectionError) as failed:
-        await read(client)
-    assert (doubtful.value.effect, failed.value.effect) == ("unknown", "none")
-    assert len(server.requests) == 2
 
 
 LARGE: dict[str, Callable[[], bytes]] = {

@@ -17,7 +17,6 @@ from payments_async.errors import (
 )
 from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.creations import row
-from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
@@ -119,21 +118,6 @@ async def test_a_conflict_with_a_request_still_in_progress_leaves_its_outcome_un
     assert type(caught.__cause__) is cause
     assert (caught.effect, len(transport.requests)) == ("unknown", 1)
     assert [attempt.verdict for attempt in caught.attempts] == ["in_doubt"]
-
-
-async def test_a_request_in_progress_is_found_out_about_by_resolving(connect: Connect) -> None:
-    in_progress = refusal(409, message="A request with this reference is being processed.")
-    played = play(
-        connect,
-        in_progress,
-        in_progress,
-        answer(200, {"data": [], "pagination": {"has_more_pages": False}}),
-        payout_answer(),
-    )
-    caught = await error_of(OutcomeUnknown, played.client.payouts.create(**PAYOUT))
-    again = await error_of(OutcomeUnknown, played.client.resolve(caught))
-    assert isinstance(again.__cause__, ConflictError)
-    assert (await played.client.resolve(again)).id == "po_1"
 
 
 HTML = b"<html><h1>Bad Gateway</h1></html>"

@@ -9,20 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvloop
 
 from payments_async import AsyncPayments, ConfigurationError, RateLimits
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SystemRuntime
-from payments_async.events import LimitStoreFound, LimitStoreLost
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
 from tests.support.patience import until
-from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
+from tests.support.servers import ValkeyServer
 from tests.support.surfaces import Connect, make_client
 from tests.sync.scenes import payout, run_with_service
 
@@ -172,13 +169,9 @@ def test_they_share_one_store_whoever_brings_it(client: Callable[..., AsyncPayme
     first, second = client(), client(limit_store=ADDRESS)
     assert store_of(first) is store_of(second) is not None
     assert store_of(client()) is store_of(second)
-
-
-def test_two_stores_for_one_key_are_refused(client: Callable[..., AsyncPayments]) -> None:
-    one = client(limit_store=ADDRESS)
     with pytest.raises(ConfigurationError, match="different limit stores"):
         client(limit_store=ADDRESS.replace("/0", "/1"))
-    assert store_of(one).address == ADDRESS
+    assert store_of(first).address == ADDRESS
 
 
 def test_the_highest_number_of_processes_holds(client: Callable[..., AsyncPayments]) -> None:
@@ -189,60 +182,43 @@ def test_the_highest_number_of_processes_holds(client: Callable[..., AsyncPaymen
     assert store_of(one).workers == 8
 
 
+PART: dict[str, Any] = {"limits": RateLimits().share(0.5)}
+STORE: dict[str, Any] = {"limit_store": ADDRESS}
+
+
+@pytest.mark.parametrize(("first", "second"), [(STORE, PART), (PART, STORE)])
 def test_a_part_of_the_limits_and_a_store_are_refused_in_two_clients_too(
-    client: Callable[..., AsyncPayments],
+    client: Callable[..., AsyncPayments], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    part = RateLimits().share(0.5)
-    shared = client(limit_store=ADDRESS)
+    kept = client(**first)
+    before = kept.limits_snapshot()["write"].limit
     with pytest.raises(ConfigurationError, match="share"):
-        client(limits=part)
-    assert shared.limits_snapshot()["write"].limit == 60_000
+        client(**second)
+    assert kept.limits_snapshot()["write"].limit == before == (60_000 if first is STORE else 30_000)
 
 
-def test_a_store_for_a_key_of_which_a_client_has_a_part_is_refused(
-    client: Callable[..., AsyncPayments],
+LEDGER = "postgresql://127.0.0.1/ledger"
+
+
+@pytest.mark.parametrize(
+    ("options", "store", "writes"),
+    [
+        ({}, LEDGER, 60_000),
+        (STORE, ADDRESS, 60_000),
+        (PART, None, 30_000),
+        ({"runtime": SystemRuntime()}, None, 60_000),  # on another clock
+    ],
+)
+def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_limit(
+    client: Callable[..., AsyncPayments], options: dict[str, Any], store: str | None, writes: int
 ) -> None:
-    kept = client(limits=RateLimits().share(0.5))
-    with pytest.raises(ConfigurationError, match="share"):
-        client(limit_store=ADDRESS)
-    del kept
-
-
-def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_store(
-    client: Callable[..., AsyncPayments],
-) -> None:
-    database = "postgresql://127.0.0.1/ledger"
-    worker = client()
-    worker._internal.use_limit_store(database)
-    assert store_of(worker).address == database
-    worker._internal.use_limit_store(ADDRESS)
-    assert store_of(worker).address == database
-
-
-def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments]) -> None:
-    told = client(limit_store=ADDRESS)
-    told._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    other = client()
-    other._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    assert store_of(told).address == store_of(other).address == ADDRESS
-
-
-def test_a_bulk_worker_keeps_the_part_of_the_limits_that_it_or_its_key_has(
-    client: Callable[..., AsyncPayments],
-) -> None:
-    for worker in (client(limits=RateLimits().share(0.5)), client()):
-        worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-        assert store_of(worker) is None
-        assert worker.limits_snapshot()["write"].limit == 30_000
-
-
-def test_a_bulk_worker_on_another_clock_keeps_its_own_limits(client: Callable[..., AsyncPayments]) -> None:
-    worker = client(runtime=SystemRuntime())
-    worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    assert store_of(worker) is None
-
-
-def test_a_bulk_workers_store_has_an_address(client: Callable[..., AsyncPayments]) -> None:
+    first, worker = client(**options), client(runtime=options.get("runtime"))
+    for each in (first, worker):
+        each._internal.use_limit_store(LEDGER)
+        assert getattr(store_of(each), "address", None) == store
+        assert each.limits_snapshot()["write"].limit == writes
+    first._internal.use_limit_store("redis://127.0.0.1:9/7")
+    assert getattr(store_of(first), "address", None) == store
     with pytest.raises(ConfigurationError, match="must be an address like"):
         client()._internal.use_limit_store("ledger.db")
 
@@ -272,74 +248,6 @@ async def test_calls_take_their_permits_from_the_store(
     await client.payouts.create(**payout("again"))
     await client.aclose()
     await until(lambda: not store_threads())
-
-
-async def test_a_store_that_refuses_from_the_start_is_said_by_each_call(
-    connect: Connect, sandbox: Sandbox, postgres: PostgresServer
-) -> None:
-    client = connect(sandbox, limit_store=postgres.url("nothing"), expected_workers=2)
-    for _ in range(2):
-        with pytest.raises(ConfigurationError, match=r"/nothing refuses the user, the password or the data"):
-            await client.payouts.create(**payout())
-    assert not sandbox.requests
-
-
-async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    heard: list[Any] = []
-    with CutProxy(valkey.address) as proxy:
-        store = valkey.url(port=proxy.port)
-        client = AsyncPayments(
-            sandbox.api_key,
-            base_url=sandbox.base_url,
-            limit_store=store,
-            expected_workers=1,
-            on_event=heard.append,
-        )
-        await client.payouts.create(**payout("before"))
-        proxy.cut(reset=True)
-        while not any(isinstance(event, LimitStoreLost) for event in heard):
-            await client.payouts.create(**payout())
-        proxy.heal()
-        while not any(isinstance(event, LimitStoreFound) for event in heard):
-            await client.payouts.create(**payout())
-        await client.aclose()
-    lost = next(event for event in heard if isinstance(event, LimitStoreLost))
-    assert lost.limit == 54_317
-    assert f"127.0.0.1:{proxy.port}" in lost.reason
-    await until(lambda: not store_threads())
-
-
-def test_threads_and_event_loops_share_one_store_client(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    """An async client on two loops, uvloop's and asyncio's, and a blocking one, at once."""
-    store = valkey.url(database=2)
-    blocking = Payments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
-    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
-
-    async def calls(name: str) -> None:
-        for turn in range(3):
-            await asyncio.gather(*(client.payouts.create(**payout(f"{name}-{turn}-{n}")) for n in range(5)))
-        await client.aclose()
-
-    def on_uvloop() -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(calls("uvloop"))
-
-    def blocked() -> None:
-        for number in range(15):
-            blocking.payouts.create(**payout(f"sync-{number}"))
-
-    threads = [
-        threading.Thread(target=work) for work in (on_uvloop, lambda: asyncio.run(calls("plain")), blocked)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(sandbox.requests) == 45
-    assert client.limits_snapshot()["write"].used == 45
-    blocking.close()
-    for thread in store_threads():
-        thread.join()
 
 
 def test_a_process_ends_in_peace_though_nothing_was_closed(sandbox: Sandbox, valkey: ValkeyServer) -> None:

@@ -104,26 +104,6 @@ async def test_refund_availability_is_paced_at_a_hundred_a_minute_unless_raised(
         assert longest - 10.0 <= played.runtime.monotonic() <= longest
 
 
-@pytest.mark.fact("auth.limits-per-key")
-async def test_each_key_has_limits_of_its_own_which_all_its_clients_share(
-    connect: Connect, surface: str
-) -> None:
-    def client(key: str) -> Any:
-        transport = play(connect, payout_answer()).transport
-        return connect(
-            api_key=f"sk_sandbox_{surface}_{key}",
-            transport=transport,
-            on_limit="raise",
-            limits=RateLimits(writes=1),
-        )
-
-    first, second, other = client("one"), client("one"), client("two")
-    await first.payouts.create(**PAYOUT)
-    with pytest.raises(LimitReached):
-        await second.payouts.create(**PAYOUT)
-    await other.payouts.create(**PAYOUT)
-
-
 async def test_an_async_and_a_blocking_client_of_one_key_share_its_limits(connect: Connect) -> None:
     options = {"api_key": "sk_sandbox_both", "base_url": "http://127.0.0.1:9/v1", "on_limit": "raise"}
     limits, transport = RateLimits(writes=2), play(connect, payout_answer()).transport
