@@ -14,7 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import attrs
 
@@ -38,9 +38,6 @@ from .outcome import read_answer, read_failure
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .._guard.key_guard import KeyGuard
 
 
 @attrs.define(eq=False)
@@ -72,7 +69,7 @@ class Pipeline:
                     key = call.key = self._key(call, key)
                 state = self.keys.of(key)
                 if (guard := state.guards.guard) is not None:
-                    await self._admit(guard, call)
+                    await admit(guard, call, settings, runtime)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)
                 is_usual = len(limiters) == 1 and (call.ends is None or started < call.ends)
@@ -101,7 +98,7 @@ class Pipeline:
                 refuse_connection(request, result.error)
                 call.date(result)
                 if delay := before_retry(state.budget, call, result, result.error, settings, runtime):
-                    await self._sleep(call, delay)
+                    await runtime.sleep(delay)
         except BaseException as error:
             self._finish(call, error, is_outermost=is_outermost)
             raise
@@ -113,8 +110,12 @@ class Pipeline:
     def _finish(
         self, call: Call, error: BaseException | None, *, is_outermost: bool, replayed: bool = False
     ) -> None:
-        """Tell the guard and the hook how a call ended."""
+        """Tell the guard and the hook how a call ended. A cancelled one in doubt takes its outcome along."""
         settle_admission(call, error, replayed=replayed)
+        if error is not None and not isinstance(error, Exception):
+            if call.unknown:
+                error.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
+            notify.cancelled(self.settings.emitter, call)
         if is_outermost:
             notify.finished(self.settings.emitter, call, error, self.runtime.monotonic())
 
@@ -277,10 +278,8 @@ class Pipeline:
                 grants.append((limiter, grant))
             if call.is_late(monotonic):
                 raise call.out_of_time()
-        except BaseException as stopped:
+        except BaseException:
             give_up(grants, monotonic(), sent=False)
-            if isinstance(stopped, CancelledError):
-                self._attach_outcome(call, stopped)
             raise
         return grants
 
@@ -362,9 +361,7 @@ class Pipeline:
         call.note(result, started, ended)
         if call.number and request is not None:  # its RequestSent was reported
             notify.ended(self.settings.emitter, call, result)
-        if not isinstance(stopped, Exception):
-            self._attach_outcome(call, stopped)
-        elif call.unknown:
+        if isinstance(stopped, Exception) and call.unknown:
             raise call.outcome_unknown(stopped) from stopped
 
     async def _check_late_attempt(self, call: Call, grants: Grants, now: float) -> float:
@@ -380,35 +377,13 @@ class Pipeline:
                 await refuse_outdated(self.run, call, age, call.first_answered, left)
             if admission is not None and now >= admission.until:
                 await renew_admission(call, self.settings, self.runtime)
-        except BaseException as stopped:
+        except BaseException:
             give_up(grants, self.runtime.monotonic(), sent=False)
-            if isinstance(stopped, CancelledError):
-                self._attach_outcome(call, stopped)
             raise
         return self.runtime.monotonic()
 
-    async def _admit(self, guard: KeyGuard, call: Call) -> None:
-        try:
-            await admit(guard, call, self.settings, self.runtime)
-        except CancelledError as stopped:
-            self._attach_outcome(call, stopped)
-            raise
-
     def _begin(self, call: Call) -> None:
         call.begin(self.runtime.monotonic(), self.settings.deadline, self.moment)
-
-    async def _sleep(self, call: Call, seconds: float) -> None:
-        try:
-            await self.runtime.sleep(seconds)
-        except CancelledError as stopped:
-            self._attach_outcome(call, stopped)
-            raise
-
-    def _attach_outcome(self, call: Call, stopped: BaseException) -> None:
-        """Attach the outcome of a call in doubt to its cancellation, and log it."""
-        if call.unknown:
-            stopped.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
-        notify.cancelled(self.settings.emitter, call)
 
 
 def _waits_for(limiter: RateLimiter, call: Call) -> str:

@@ -56,30 +56,11 @@ if TYPE_CHECKING:
     from .payments import Restriction as Restriction
 
 _HOMES = {
-    "checkouts": (
-        "Appearance",
-        "AppearanceColors",
-        "Checkout",
-        "CheckoutSession",
-        "Color",
-        "SessionRestriction",
-    ),
-    "lists": ("Page", "Pagination", "Unread"),
-    "payments": (
-        "Failover",
-        "MethodFilter",
-        "NextAction",
-        "PaymentAttempt",
-        "PaymentIntent",
-        "RefundAvailability",
-        "RefundsSummary",
-        "Requery",
-        "RequeryAttempts",
-        "RequeryState",
-        "Restriction",
-    ),
+    **dict.fromkeys(("Page", "Pagination", "Unread"), "lists"),
+    **dict.fromkeys(("Appearance", "AppearanceColors", "Checkout", "CheckoutSession", "Color"), "checkouts"),
+    "SessionRestriction": "checkouts",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""The modules of what is loaded when it is first used, but for those of `payments`."""
 
 __all__ = [
     "Amount",
@@ -130,9 +111,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    home = import_module(f".{_HOMES.get(name, 'payments')}", __name__)
+    value = globals()[name] = getattr(home, name)
     return value
 
 
