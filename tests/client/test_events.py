@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import DeadlineExceeded, LimitReached, OutcomeUnknown, PaymentsError, RateLimits, events
+from payments_async import LimitReached, OutcomeUnknown, PaymentsError, RateLimits, events
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, payout_answer, play, refusal
@@ -90,17 +90,6 @@ async def test_a_call_that_sends_nothing_ends_too(connect: Connect) -> None:
         await client.payouts.create(**PAYOUT)
     assert kinds(heard) == ["CallStarted", "CallEnded"]
     assert (heard[-1].error, heard[-1].attempt, heard[-1].status) == ("LimitReached", 0, None)
-
-
-async def test_waiting_in_vain_is_told(connect: Connect) -> None:
-    heard: list[Any] = []
-    played = play(connect, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
-    await played.client.payouts.create(**PAYOUT)
-    heard.clear()
-    with pytest.raises(DeadlineExceeded):
-        await played.client.payouts.create(**PAYOUT, deadline=20)
-    assert kinds(heard) == ["CallStarted", "Throttled", "CallEnded"]
-    assert heard[1].waited == pytest.approx(20, abs=0.1)
 
 
 async def test_a_raising_listener_breaks_nothing(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS, call
 from tests.support.jumping import JumpingRuntime
+from tests.support.patience import bounded_memory
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
@@ -193,6 +194,12 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
         DecodeError, call(connect, operation, page(1_001)), match="more than 1,000 records"
     )
     assert caught.effect == "none"
+
+
+async def test_a_list_of_a_million_is_refused_before_any_record_is_made(connect: Connect) -> None:
+    page = b'{"data":[' + b",".join([b"{}"] * 1_398_000) + b"]}"
+    with bounded_memory(1 << 20), pytest.raises(DecodeError, match="more than 1,000 records"):
+        await call(connect, "payouts.list", page)
 
 
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])

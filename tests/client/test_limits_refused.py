@@ -90,16 +90,6 @@ async def test_each_probe_that_meets_the_same_mistake_doubles_the_pause(connect:
     assert not played.client.limits_snapshot()["write"].closed_for
 
 
-async def test_a_429_about_refund_availability_leaves_the_other_reads_alone(connect: Connect) -> None:
-    played = play(connect, refusal(429, {"Retry-After": "60"}), EMPTY_PAGE, max_retries=0)
-    with pytest.raises(RateLimitedError):
-        await played.client.payment_intents.refund_availability("pi_1")
-    await played.client.payouts.list()
-    assert played.runtime.monotonic() == 0.0
-    closed = {kind for kind, part in played.client.limits_snapshot().items() if part.closed_for}
-    assert closed == {"refund_availability"}
-
-
 async def test_a_live_operations_429_closes_its_record_first(connect: Connect) -> None:
     played = play(connect, refusal(429, {"Retry-After": "60"}), SYNCED, max_retries=0)
     with pytest.raises(RateLimitedError):

@@ -108,6 +108,7 @@ MAIN_ROWS: list[tuple[list[Any], type[PaymentsError] | None, str, list[str]]] = 
     ([unsent()] * 3, None, "none", ["not_sent"] * 3),
     ([lost("timeout"), unsent(), unsent()], OutcomeUnknown, "unknown", ["in_doubt", "not_sent", "not_sent"]),
     ([refusal(503)] * 3, OutcomeUnknown, "unknown", ["in_doubt"] * 3),
+    ([lost("too_large")], OutcomeUnknown, "unknown", ["in_doubt"]),
     ([refusal(501)], OutcomeUnknown, "unknown", ["in_doubt"]),
     ([refusal(302, {"Location": "/"})], OutcomeUnknown, "unknown", ["in_doubt"]),
     ([refusal(422)], UnprocessableError, "none", ["not_executed"]),
