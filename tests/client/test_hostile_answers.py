@@ -124,15 +124,6 @@ async def test_every_field_may_be_null_or_missing(connect: Connect, operation: s
 LISTS = ("payouts.list", "payment_intents.list")
 
 
-@pytest.mark.parametrize("data", [None, "x", {"0": {"id": "po_1"}}])
-@pytest.mark.parametrize("operation", LISTS)
-async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
-    caught = await error_of(
-        DecodeError, call(connect, operation, {**OPERATIONS[operation].body, "data": data})
-    )
-    assert caught.effect == "none"
-
-
 @pytest.mark.parametrize(
     ("odd", "record_id"),
     [

@@ -44,16 +44,3 @@ async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request(se
             assert (error.kind, error.effect, error.idempotency_key is None) == ("withheld", "none", False)
             assert [(each.verdict, each.reason) for each in error.attempts] == [("not_sent", "withheld")]
             assert "nothing was sent: send it only while you may" in str(error)
-
-
-async def test_a_caller_with_permission_does_not_share_the_end_of_one_without(service: Sandbox) -> None:
-    async with in_process(service) as client:
-        same = prepared(client, 1)
-        send = client._internal.send
-        refused, paid = await asyncio.gather(
-            send(same, {}, priority="bulk", may_send=lambda: False),
-            send(same, {}, priority="bulk", may_send=lambda: True),
-            return_exceptions=True,
-        )
-        assert isinstance(refused, APIConnectionError)
-        assert (paid.reference, posts(service)) == ("r-1", 1)

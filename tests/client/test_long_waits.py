@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import AsyncPayments, PaymentsError, RateLimits
 from tests.support.limit_stores import Fleet
-from tests.support.motion import PAYOUT, payout_answer, refusal
+from tests.support.motion import PAYOUT, payout_answer
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.simulated import run_simulated
 
@@ -40,13 +40,6 @@ WAITS: dict[str, tuple[Callable[[], Any], dict[str, Any], bool, Wait, str]] = {
         second_in_a_minute,
         "payouts.create waits for the rate limit",
     ),
-    "429": (
-        lambda: ScriptedTransport(refusal(429, {"Retry-After": "59"}), payout_answer()),
-        {"limit_store": None},
-        False,
-        lambda client: client.payouts.create(**PAYOUT),
-        "payouts.create waits for the rate limit",
-    ),
     "limit store": (
         lambda: ScriptedTransport(payout_answer()),
         {},
@@ -67,13 +60,6 @@ WAITS: dict[str, tuple[Callable[[], Any], dict[str, Any], bool, Wait, str]] = {
         False,
         lambda client: client.payouts.wait("po_1", deadline=300.0),
         "the payout po_1 is not final yet",
-    ),
-    "checkout": (
-        lambda: ScriptedTransport(CHECKOUT, NONE),
-        {"limit_store": None},
-        False,
-        lambda client: client.checkouts.wait("cs_1", deadline=300.0),
-        "the checkout cs_1 is not final yet",
     ),
 }
 """{waited for: makes the service, options, whether the limit store is away, the call, the log's words}."""

@@ -1,4 +1,4 @@
-"""Random creations on clocks that are set. At length: `python -m tests.campaigns.outcomes 100000`."""
+"""Random creations on clocks that are set, and hostile answers; at length: `python -m tests.campaigns`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 
 from payments_async._request import idempotency, resolve
 from payments_async._request.key_age import Timestamps
-from tests.campaigns.outcomes import Campaign
+from tests.campaigns import hostile, outcomes
 from tests.support.surfaces import Connect
 
+# many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 CALLS = {"async": 2000, "sync": 200}
-WHAT_MUST_COME_UP = (
+OF_CLOCKS = (
     *("create: OutcomeUnknown (unknown)", "create: UnprocessableError (none)"),
     *("resolve: OutcomeUnknown (unknown)", "resolve: UnprocessableError (none)", "resolve: PaymentIntent"),
     "resolve: Payout",
@@ -23,11 +24,11 @@ WHAT_MUST_COME_UP = (
 
 
 async def test_whatever_clocks_do_no_more_is_said_than_known(connect: Connect, surface: str) -> None:
-    report = await Campaign(connect, seed=0).run(CALLS[surface])
+    report = await outcomes.Campaign(connect, seed=0).run(CALLS[surface])
     assert report.lies == []
     assert report.steps > report.calls / 3
     if surface == "async":
-        assert [outcome for outcome in WHAT_MUST_COME_UP if not report.outcomes[outcome]] == []
+        assert [outcome for outcome in OF_CLOCKS if not report.outcomes[outcome]] == []
 
 
 def passed_by_the_wall_clock(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
@@ -48,4 +49,25 @@ async def test_it_catches_a_client_that_believes_its_own_clocks(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, believing: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(module, name, believing)
-    assert (await Campaign(connect, seed=0).run(2000)).lies
+    assert (await outcomes.Campaign(connect, seed=0).run(2000)).lies
+
+
+CASES = {"async": 1000, "sync": 300}
+OF_ANSWERS = (
+    *("create: OutcomeUnknown (unknown)", "create: DecodeError (happened)", "create: Payout"),
+    *("create: Checkout", "create: PaymentIntent", "read: DecodeError (none)", "read: Page"),
+    *("read: ServerError (none)", "read: RateLimitedError (none)", "read: UnprocessableError (none)"),
+)
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+async def test_no_spoilt_answer_makes_the_client_say_more_than_it_knows(
+    connect: Connect, surface: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "payments_async.models._masking._OWN_KEYS", {}
+    )  # another test's key may be part of a spoilt id
+    report = await hostile.Campaign(connect, seed=2026).run(times * CASES[surface])
+    assert report.breaches == []
+    assert sum(report.outcomes.values()) == times * CASES[surface]
+    assert [outcome for outcome in OF_ANSWERS if not report.outcomes[outcome]] == []

@@ -1,8 +1,8 @@
-"""The service's rate limits, kept by every call that goes through a client (Rate limits)."""
+"""The rate limits, kept by every call, and what one 429 does to the others (Rate limits; Errors, rule 1)."""
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -141,33 +141,6 @@ async def test_raising_instead_of_waiting_holds_for_the_services_429_too(connect
     assert 4.0 < closed.value.retry_after <= 5.0
 
 
-async def test_bulk_calls_stand_behind_interactive_ones(connect: Connect) -> None:
-    asked: list[str] = []
-
-    def key() -> str:
-        asked.append("for the key, which is the last thing a call does before it stands in line")
-        return "sk_sandbox_bulk"
-
-    played = play(connect, payout_answer(reference=None), limits=RateLimits(writes=1), api_key=key)
-    names = ("first", "bulk0", "bulk1", "person")
-    prepared = {
-        name: played.client.payouts.prepare(**{**PAYOUT, "reference": name}, idempotency_key=f"{name:-<8}")
-        for name in names
-    }
-    await played.client.send(prepared["first"])
-    of_a_call = len(asked) - len(names)
-    played.runtime.busy += 1
-    bulk = [asyncio.create_task(played.client.send(prepared[n], priority="bulk")) for n in names[1:3]]
-    person = asyncio.create_task(played.client.send(prepared["person"]))
-    while len(asked) < len(names) + 4 * of_a_call:  # noqa: ASYNC110 - the blocking client's calls are on threads
-        await asyncio.sleep(0)
-    played.runtime.busy -= 1
-    await asyncio.gather(person, *bulk)
-    order = [str(key).strip("-") for key in played.keys]
-    assert order[:2] == ["first", "person"]
-    assert set(order[2:]) == {"bulk0", "bulk1"}
-
-
 async def test_a_snapshot_says_what_is_used_and_what_is_closed(connect: Connect) -> None:
     played = play(connect, refusal(429, {"Retry-After": "8"}), limits=RateLimits(writes=30), max_retries=0)
     before = played.client.limits_snapshot()["write"]
@@ -186,3 +159,105 @@ async def test_clients_of_one_service_share_limits_however_its_address_is_writte
     for client in clients:
         await client.payouts.create(**PAYOUT)
     assert [client.limits_snapshot()["write"].used for client in clients] == [3, 3, 3]
+
+
+SYNCED = payout_answer(200, id=None)
+
+
+async def test_a_429_of_one_class_does_not_touch_the_others(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "60"}), payout_answer(), max_retries=0)
+    with pytest.raises(RateLimitedError):
+        await played.client.payouts.list()
+    await played.client.payouts.create(**PAYOUT)
+    assert played.runtime.monotonic() == 0.0
+    closed = {kind for kind, part in played.client.limits_snapshot().items() if part.closed_for}
+    assert closed == {"read"}
+
+
+async def test_a_retry_after_beyond_an_hour_is_a_mistake_and_closes_the_limit_no_longer_than_a_caller_waits(
+    connect: Connect,
+) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "1000000000"}), payout_answer(), max_retry_after=90)
+    with pytest.raises(RateLimitedError) as caught:
+        await played.client.payouts.create(**PAYOUT)
+    assert caught.value.retry_after == 1e9
+    assert str(caught.value).endswith("over the rate limit: wait"), "for no time that cannot be meant"
+    await played.client.payouts.create(**PAYOUT)
+    assert 90 <= played.runtime.monotonic() < 92
+
+
+async def test_each_probe_that_meets_the_same_mistake_doubles_the_pause(connect: Connect) -> None:
+    absurd = refusal(429, {"Retry-After": "1000000000"})
+    played = play(connect, *[absurd] * 7, payout_answer(), max_retry_after=120)
+    pauses = []
+    for _ in range(7):
+        with pytest.raises(RateLimitedError):
+            await played.client.payouts.create(**PAYOUT)
+        pauses.append(played.client.limits_snapshot()["write"].closed_for)
+        played.runtime.advance(pauses[-1])
+    assert [round(pause / 120) for pause in pauses] == [1, 2, 4, 8, 16, 30, 30]
+    await played.client.payouts.create(**PAYOUT)
+    assert not played.client.limits_snapshot()["write"].closed_for
+
+
+async def test_a_live_operations_429_closes_its_record_first(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "60"}), SYNCED, max_retries=0)
+    with pytest.raises(RateLimitedError):
+        await played.client.payouts.sync("po_1")
+    await played.client.payouts.sync("po_2")
+    assert played.runtime.monotonic() == 0.0
+    await played.client.payouts.sync("po_1")
+    assert played.runtime.monotonic() > 60.0
+
+
+async def test_a_second_records_429_closes_the_live_operations_altogether(connect: Connect) -> None:
+    refused = refusal(429, {"Retry-After": "60"})
+    played = play(connect, refused, refused, SYNCED, max_retries=0)
+    for record in ("po_1", "po_2"):
+        with pytest.raises(RateLimitedError):
+            await played.client.payouts.sync(record)
+    await played.client.payouts.sync("po_3")
+    assert played.runtime.monotonic() > 60.0
+
+
+async def test_a_replayed_429_is_old_news_and_closes_nothing(connect: Connect) -> None:
+    headers = {"Retry-After": "60", "X-Idempotent-Replayed": "true"}
+    played = play(connect, refusal(429, headers), payout_answer(), max_retries=0)
+    with pytest.raises(Exception, match="no definite answer"):
+        await played.client.payouts.create(**PAYOUT)
+    await played.client.payouts.create(**PAYOUT)
+    assert played.runtime.monotonic() == 0.0
+
+
+@pytest.mark.fact(
+    "error.429", "error.429.header-limit", "error.429.header-remaining", "error.429.header-retry-after"
+)
+async def test_a_429_of_the_service_is_told_with_its_figures(connect: Connect) -> None:
+    with Sandbox(limits=SandboxLimits(reads=2), clock=VirtualClock.frozen()) as sandbox:
+        client = connect(sandbox, max_retries=0)
+        for _ in range(2):
+            await client.payouts.list()
+        with pytest.raises(RateLimitedError) as caught:
+            await client.payouts.list()
+    error = caught.value
+    assert (error.status, error.limit, error.remaining, error.retry_after) == (429, 2, 0, 60.0)
+    assert isinstance(error.message, str)
+    assert (error.effect, error.attempts[0].verdict) == ("none", "not_executed")
+
+
+@pytest.mark.fact("error.429.waits-retry-after")
+@pytest.mark.parametrize("profile", ["observed", "hostile"])
+async def test_the_services_own_429_is_waited_out_unnoticed(connect: Connect, profile: str) -> None:
+    limits = SandboxLimits(writes=3, window="sliding")
+    # The present time: a Retry-After that is a date counts from the HTTP server's own Date.
+    clock = VirtualClock.frozen(time.time())
+    with Sandbox(profile=profile, limits=limits, clock=clock) as sandbox:
+        client = jumping(connect, sandbox, limits=RateLimits(writes=1_000))
+        for number in range(5):
+            await client.payouts.create(**{**PAYOUT, "reference": f"r-{number}"})
+        assert len(sandbox.books.payouts()) == 5
+        refused = [index for index, request in enumerate(sandbox.requests) if request.status == 429]
+        assert len(refused) == 1
+        (index,) = refused
+        # A date has no fractions of a second.
+        assert sandbox.requests[index + 1].at - sandbox.requests[index].at >= 59.0
