@@ -172,12 +172,7 @@ class PendingRequest:
 
     identity: Identity
     loop: AbstractEventLoop | None
-    """The event loop that sends it; None outside of any."""
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True if its event loop stands still, so that no attempt of it is made."""
-        return self.loop is None or not self.loop.is_running()
+    """The event loop that sends it; None outside of any. One that stands still makes no attempt of it."""
 
 
 class PendingRequests:
@@ -201,7 +196,7 @@ class PendingRequests:
         own = PendingRequest(identity_of(call), _get_running_loop())
         with _lock:
             known = self._under_way.get(own.identity)
-            if known is None or known.is_abandoned:
+            if known is None or known.loop is None or not known.loop.is_running():
                 self._under_way[own.identity] = own
                 if known is not None:
                     self._note_doubt(known, now)

@@ -50,9 +50,15 @@ class Pipeline:
     keys: Keys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`Timestamps`)."""
-    pending: PendingRequests = attrs.field(init=False, repr=False)
+    pending: PendingRequests = attrs.field(
+        init=False, repr=False, default=attrs.Factory(lambda self: pending_of(self.runtime), takes_self=True)
+    )
     """The requests under way on this client's clock."""
-    reminder: notify.Reminder = attrs.field(init=False, repr=False)
+    reminder: notify.Reminder = attrs.field(
+        init=False,
+        repr=False,
+        default=attrs.Factory(lambda self: notify.Reminder(self.runtime), takes_self=True),
+    )
     """Logs what long waits are for."""
 
     async def run(self, call: Call) -> Any:
@@ -158,14 +164,6 @@ class Pipeline:
             "a Payments client holds a secret key and connections and has no pickle: "
             "make a client in each process"
         )
-
-    @pending.default
-    def _pending_of_runtime(self) -> PendingRequests:
-        return pending_of(self.runtime)
-
-    @reminder.default
-    def _reminder(self) -> notify.Reminder:
-        return notify.Reminder(self.runtime)
 
     def writing(
         self,

@@ -254,6 +254,4 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
 
 def _is_the_first_answer(error: PaymentsError) -> bool:
     """Return whether an error is a replayed refusal, the service's first answer: nothing was done."""
-    if not isinstance(error, APIStatusError):
-        return False
-    return is_replayed(error.headers)
+    return isinstance(error, APIStatusError) and is_replayed(error.headers)
