@@ -109,11 +109,7 @@ NUMBERS = [
     *(Decimal(f"1.{'0' * digits}") for digits in (38, 39, 40)),
 ]
 MOMENTS = [
-    NOW,
-    NOW + timedelta(microseconds=1),
-    NOW - timedelta(days=1),
-    NOW.replace(tzinfo=None),
-    NOW.date(),
+    *(NOW, NOW + timedelta(microseconds=1), NOW - timedelta(days=1), NOW.replace(tzinfo=None), NOW.date()),
 ]
 
 
