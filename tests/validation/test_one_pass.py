@@ -81,25 +81,8 @@ def row_of_a_database() -> sqlite3.Row:
 
 
 TEXTS = [
-    *(
-        "",
-        " ",
-        "\t",
-        "x",
-        "x ",
-        " x",
-        "x\xa0",
-        "x\u200by",
-        "BJ",
-        "B1",
-        "XOF",
-        "xof",
-        "é",
-        "XÖF",
-        "a_b",
-        "a,b.",
-    ),
-    *("a\nb", "a\x9f", "2026-01-01"),
+    *("", " ", "\t", "x", "x ", " x", "x\xa0", "x\u200by", "BJ", "B1", "XOF", "xof", "é", "XÖF"),
+    *("a_b", "a,b.", "a\nb", "a\x9f", "2026-01-01"),
     *("#0a7d4f", "#0a7d4", SURROGATE, Name("BJ"), Name(""), Liar("x" * 999), Liar("")),
     *(letter * size for letter in "xé " for size in (22, 23, 191, 192, 255, 256, 500, 501, 2048, 2049)),
 ]
