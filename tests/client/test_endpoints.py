@@ -116,24 +116,6 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     assert record.response.message.startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("resource", "line"),
-    [
-        row("payment_intents", "GET /v1/payment/intents", facts="endpoint.intents.list"),
-        row("payouts", "GET /v1/payouts", facts="endpoint.payouts.list"),
-    ],
-)
-async def test_a_lists_request(connect: Connect, watched: WatchedSandbox, resource: str, line: str) -> None:
-    client = connect(watched)
-    record = await create(client, resource)
-    page = await getattr(client, resource).list()
-
-    assert [item.id for item in page] == [record.id]
-    assert watched.line == line
-    assert watched.query == {}
-    assert not watched.arrived[-1].body
-
-
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")
 async def test_waiting_uses_no_live_operation(connect: Connect, watched: WatchedSandbox) -> None:
     client = jumping(connect, watched)

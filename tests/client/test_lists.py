@@ -15,9 +15,10 @@ from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 LISTS = ["payment_intents", "payouts"]
+FACTS = "endpoint.{0}.list list.{0}.newest-first filter.{0}.page-size filter.{0}.cursor"
 NEWEST_FIRST = [
-    row("payment_intents", facts="list.intents.newest-first filter.intents.page-size filter.intents.cursor"),
-    row("payouts", facts="list.payouts.newest-first filter.payouts.page-size filter.payouts.cursor"),
+    row("payment_intents", "GET /v1/payment/intents", facts=FACTS.format("intents")),
+    row("payouts", "GET /v1/payouts", facts=FACTS.format("payouts")),
 ]
 
 
@@ -33,12 +34,16 @@ def page(*ids: str, cursor: str | None = None, more: bool | None = None) -> Any:
 
 
 @pytest.mark.fact("service.lists-cursor-paginated")
-@pytest.mark.parametrize("resource", NEWEST_FIRST)
-async def test_pages_are_walked_by_cursor(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
+@pytest.mark.parametrize(("resource", "line"), NEWEST_FIRST)
+async def test_pages_are_walked_by_cursor(
+    connect: Connect, watched: WatchedSandbox, resource: str, line: str
+) -> None:
     client = connect(watched)
     ids = await seven(client, resource)
     listing = getattr(client, resource).list
 
+    assert [item.id for item in await listing()] == ids
+    assert (watched.line, watched.query, watched.arrived[-1].body) == (line, {}, b"")
     first = await listing(page_size=3)
     assert watched.query == {"per_page": "3"}
     second = await listing(page_size=3, cursor=first.next_cursor)

@@ -54,6 +54,7 @@ ENDS: list[tuple[type[Any], dict[str, Any], tuple[bool, bool]]] = [
         for status, end in statuses.items()
     ),
     *((cls, {"completed_at": NOW}, DONE) for cls in STATUSES),
+    *((cls, {"completed_at": NOW, "status": "settled"}, DONE) for cls in STATUSES),
     (PaymentIntent, {"completed_at": NOW, "status": "pending"}, DONE),
     (PaymentIntent, {"completed_at": NOW, "status": "refunded"}, FAILED),
     (PaymentIntent, {"completed_at": NOW, "expired_at": NOW}, FAILED),
