@@ -31,7 +31,15 @@ from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import PendingRequests, asks_again, identity_of, needs_time, pending_of, refuse_outdated
+from .idempotency import (
+    PendingRequests,
+    asks_again,
+    difference,
+    identity_of,
+    needs_time,
+    pending_of,
+    refuse_outdated,
+)
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
@@ -205,9 +213,8 @@ class Pipeline:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
         now, prepared = self.runtime.monotonic(), call.prepared
         assert prepared is not None
-        used = self.pending.used
-        use = used.first_use(identity_of(call), prepared.body, now)
-        if differs := used.conflict(use, prepared.body):
+        use = self.pending.first_use(identity_of(call), prepared.body, now)
+        if use.body != prepared.body and (differs := difference(use.body, prepared.body)):
             problem = (
                 f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
             )
