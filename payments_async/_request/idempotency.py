@@ -35,7 +35,7 @@ _MOST_UNSENT: Final = 10_000
 _MOST_USED: Final = 50_000
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class KeyUse:
     """The first use of a key that a caller gave."""
 
