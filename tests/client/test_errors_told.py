@@ -56,15 +56,17 @@ async def test_an_answer_that_is_too_large_says_what_to_check(connect: Connect) 
     ("resource", "data", "where"),
     [
         ("payouts", {"id": "po_1", "status": 7}, "find it by its reference, or in the list"),
-        ("payment_intents", {"id": "pi_1", "status": 7}, "find it in the list"),
+        ("payment_intents", {"id": "pi_1", "amount": {"value": True}}, "find it in the list"),
         ("checkouts", {"checkout": {"id": "cs_1", "url": 7}}, "read it by its id"),
     ],
 )
 async def test_where_an_unreadable_record_is(connect: Connect, resource: str, data: Any, where: str) -> None:
     client = connect(transport=ScriptedTransport(answer(201, {"data": data})))
-    message = await told(errors.DecodeError, create(client, resource))
-    assert "HTTP 201, but the answer cannot be used (" in message
-    assert message.endswith(f"; the record exists: {where}")
+    caught = await error_of(errors.DecodeError, create(client, resource))
+    assert "HTTP 201, but the answer cannot be used (" in str(caught)
+    assert str(caught).endswith(f"; the record exists: {where}")
+    assert (caught.effect, caught.record_id) == ("happened", data.get("id", "cs_1"))
+    assert caught.attempts[-1].verdict == "executed"
 
 
 HERE = "/".join(Path(__file__).parts[-2:])

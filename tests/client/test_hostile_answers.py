@@ -77,16 +77,6 @@ async def test_a_read_without_record_is_no_success(connect: Connect, operation: 
     assert caught.effect == "none"
 
 
-@pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
-async def test_a_creation_with_a_readable_id_has_happened(connect: Connect, wrong: bodies.Json) -> None:
-    caught = await error_of(
-        DecodeError, call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
-    )
-    assert (caught.effect, caught.record_id) == ("happened", "pi_1")
-    assert caught.attempts[-1].verdict == "executed"
-    assert "find it in the list" in str(caught)
-
-
 @pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
 async def test_an_amount_beyond_every_float_is_compared(connect: Connect, written: bytes) -> None:
     raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
