@@ -12,7 +12,7 @@ from payments_async import LimitReached, OutcomeUnknown, PaymentsError, RateLimi
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, payout_answer, play, refusal
-from tests.support.scripted import EMPTY_PAGE, lost
+from tests.support.scripted import lost
 from tests.support.surfaces import Connect
 
 
@@ -50,15 +50,6 @@ async def test_a_call_tells_each_step_in_order(connect: Connect) -> None:
     over = heard[-1]
     assert (over.effect, over.error, over.status) == ("happened", None, 201)
     assert over.elapsed == pytest.approx(throttled.waited + heard[8].delay, abs=0.1)
-
-
-async def test_a_read_tells_no_key(connect: Connect) -> None:
-    heard: list[Any] = []
-    page = EMPTY_PAGE
-    await play(connect, page, on_event=heard.append).client.payouts.list()
-    assert kinds(heard) == ["CallStarted", "RequestSent", "AttemptEnded", "CallEnded"]
-    assert (heard[1].method, heard[1].idempotency_key) == ("GET", None)
-    assert heard[-1].effect == "none"
 
 
 @pytest.mark.parametrize(

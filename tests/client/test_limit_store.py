@@ -250,23 +250,6 @@ async def test_calls_take_their_permits_from_the_store(
     await until(lambda: not store_threads())
 
 
-def test_a_process_ends_in_peace_though_nothing_was_closed(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    """Of two clients, one has called, and one waits for a store that is gone."""
-    script = f"""
-import logging
-logging.getLogger("payments").setLevel(logging.ERROR)
-client = Payments(key, base_url=base_url, limit_store={valkey.url()!r})
-client.payouts.create(**payout("r-1"))
-other = Payments(key + "x", base_url=base_url, limit_store={ADDRESS!r})
-threading.excepthook = lambda arguments: None  # the call is cancelled
-threading.Thread(target=other.payouts.create, kwargs=payout("r-2"), daemon=True).start()
-while [thread.name for thread in threading.enumerate()].count("payments-limits") < 2:
-    pass
-print("ends")
-"""
-    assert run_with_service(sandbox, script) == "ends\n"
-
-
 def test_a_forked_child_asks_for_itself(sandbox: Sandbox, store: str) -> None:
     script = f"""
 import asyncio
