@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import ssl
@@ -15,6 +16,7 @@ from payments_async.errors import APIConnectionError, ConfigurationError, Invali
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create
 from tests.support.jumping import JumpingRuntime
+from tests.support.limit_stores import ADDRESS
 from tests.support.motion import jumping
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, unsent
 from tests.support.surfaces import Connect, make_client
@@ -23,8 +25,9 @@ from tests.support.watched import WatchedSandbox
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [*os.environ]:
+        if name.startswith("PAYMENTS_"):
+            monkeypatch.delenv(name)
 
 
 def bearer(transport: ScriptedTransport) -> list[str]:
@@ -93,6 +96,21 @@ BAD: list[Any] = [
     ({"api_key": None, "base_url": None}, "PAYMENTS_API_KEY to the project's secret key"),
     ({"api_key": None, "base_url": None}, "no base URL"),
     ({"limits": 60_000}, "limits must be a RateLimits, not int"),
+    *(
+        ({"limit_store": bad}, "limit_store must be an address like")
+        for bad in ("mysql://127.0.0.1/limits", "", "sqlite:/tmp/limits")
+    ),
+    ({"limit_store": 7}, "limit_store must be an address, not int"),
+    ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
+    ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
+    ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
+    (
+        {"limit_store": ADDRESS, "limits": RateLimits(refund_availability=5)},
+        "from 6 requests a minute up, not 5",
+    ),
+    ({"limit_store": ADDRESS, "expected_workers": 0}, "expected_workers must be a whole number, 1 or more"),
+    *(({"expected_workers": bad}, "expected_workers must be") for bad in (-1, 1.5, True)),
+    ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),
     *(({"app_info": bad}, "app_info must be printable ASCII") for bad in ("a\r\nX: y", "é", "a\n", 7)),
 ]
 
@@ -202,10 +220,24 @@ def test_shares_of_limits(surface: str, share: str, writes: int, monkeypatch: py
     assert client.limits_snapshot()["write"].limit == writes
 
 
-@pytest.mark.parametrize("share", ["0", "2", "-1/2", "1/0", "half"])
-def test_a_senseless_rate_share_is_refused(surface: str, share: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
-    with pytest.raises(ConfigurationError, match="PAYMENTS_RATE_SHARE"):
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        *(({"PAYMENTS_RATE_SHARE": bad}, "PAYMENTS_RATE_SHARE") for bad in ("0", "2", "-1/2", "1/0", "half")),
+        ({"PAYMENTS_LIMIT_STORE": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
+        ({"PAYMENTS_LIMIT_STORE": ADDRESS, "PAYMENTS_RATE_SHARE": "1/2"}, "PAYMENTS_RATE_SHARE"),
+        *(
+            ({"PAYMENTS_EXPECTED_WORKERS": bad}, "PAYMENTS_EXPECTED_WORKERS must be a whole number")
+            for bad in ("0", "-1", "four", "1.5", "٣", "9" * 5_000)
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused(
+    surface: str, variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=told):
         make_client(surface, KEY, base_url=BASE_URL)
 
 

@@ -43,55 +43,6 @@ def store_threads() -> list[threading.Thread]:
 # --- Options ---
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"limit_store": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
-        ({"limit_store": ""}, "limit_store must be an address like"),
-        ({"limit_store": "sqlite:/tmp/limits"}, "limit_store must be an address like"),
-        ({"limit_store": 7}, "limit_store must be an address, not int"),
-        ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
-        ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),
-        ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
-        (
-            {"limit_store": ADDRESS, "expected_workers": 0},
-            "expected_workers must be a whole number, 1 or more",
-        ),
-        ({"expected_workers": -1}, "expected_workers must be"),
-        ({"expected_workers": 1.5}, "expected_workers must be"),
-        ({"expected_workers": True}, "expected_workers must be"),
-        ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
-        (
-            {"limit_store": ADDRESS, "limits": RateLimits(refund_availability=5)},
-            "from 6 requests a minute up, not 5",
-        ),
-    ],
-)
-def test_an_option_that_cannot_be_used_is_refused(surface: str, options: Any, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        make(surface, **options)
-
-
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"PAYMENTS_LIMIT_STORE": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
-        ({"PAYMENTS_LIMIT_STORE": ADDRESS, "PAYMENTS_RATE_SHARE": "1/2"}, "PAYMENTS_RATE_SHARE"),
-        *(
-            ({"PAYMENTS_EXPECTED_WORKERS": bad}, "PAYMENTS_EXPECTED_WORKERS must be a whole number")
-            for bad in ("0", "-1", "four", "1.5", "٣", "9" * 5_000)
-        ),
-    ],
-)
-def test_a_variable_that_cannot_be_used_is_refused(
-    surface: str, variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=said):
-        make(surface)
-
-
 def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
     monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
