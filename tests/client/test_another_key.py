@@ -11,19 +11,16 @@ from typing import Any
 import pytest
 
 from payments_async import APIConnectionError, RateLimits
-from payments_async.errors import (
-    ConfigurationError,
-    InvalidRequest,
-    LimitReached,
-    OutcomeUnknown,
-)
+from payments_async._rate_limit.key_limiter import KeyLimiter
+from payments_async._request.key_state import MOST_KEYS
+from payments_async.errors import ConfigurationError, InvalidRequest, LimitReached, OutcomeUnknown
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._http.server import Server
 from payments_async.testing import SkippingRuntime
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import jumping, payout_answer, play
+from tests.support.motion import jumping, listed, payout_answer, play
 from tests.support.patience import until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, SilentTransport, lost
@@ -219,3 +216,13 @@ async def test_clients_of_one_call_share(
     assert (len(lines), connections(lines)) == (5, 1)
     await client.aclose()  # though it made no call itself
     await ended(lines)
+
+
+async def test_a_key_that_was_rotated_away_leaves_nothing_behind(connect: Connect) -> None:
+    numbers = iter(range(6 * MOST_KEYS))
+    played = play(connect, listed(), api_key=lambda: f"sk_sandbox_{next(numbers):032d}")
+    for _ in range(6 * MOST_KEYS):
+        await played.client.payouts.list()
+        played.runtime.advance(61.0)  # its minute is over
+    gc.collect()
+    assert sum(isinstance(each, KeyLimiter) for each in gc.get_objects()) < 4 * MOST_KEYS

@@ -1,19 +1,16 @@
-"""A deadline covers pacing, attempts and back-off; an attempt's timeout shrinks to what is left of it."""
+"""Deadlines cover pacing, attempts and back-off; what may be sent for a time only is withheld after it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from payments_async import (
-    DeadlineExceeded,
-    OutcomeUnknown,
-    PaymentsError,
-    RateLimits,
-)
-from payments_async.sandbox import Sandbox
+from payments_async import APIConnectionError, DeadlineExceeded, OutcomeUnknown, PaymentsError, RateLimits
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, item, runtime_of
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
 from tests.support.patience import PATIENCE
 from tests.support.scripted import EMPTY_PAGE, lost, unsent
@@ -148,3 +145,37 @@ async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandb
         if told[-1] is not DeadlineExceeded:  # or a busy machine has sent nothing within it
             break
     assert told[-1] is OutcomeUnknown
+
+
+def posts(sandbox: Sandbox) -> int:
+    return sum(request.operation == "payouts.create" for request in sandbox.requests)
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+def prepared(client: Any, number: int) -> Any:
+    _, request = item(number, reference=f"r-{number}")
+    fields = ("amount", "currency", "method", "instrument", "reference")
+    return client.payouts.prepare(**{name: getattr(request, name) for name in fields})
+
+
+def sent(client: Any, number: int, may_send: Any) -> Any:
+    return client._internal.send(prepared(client, number), {}, priority="bulk", may_send=may_send)
+
+
+async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request(service: Sandbox) -> None:
+    async with in_process(service, limits=RateLimits(writes=60, burst=1)) as client:
+        clock = runtime_of(client)
+        until = clock.monotonic() + 2.5
+        calls = [sent(client, number, lambda: clock.monotonic() < until) for number in range(1, 9)]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        failures = [error for error in ended if isinstance(error, APIConnectionError)]
+        assert 0 < len(failures) < 8
+        assert posts(service) == 8 - len(failures)
+        for error in failures:
+            assert (error.kind, error.effect, error.idempotency_key is None) == ("withheld", "none", False)
+            assert [(each.verdict, each.reason) for each in error.attempts] == [("not_sent", "withheld")]
+            assert "nothing was sent: send it only while you may" in str(error)
