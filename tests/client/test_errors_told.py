@@ -17,10 +17,12 @@ from payments_async.errors import (
     DuplicateReference,
     IdempotencyConflict,
     OutcomeUnknown,
+    RateLimitedError,
     ServerError,
 )
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
+from tests.support import bodies
 from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.creations import create, row
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
@@ -261,3 +263,23 @@ async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int,
 async def test_a_refused_read_speaks_of_no_key(connect: Connect, status: int, hint: str) -> None:
     caught = await error_of(APIStatusError, call(connect, "payouts.list", BODY, status), match=hint)
     assert "idempotency" not in str(caught)
+
+
+@one_surface
+@pytest.mark.parametrize("replayed", ["false", "1", "yes", "", "truе"])
+async def test_only_true_means_replayed(connect: Connect, replayed: str) -> None:
+    body = OPERATIONS["payouts.create"].body
+    payout = await call(connect, "payouts.create", body, X_Idempotent_Replayed=replayed)
+    assert not payout.response.replayed
+
+
+@one_surface
+async def test_headers_of_an_error_are_kept_and_stay_out_of_its_text(connect: Connect) -> None:
+    headers = {"X_Request_Id": "req-9", "X_Payer": bodies.EMAIL, "X_RateLimit_Limit": "٣"}
+    caught = await error_of(
+        RateLimitedError, call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
+    )
+    assert caught.request_id == "req-9"
+    assert caught.headers["x-payer"] == bodies.EMAIL
+    assert caught.limit is None
+    assert bodies.EMAIL not in f"{caught!r} {caught}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from payments_async import LimitReached, PaymentsError, RateLimitedError, RateLimits
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.jumping import EPOCH
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
-from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import Connect, make_client
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
+from tests.support.surfaces import Connect, error_of, make_client
 
 FIGURES: dict[str, int] = {
     "write": 60_000,
@@ -261,3 +264,84 @@ async def test_the_services_own_429_is_waited_out_unnoticed(connect: Connect, pr
         (index,) = refused
         # A date has no fractions of a second.
         assert sandbox.requests[index + 1].at - sandbox.requests[index].at >= 59.0
+
+
+# How long one 429 makes anybody wait
+
+
+YEAR = 365 * 24 * 3600
+
+
+def http_date(seconds: float) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+WAITS: list[tuple[dict[str, str], float, float]] = [
+    ({"Retry-After": "0"}, 0.0, 0.2),
+    ({"Retry-After": "7"}, 7.0, 8.0),
+    ({"Retry-After": " 1.5 "}, 1.5, 1.9),
+    ({"Retry-After": "120"}, 120.0, 121.0),
+    ({"Retry-After": http_date(30)}, 30.0, 31.0),
+    ({"Retry-After": http_date(90), "Date": http_date(60)}, 30.0, 31.0),
+    ({"Retry-After": http_date(30).replace("GMT", "-0000")}, 30.0, 31.0),
+    ({"Retry-After": http_date(30).removesuffix(" GMT")}, 30.0, 31.0),
+    ({"Retry-After": http_date(-YEAR)}, 0.0, 0.2),
+    *(
+        ({"Retry-After": unreadable}, 0.5, 1.0)
+        for unreadable in ("", "-5", "٣", "1e3", "9" * 21, "Mon, 01 Jan 0001 00:00:00 +2459", "a" * 100_000)
+    ),
+    ({}, 0.5, 1.0),
+]
+
+
+@pytest.mark.parametrize(("headers", "least", "most"), WAITS)
+async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
+    connect: Connect, headers: dict[str, str], least: float, most: float
+) -> None:
+    played = play(connect, refusal(429, headers), SYNCED, seed=3)
+    assert await played.client.payouts.sync("po_1")
+    assert len(played.transport.requests) == 2
+    assert least <= played.runtime.monotonic() <= most
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("121", 121.0), ("31536000", YEAR), ("1795305607000", 1795305607000.0), (http_date(YEAR), YEAR)],
+)
+async def test_too_long_a_wait_is_refused_at_once(connect: Connect, asked: str, seconds: float) -> None:
+    played = play(connect, refusal(429, {"Retry-After": asked}))
+    caught = await error_of(RateLimitedError, played.client.payouts.sync("po_1"))
+    assert (caught.retry_after, caught.effect) == (seconds, "none")
+    assert (len(played.transport.requests), played.runtime.monotonic()) == (1, 0.0)
+
+
+async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "3600"}), SYNCED, max_retry_after=60.0)
+    with pytest.raises(RateLimitedError):
+        await played.client.payouts.sync("po_1")
+    caught = await error_of(
+        LimitReached, played.client.payouts.sync("po_1"), match="429 closed the rate limit"
+    )
+    assert 3600.0 <= caught.retry_after <= 3601.0
+    assert (len(played.transport.requests), played.runtime.monotonic()) == (1, 0.0)
+    played.runtime.advance(caught.retry_after)
+    assert await played.client.payouts.sync("po_1")
+
+
+async def test_one_clients_patience_does_not_shorten_what_the_service_asked_of_all(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "60"}), SYNCED)
+    with pytest.raises(RateLimitedError):
+        await played.client.with_options(max_retry_after=1.0).payouts.sync("po_1")
+    assert await played.client.payouts.sync("po_1")
+    assert played.runtime.monotonic() >= 60.0
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(connect: Connect) -> None:
+    refused = refusal(429, {"Retry-After": "3000"})
+    played = play(connect, EMPTY_PAGE, refused, limits=RateLimits(reads=1), max_retries=0)
+    await played.client.payouts.list()
+    both = (played.client.payouts.list() for _ in range(2))
+    first, second = await asyncio.gather(*both, return_exceptions=True)
+    assert {type(first), type(second)} == {RateLimitedError, LimitReached}
+    assert played.runtime.monotonic() < 300.0
