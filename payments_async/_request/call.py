@@ -52,22 +52,39 @@ _STEPS: Mapping[str, str] = {
 """Advice for each kind of failure."""
 
 
-@attrs.define(eq=False, repr=False, weakref_slot=False)
 class AttemptResult:
-    """The verdict on one attempt, with its record or error."""
+    """The verdict on one attempt, with its record or error. No attrs class: rich would show its fields."""
 
-    verdict: Verdict
-    reason: str
-    status: int | None = None
-    value: Any = None
-    message: str | None = None
-    error: PaymentsError | None = None
-    headers: Mapping[str, str] = MappingProxyType({})
-    body: bytes = b""
-    again: bool = False
-    """True if another attempt with the same bytes and key may succeed."""
-    retry_after: float | None = None
-    """Seconds of the answer's `Retry-After`."""
+    __slots__ = (
+        *("again", "body", "error", "headers", "message", "reason", "retry_after"),
+        *("status", "value", "verdict"),
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        reason: str,
+        status: int | None = None,
+        value: Any = None,
+        message: str | None = None,
+        error: PaymentsError | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+        again: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        self.verdict: Verdict = verdict
+        self.reason = reason
+        self.status = status
+        self.value = value
+        self.message = message
+        self.error: PaymentsError | None = error
+        self.headers: Mapping[str, str] = headers
+        self.body = body
+        self.again = again
+        """True if another attempt with the same bytes and key may succeed."""
+        self.retry_after = retry_after
+        """Seconds of the answer's `Retry-After`."""
 
 
 class Call:

@@ -35,13 +35,15 @@ _MOST_UNSENT: Final = 10_000
 _MOST_USED: Final = 50_000
 
 
-@attrs.define(eq=False)
 class KeyUse:
     """The first use of a key that a caller gave."""
 
-    at: float
-    """Monotonic seconds."""
-    body: bytes
+    __slots__ = ("at", "body")
+
+    def __init__(self, at: float, body: bytes) -> None:
+        self.at: float = at
+        """Monotonic seconds."""
+        self.body: bytes = body
 
 
 def difference(one: bytes, other: bytes) -> str | None:
