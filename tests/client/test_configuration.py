@@ -57,7 +57,7 @@ BAD: list[Any] = [
     ({"base_url": "http://127.0.0.1.evil.test/v1"}, "must be https"),
     ({"base_url": "http://127.1.1.1@evil.test/v1"}, "credentials"),
     ({"base_url": "ftp://pay.test/v1"}, "must be https"),
-    ({"base_url": "https://user:pass@pay.test/v1"}, "credentials"),
+    ({"base_url": "https://user:hunter2@pay.test/v1"}, "credentials"),
     ({"base_url": "https://pay.test/v1?a=b"}, "query or a fragment"),
     ({"base_url": "https://pay.test/v1#a"}, "query or a fragment"),
     ({"base_url": "https://pay.test"}, "must end in the version, /v1"),
@@ -92,7 +92,7 @@ BAD: list[Any] = [
     *(({"insecure": bad}, "insecure must be True or False") for bad in (None, "no", 1)),
     *(({"transport": bad}, "transport must be an object") for bad in (0, "aiohttp", ScriptedTransport)),
     ({"runtime": "trio"}, "runtime must be an object with the methods monotonic, now"),
-    *(({"proxy": bad}, "proxy must be") for bad in ("proxy.test:3128", "", "socks5://user:pass@evil", 7)),
+    *(({"proxy": bad}, "proxy must be") for bad in ("proxy.test:3128", "", "socks5://user:hunter2@evil", 7)),
     ({"api_key": None, "base_url": None}, "PAYMENTS_API_KEY to the project's secret key"),
     ({"api_key": None, "base_url": None}, "no base URL"),
     ({"limits": 60_000}, "limits must be a RateLimits, not int"),
@@ -128,7 +128,7 @@ def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[st
         make_client(surface, **given)
     shown = str(caught.value) + repr(caught.value) + repr(vars(caught.value))
     assert caught.value.effect == "none"
-    for secret in (KEY, "abc", "user:pass", "evil"):
+    for secret in (KEY, "abc", "user:hunter2", "evil"):
         assert secret not in shown
 
 
