@@ -155,18 +155,10 @@ async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Connect) 
         {**live, "insecure": True},
     ):
         connect(**options)
-
-
-async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(connect: Connect) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    client = connect(
-        api_key=lambda: "sk_live_abc",
-        base_url="https://pay.test/v1",
-        ssl_context=trusting(verifies=False),
-        transport=transport,
-    )
+    rotating: dict[str, Any] = {**live, "api_key": lambda: "sk_live_abc", "transport": transport}
     with pytest.raises(ConfigurationError, match=UNVERIFIED):
-        await client.payouts.list()
+        await connect(**rotating, ssl_context=trusting(verifies=False)).payouts.list()
     assert transport.requests == []
 
 

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -95,20 +96,11 @@ def test_the_stores_password_is_in_no_repr_message_or_traceback(
 # --- Clients of one key in one process ---
 
 
-def joined(limiters: LimiterRegistry, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
-    """Makes clients that share a registry, and send nothing."""
-    monkeypatch.setattr("payments_async.client.PROCESS", limiters)
-
-    def client(**options: Any) -> AsyncPayments:
-        return AsyncPayments(KEY, base_url=BASE_URL, **options)
-
-    return client
-
-
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
-    """Makes clients of one process."""
-    return joined(LimiterRegistry(), monkeypatch)
+    """Makes clients of one process that send nothing."""
+    monkeypatch.setattr("payments_async.client.PROCESS", LimiterRegistry())
+    return partial(AsyncPayments, KEY, base_url=BASE_URL)
 
 
 def store_of(client: AsyncPayments) -> Any:

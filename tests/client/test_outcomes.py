@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -83,15 +82,6 @@ async def test_the_effect_is_true_under_every_fault(connect: Connect, fault: str
 async def test_late_answers_are_in_doubt(connect: Connect, sandbox: Sandbox, fault: str, times: int) -> None:
     sandbox.on("payouts.create").respond(fault, times=times)
     await check(jumping(connect, sandbox, timeout=0.04), sandbox, "payouts.create")
-
-
-@pytest.mark.parametrize("seed", range(40))
-async def test_the_effect_is_true_under_mixed_faults(connect: Connect, sandbox: Sandbox, seed: int) -> None:
-    chance = random.Random(seed)
-    script = " ".join(chance.choice(FAULTS) for _ in range(chance.randint(2, 5)))
-    operation = chance.choice(list(CREATES))
-    sandbox.on(operation).respond(script)
-    await check(jumping(connect, sandbox, seed, max_retries=chance.randint(0, 4)), sandbox, operation)
 
 
 async def test_a_refusal_that_got_lost_is_given_by_resolving(connect: Connect, sandbox: Sandbox) -> None:
