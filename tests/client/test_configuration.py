@@ -30,11 +30,6 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def bearer(transport: ScriptedTransport) -> list[str]:
-    """The key of every request sent."""
-    return [str(request.headers["Authorization"]) for request in transport.requests]
-
-
 BAD: list[Any] = [
     ({"api_key": None}, "no API key"),
     ({"api_key": ""}, "no API key"),
@@ -198,8 +193,8 @@ async def test_the_environment_fills_what_is_missing_and_nothing_else(
     assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
     transport = ScriptedTransport(EMPTY_PAGE)
     await connect(transport=transport).payouts.list()
-    assert bearer(transport) == [f"Bearer {KEY}"]
-    assert transport.requests[0].url.startswith(BASE_URL)
+    (request,) = transport.requests
+    assert (request.headers["Authorization"], request.url.startswith(BASE_URL)) == (f"Bearer {KEY}", True)
     for empty in ("api_key", "base_url"):
         with pytest.raises(ConfigurationError, match=r"no API key|no base URL"):
             connect(**{"api_key": KEY, "base_url": BASE_URL, empty: ""})

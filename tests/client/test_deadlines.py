@@ -10,7 +10,7 @@ import pytest
 
 from payments_async import APIConnectionError, DeadlineExceeded, OutcomeUnknown, PaymentsError, RateLimits
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, runtime_of
+from tests.support.batches import in_process, runtime_of
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
 from tests.support.patience import PATIENCE
 from tests.support.scripted import EMPTY_PAGE, lost, unsent
@@ -147,34 +147,19 @@ async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandb
     assert told[-1] is OutcomeUnknown
 
 
-def posts(sandbox: Sandbox) -> int:
-    return sum(request.operation == "payouts.create" for request in sandbox.requests)
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
-
-
-def prepared(client: Any, number: int) -> Any:
-    _, request = item(number, reference=f"r-{number}")
-    fields = ("amount", "currency", "method", "instrument", "reference")
-    return client.payouts.prepare(**{name: getattr(request, name) for name in fields})
-
-
-def sent(client: Any, number: int, may_send: Any) -> Any:
-    return client._internal.send(prepared(client, number), {}, priority="bulk", may_send=may_send)
-
-
-async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request(service: Sandbox) -> None:
+async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request() -> None:
+    """A bulk worker's lease can end while its call waits."""
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
     async with in_process(service, limits=RateLimits(writes=60, burst=1)) as client:
         clock = runtime_of(client)
         until = clock.monotonic() + 2.5
-        calls = [sent(client, number, lambda: clock.monotonic() < until) for number in range(1, 9)]
+        prepared = [client.payouts.prepare(**{**PAYOUT, "reference": f"r-{n}"}) for n in range(8)]
+        options: dict[str, Any] = {"priority": "bulk", "may_send": lambda: clock.monotonic() < until}
+        calls = [client._internal.send(each, {}, **options) for each in prepared]
         ended = await asyncio.gather(*calls, return_exceptions=True)
         failures = [error for error in ended if isinstance(error, APIConnectionError)]
         assert 0 < len(failures) < 8
-        assert posts(service) == 8 - len(failures)
+        assert sum(request.operation == "payouts.create" for request in service.requests) == 8 - len(failures)
         for error in failures:
             assert (error.kind, error.effect, error.idempotency_key is None) == ("withheld", "none", False)
             assert [(each.verdict, each.reason) for each in error.attempts] == [("not_sent", "withheld")]

@@ -16,19 +16,6 @@ from tests.support.watched import WatchedSandbox
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
 
 
-async def ids_of(client: Any) -> dict[str, str]:
-    """One record of each kind, by the names the paths below use."""
-    checkout = await create(client, "checkouts")
-    intent = await create(client, "payment_intents", attempt=ATTEMPT)
-    payout = await create(client, "payouts")
-    return {
-        "checkout": checkout.checkout.id,
-        "intent": intent.id,
-        "attempt": intent.active_attempt.id,
-        "payout": payout.id,
-    }
-
-
 ANY_TEXT = object()
 INTENT, ATTEMPT_OF = "/v1/payment/intents/{intent}", "/v1/payment/intents/{intent}/attempts/{attempt}"
 READS: list[Any] = [
@@ -65,7 +52,9 @@ async def test_an_operation_about_a_record_goes_to_its_path(
     connect: Connect, watched: WatchedSandbox, name: str, line: str, shown: str, expected: Any
 ) -> None:
     client = connect(watched)
-    ids = await ids_of(client)
+    intent = await create(client, "payment_intents", attempt=ATTEMPT)
+    ids = {name: (await create(client, f"{name}s")).id for name in ("checkout", "payout")}
+    ids |= {"intent": intent.id, "attempt": intent.active_attempt.id}
     given = [ids[part] for part in re.findall(r"{(\w+)}", line)] or ["mtn_bj", "BJ"]
     resource, method = METHODS.get(name, name).split(".")
     record = await getattr(getattr(client, resource), method)(*given)
