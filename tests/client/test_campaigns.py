@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from payments_async._request import idempotency, resolve
-from payments_async._request.key_age import Timestamps
 from tests.campaigns import hostile, outcomes
 from tests.support.surfaces import Connect
 
@@ -31,18 +30,13 @@ async def test_whatever_clocks_do_no_more_is_said_than_known(connect: Connect, s
         assert [outcome for outcome in OF_CLOCKS if not report.outcomes[outcome]] == []
 
 
-def passed_by_the_wall_clock(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
-    return now.wall - then.wall
-
-
-def never_outdated(*_: object) -> None:
-    return None
-
-
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 @pytest.mark.parametrize(
     ("module", "name", "believing"),
-    [(resolve, "at_least", passed_by_the_wall_clock), (idempotency, "why_outdated", never_outdated)],
+    [
+        (resolve, "at_least", lambda then, now, seen=None: now.wall - then.wall),
+        (idempotency, "why_outdated", lambda *_: None),
+    ],
     ids=["the wall clock", "no paused machine"],
 )
 async def test_it_catches_a_client_that_believes_its_own_clocks(

@@ -104,15 +104,3 @@ async def test_what_the_service_refuses_is_told_by_field(world: Watched) -> None
         )
     assert list(caught.value.errors) == ["instrument.country"]
     assert "required" in caught.value.errors["instrument.country"][0]
-
-
-@pytest.mark.parametrize("surface", ["async"], indirect=True)  # the pace is the client's, not the surface's
-@pytest.mark.fact("limit.refund-availability")
-async def test_a_refund_is_looked_up_at_the_pace_of_the_lower_figure(world: Watched) -> None:
-    """Gap Z: no 429 even where the service keeps to 100 a minute, wherever its minutes lie."""
-    client = world.client(max_retries=0)
-    intent = await client.payment_intents.create(amount=1, currency="EUR")
-    for _ in range(103):
-        await client.payment_intents.refund_availability(intent.id)
-    assert {request.status for request in world.sandbox.requests[1:]} == {200}
-    assert world.seconds > 0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,10 +16,9 @@ from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
-from tests.support.patience import until
 from tests.support.servers import ValkeyServer
-from tests.support.surfaces import Connect, make_client
-from tests.sync.scenes import payout, run_with_service
+from tests.support.surfaces import make_client
+from tests.sync.scenes import run_with_service
 
 
 @pytest.fixture(autouse=True)
@@ -36,11 +32,6 @@ def make(surface: str, **options: Any) -> Any:
     return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
 
 
-def store_threads() -> list[threading.Thread]:
-    """The threads that borrow permits."""
-    return [thread for thread in threading.enumerate() if thread.name == "payments-limits"]
-
-
 # --- Options ---
 
 
@@ -52,21 +43,6 @@ def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.Mo
         make(surface, limit_store="")
     with pytest.raises(ConfigurationError, match="expected_workers"):
         make(surface, expected_workers=0)
-
-
-@pytest.mark.parametrize(
-    ("library", "address", "extra"),
-    [("redis", ADDRESS, "redis"), ("psycopg", "postgresql://127.0.0.1/limits", "postgresql")],
-)
-def test_a_missing_library_is_told_with_its_extra(
-    surface: str, library: str, address: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [*sys.modules]:
-        if name.partition(".")[0] == library or name.startswith("payments_async._rate_limit.store_"):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigurationError, match=rf'needs {library}: pip install "payments-sdk\[{extra}\]"$'):
-        make(surface, limit_store=address)
 
 
 CHANGES = {
@@ -176,21 +152,6 @@ def store(request: pytest.FixtureRequest) -> str:
         return str(request.getfixturevalue("database"))
     valkey: ValkeyServer = request.getfixturevalue("valkey")
     return valkey.url(database=1)
-
-
-async def test_calls_take_their_permits_from_the_store(
-    connect: Connect, sandbox: Sandbox, store: str
-) -> None:
-    client = connect(sandbox, limit_store=store)
-    await asyncio.gather(*(client.payouts.create(**payout(f"r-{number}")) for number in range(30)))
-    snapshot = client.limits_snapshot()["write"]
-    assert (snapshot.limit, snapshot.used) == (60_000, 30)
-    assert len(store_threads()) == 1
-    await client.aclose()
-    await until(lambda: not store_threads())
-    await client.payouts.create(**payout("again"))
-    await client.aclose()
-    await until(lambda: not store_threads())
 
 
 def test_a_forked_child_asks_for_itself(sandbox: Sandbox, store: str) -> None:

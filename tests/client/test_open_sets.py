@@ -88,7 +88,9 @@ async def test_an_unknown_field_is_kept_in_extra(connect: Connect, form: str) ->
 
 
 @pytest.mark.fact("open.unknown-fields")
-@pytest.mark.parametrize("unreadable", ["soon", "2026-13-01T00:00:00Z", 1767225600, {"at": "noon"}, ""])
+@pytest.mark.parametrize(
+    "unreadable", ["soon", "2026-13-01T00:00:00Z", 1767225600, True, {"at": "noon"}, [], "", "٢٠٢٦-01-02"]
+)
 async def test_an_unreadable_timestamp_is_kept_in_extra(connect: Connect, unreadable: object) -> None:
     payout = await read(connect, "synced payout", {"data": {**bodies.PAYOUT, "completed_at": unreadable}})
     assert payout.completed_at is None
