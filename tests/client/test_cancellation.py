@@ -31,7 +31,6 @@ def client_on(**options: Any) -> AsyncPayments:
 
 @pytest.fixture
 def heard() -> list[Any]:
-    """The events of the client under test."""
     return []
 
 
@@ -53,14 +52,12 @@ async def client(silent: RawServer, heard: list[Any]) -> AsyncIterator[AsyncPaym
 
 
 async def cut_off(server: RawServer, call: Coroutine[Any, Any, Any]) -> asyncio.CancelledError:
-    """Cancel a call once the server has read its request."""
     task = asyncio.create_task(call)
     await asyncio.to_thread(server.arrivals.get, timeout=300)
     return await end(task)
 
 
 async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
-    """Cancel a call and give its cancellation."""
     task.cancel()
     return await error_of(asyncio.CancelledError, task)
 

@@ -289,6 +289,5 @@ async def test_the_connection_that_gave_it_is_closed(
 
 
 def whole(data: Any, status: bytes = b"200 OK") -> bytes:
-    """An answer that leaves its connection open."""
     body = json.dumps({"data": data}).encode()
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)

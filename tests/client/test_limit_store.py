@@ -28,7 +28,6 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(surface: str, **options: Any) -> Any:
-    """A client that sends nothing."""
     return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
 
 
@@ -80,7 +79,6 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
 
 
 def store_of(client: AsyncPayments) -> Any:
-    """The store client of the client's key."""
     return client._pipeline.keys.of(client._internal.key()).limiter.store
 
 
@@ -147,7 +145,6 @@ def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_limit
 
 @pytest.fixture(params=["valkey", "postgresql"])
 def store(request: pytest.FixtureRequest) -> str:
-    """The address of a store."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("database"))
     valkey: ValkeyServer = request.getfixturevalue("valkey")

@@ -203,24 +203,22 @@ async def test_each_probe_that_meets_the_same_mistake_doubles_the_pause(connect:
     assert not played.client.limits_snapshot()["write"].closed_for
 
 
-async def test_a_live_operations_429_closes_its_record_first(connect: Connect) -> None:
-    played = play(connect, refusal(429, {"Retry-After": "60"}), SYNCED, max_retries=0)
+async def test_a_live_operations_429_closes_its_record_and_another_records_closes_them_all(
+    connect: Connect,
+) -> None:
+    refused = refusal(429, {"Retry-After": "60"})
+    played = play(connect, refused, SYNCED, SYNCED, refused, refused, SYNCED, max_retries=0)
     with pytest.raises(RateLimitedError):
         await played.client.payouts.sync("po_1")
     await played.client.payouts.sync("po_2")
     assert played.runtime.monotonic() == 0.0
     await played.client.payouts.sync("po_1")
-    assert played.runtime.monotonic() > 60.0
-
-
-async def test_a_second_records_429_closes_the_live_operations_altogether(connect: Connect) -> None:
-    refused = refusal(429, {"Retry-After": "60"})
-    played = play(connect, refused, refused, SYNCED, max_retries=0)
-    for record in ("po_1", "po_2"):
+    assert (opened := played.runtime.monotonic()) > 60.0
+    for record in ("po_3", "po_4"):
         with pytest.raises(RateLimitedError):
             await played.client.payouts.sync(record)
-    await played.client.payouts.sync("po_3")
-    assert played.runtime.monotonic() > 60.0
+    await played.client.payouts.sync("po_5")
+    assert played.runtime.monotonic() > opened + 60.0
 
 
 async def test_a_replayed_429_is_old_news_and_closes_nothing(connect: Connect) -> None:

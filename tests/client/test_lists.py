@@ -32,7 +32,6 @@ NEWEST_FIRST = [
 
 
 async def seven(client: Any, resource: str) -> list[str]:
-    """Seven records, their ids newest first."""
     return [(await create(client, resource)).id for _ in range(7)][::-1]
 
 

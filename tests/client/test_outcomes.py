@@ -35,7 +35,6 @@ CREATES: dict[str, Callable[[Any], Any]] = {
 
 
 def made(sandbox: Sandbox) -> int:
-    """How many records really exist."""
     return len(sandbox.books.payouts()) + len(sandbox.books.payments())
 
 

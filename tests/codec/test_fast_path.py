@@ -101,13 +101,11 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def objects(tree: Any) -> list[bodies.Json]:
-    """The objects in a JSON tree."""
     inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     return [tree] * isinstance(tree, dict) + [found for item in inside for found in objects(item)]
 
 
 def changed(tree: Any, path: tuple[Any, ...], change: str, value: Any) -> None:
-    """Replace, remove or add beside the value at a path."""
     for step in path[:-1]:
         tree = tree[step]
     if change == "replace":

@@ -97,7 +97,6 @@ MOMENTS = [
 
 
 def deep(levels: int, value: Any) -> Any:
-    """Pairs in pairs in pairs."""
     return deep(levels - 1, {"k": value}) if levels else value
 
 
