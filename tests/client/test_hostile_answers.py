@@ -91,32 +91,6 @@ async def test_an_amount_beyond_every_float_is_compared(connect: Connect, writte
         await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
 
 
-@pytest.mark.parametrize("operation", CREATES)
-async def test_of_a_member_named_twice_the_last_one_counts(connect: Connect, operation: str) -> None:
-    good, bad = encoded(OPERATIONS[operation].body), b'"data":{"id":null}'
-    assert (await call(connect, operation, b"{" + bad + b"," + good[1:], 201)).id
-    with pytest.raises(OutcomeUnknown):
-        await call(connect, operation, good[:-1] + b"," + bad + b"}", 201)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-async def test_every_field_may_be_null_or_missing(connect: Connect, operation: str) -> None:
-    body = OPERATIONS[operation].body
-
-    def emptied(value: Any) -> Any:
-        return {name: item if name == "id" else None for name, item in value.items()}
-
-    if operation.startswith("checkouts"):
-        session = body["data"]["checkout"]  # what is created has an address: see the error without one
-        nothing: Any = {"checkout": {**emptied(session), "url": session["url"]}, "payment": None}
-    else:
-        nothing = [emptied(item) for item in body["data"]] if "list" in operation else emptied(body["data"])
-    result = await call(connect, operation, {"data": nothing})
-    record = result.items[0] if "list" in operation else result
-    left = {name for name, value in record.to_dict(unmasked=True).items() if value is not None}
-    assert left <= {"id", "checkout", "url"}
-
-
 LISTS = ("payouts.list", "payment_intents.list")
 
 
