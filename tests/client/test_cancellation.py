@@ -14,7 +14,7 @@ from payments_async import APIConnectionError, AsyncPayments, OutcomeUnknown, Ra
 from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
-from tests.support.patience import timeout_once_asked, until
+from tests.support.patience import until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import SilentTransport, lost
 from tests.support.surfaces import error_of
@@ -161,14 +161,6 @@ async def test_a_doubt_goes_with_a_cancelled_wait(heard: list[Any], moment: type
     assert found is not None
     assert found.attempts[0].verdict == "in_doubt"
     assert cancelled(heard)[0].effect == "unknown"
-
-
-async def test_a_timeout_around_a_call_keeps_the_outcome(server: RawServer, client: AsyncPayments) -> None:
-    with pytest.raises(TimeoutError) as caught:
-        async with timeout_once_asked(server):
-            await client.payouts.create(**PAYOUT)
-    assert caught.value.__cause__ is not None
-    assert outcome(caught.value.__cause__) is not None
 
 
 # Closed
