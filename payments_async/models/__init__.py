@@ -34,26 +34,21 @@ from .statuses import (
 )
 
 if TYPE_CHECKING:
-    from .checkouts import Appearance as Appearance
-    from .checkouts import AppearanceColors as AppearanceColors
-    from .checkouts import Checkout as Checkout
-    from .checkouts import CheckoutSession as CheckoutSession
-    from .checkouts import Color as Color
-    from .checkouts import SessionRestriction as SessionRestriction
-    from .lists import Page as Page
-    from .lists import Pagination as Pagination
-    from .lists import Unread as Unread
-    from .payments import Failover as Failover
-    from .payments import MethodFilter as MethodFilter
-    from .payments import NextAction as NextAction
-    from .payments import PaymentAttempt as PaymentAttempt
-    from .payments import PaymentIntent as PaymentIntent
-    from .payments import RefundAvailability as RefundAvailability
-    from .payments import RefundsSummary as RefundsSummary
-    from .payments import Requery as Requery
-    from .payments import RequeryAttempts as RequeryAttempts
-    from .payments import RequeryState as RequeryState
-    from .payments import Restriction as Restriction
+    from .checkouts import Appearance, AppearanceColors, Checkout, CheckoutSession, Color, SessionRestriction
+    from .lists import Page, Pagination, Unread
+    from .payments import (
+        Failover,
+        MethodFilter,
+        NextAction,
+        PaymentAttempt,
+        PaymentIntent,
+        RefundAvailability,
+        RefundsSummary,
+        Requery,
+        RequeryAttempts,
+        RequeryState,
+        Restriction,
+    )
 
 _HOMES = {
     **dict.fromkeys(("Page", "Pagination", "Unread"), "lists"),
