@@ -108,12 +108,8 @@ async def test_a_bare_refusal_of_a_used_key(connect: Connect, answered: Any, tol
 
 DOUBTFUL = [("150.000", "XOF", "150000, or 150?"), ("1.500", "GHS", "1500, or 1.5?")]
 CLEAR = [
-    ("1.500", "KWD"),
-    ("1.500", "XAU"),
-    ("1.50", "GHS"),
-    ("150.0000", "XOF"),
-    (Decimal("150.000"), "XOF"),
-    (Decimal("1.500"), "GHS"),
+    *(("1.500", "KWD"), ("1.500", "XAU"), ("1.50", "GHS"), ("150.0000", "XOF")),
+    *((Decimal("150.000"), "XOF"), (Decimal("1.500"), "GHS")),
 ]
 
 

@@ -330,13 +330,8 @@ async def test_a_sibling_may_have_its_own_listener(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("option", "bad"),
     [
-        ("timeout", 0),
-        ("timeout", True),
-        ("deadline", float("inf")),
-        ("max_retries", -1),
-        ("max_retry_after", "9"),
-        ("on_limit", "x"),
-        ("on_event", "print"),
+        *(("timeout", 0), ("timeout", True), ("deadline", float("inf")), ("max_retries", -1)),
+        *(("max_retry_after", "9"), ("on_limit", "x"), ("on_event", "print")),
     ],
 )
 def test_a_siblings_options_are_checked(surface: str, option: str, bad: Any) -> None:

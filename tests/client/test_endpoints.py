@@ -39,9 +39,7 @@ METHODS = {
 
 
 @pytest.mark.fact(
-    "conventions.base-url-v1",
-    "conventions.content-type",
-    "conventions.data-envelope",
+    *("conventions.base-url-v1", "conventions.content-type", "conventions.data-envelope"),
     "endpoint.bearer-required",
 )
 @pytest.mark.fact("service.codes-are-configuration")
@@ -73,12 +71,8 @@ async def test_an_operation_about_a_record_goes_to_its_path(
 
 
 @pytest.mark.fact(
-    "conventions.base-url-v1",
-    "conventions.content-type",
-    "conventions.create-message",
-    "conventions.data-envelope",
-    "conventions.json-bodies",
-    "endpoint.bearer-required",
+    *("conventions.base-url-v1", "conventions.content-type", "conventions.create-message"),
+    *("conventions.data-envelope", "conventions.json-bodies", "endpoint.bearer-required"),
     "endpoint.creations-accept-idempotency-key",
 )
 @pytest.mark.parametrize(

@@ -34,13 +34,8 @@ ONE = {"max_retries": 0}
 @pytest.mark.parametrize(
     ("kind", "step"),
     [
-        ("dns", "host"),
-        ("connect", "network"),
-        ("tls", "certificates"),
-        ("pool", "max_connections"),
-        ("timeout", "longer timeout"),
-        ("reset", "try again later"),
-        ("protocol", "is the service's"),
+        *(("dns", "host"), ("connect", "network"), ("tls", "certificates"), ("pool", "max_connections")),
+        *(("timeout", "longer timeout"), ("reset", "try again later"), ("protocol", "is the service's")),
     ],
 )
 async def test_no_answer_says_what_happened_and_what_to_check(connect: Connect, kind: str, step: str) -> None:

@@ -17,12 +17,7 @@ from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, r
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of, make_client
 
-FIGURES: dict[str, int] = {
-    "write": 60_000,
-    "read": 10_000,
-    "diagnostic": 6_000,
-    "refund_availability": 100,
-}
+FIGURES = {"write": 60_000, "read": 10_000, "diagnostic": 6_000, "refund_availability": 100}
 CALLS: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "checkouts.create": (lambda c: c.checkouts.create(**INTENT), {"write"}),
     "payment_intents.create": (lambda c: c.payment_intents.create(**INTENT), {"write"}),
