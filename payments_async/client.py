@@ -377,9 +377,8 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a different payout.
             ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
-        from ._request.resolve import OutcomeResolver, refuse_settled  # few programs need it
+        from ._request.resolve import OutcomeResolver  # few programs need it
 
-        refuse_settled(outcome)
         return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     async def warm_up(self, *, deadline: float | None = None) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 from threading import RLock
 from typing import Any, Final
@@ -32,6 +32,7 @@ from .prepare import reading
 LATE: Final = 3600.0
 """Seconds after the first attempt from which a retry asks for the service's time."""
 _MOST_UNSENT: Final = 10_000
+_MOST_USED: Final = 50_000
 
 
 class KeyUse:
@@ -45,36 +46,15 @@ class KeyUse:
         self.body: bytes = body
 
 
-class UsedKeys:
-    """Remembers the first body of each key that callers gave, to refuse another body (gap R).
+def difference(one: bytes, other: bytes) -> str | None:
+    """The fields in which two bodies differ, in words that show no value.
 
-    The keys are those of all clients of a process, each with its address and secret key.
+    None for the same fields, however they are written.
     """
-
-    def __init__(self, size: int = 50_000) -> None:
-        self._size = size
-        self._seen: OrderedDict[Hashable, KeyUse] = OrderedDict()
-
-    def first_use(self, key: Hashable, body: bytes, now: float) -> KeyUse:
-        """The key's first use: this one where it is new, or free for another body after a day."""
-        use = self._seen.get(key)
-        if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):
-            self._seen.pop(key, None)
-            use = self._seen[key] = KeyUse(now, body)
-            if len(self._seen) > self._size:
-                self._seen.popitem(last=False)
-        return use
-
-    def conflict(self, use: KeyUse, body: bytes) -> str | None:
-        """What differs from the first body, in words; None for the same fields, however they are written."""
-        if use.body == body or not _differing(_fields(use.body), _fields(body)):
-            return None
-        return difference(use.body, body)
-
-
-def difference(one: bytes, other: bytes) -> str:
-    """The fields in which two bodies differ, in words that show no value."""
-    names = [clean(name) for name in _differing(_fields(one), _fields(other))] or ["the order of fields"]
+    ours, theirs = _fields(one), _fields(other)
+    names = [clean(name) for name in {**ours, **theirs} if _spelled(ours, name) != _spelled(theirs, name)]
+    if not names:
+        return None
     *most, last = names
     return f"{', '.join(most)} and {last} differ" if most else f"{last} differs"
 
@@ -85,12 +65,8 @@ def _fields(body: bytes) -> Mapping[str, Any]:
     return {**fields, "amount": decimal_if_readable(fields["amount"])} if "amount" in fields else fields
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The names of the fields that differ; `true` and 1 do, and so do 1 and 1.0."""
-    return [name for name in {**one, **other} if _spelled(one, name) != _spelled(other, name)]
-
-
 def _spelled(fields: Mapping[str, Any], name: str) -> str | None:
+    """A field as JSON; `true` and 1 differ, and so do 1 and 1.0."""
     return json.dumps(fields[name], sort_keys=True, default=repr) if name in fields else None
 
 
@@ -172,12 +148,7 @@ class PendingRequest:
 
     identity: Identity
     loop: AbstractEventLoop | None
-    """The event loop that sends it; None outside of any."""
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True if its event loop stands still, so that no attempt of it is made."""
-        return self.loop is None or not self.loop.is_running()
+    """The event loop that sends it; None outside of any. One that stands still makes no attempt of it."""
 
 
 class PendingRequests:
@@ -189,11 +160,24 @@ class PendingRequests:
 
     def __init__(self) -> None:
         self.unsent: UnsentKeys = UnsentKeys()
-        self.used: UsedKeys = UsedKeys()
+        self._used: OrderedDict[Identity, KeyUse] = OrderedDict()
         self._under_way: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
+
+    def first_use(self, identity: Identity, body: bytes, now: float) -> KeyUse:
+        """The first use of a caller's key: this one where it is new, or free for another body after a day.
+
+        Its body is remembered to refuse another one (gap R).
+        """
+        use = self._used.get(identity)
+        if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):
+            self._used.pop(identity, None)
+            use = self._used[identity] = KeyUse(now, body)
+            if len(self._used) > _MOST_USED:
+                self._used.popitem(last=False)
+        return use
 
     def enter(self, call: Call, now: float) -> PendingRequest:
         """Begin a write. Raises IdempotencyConflict while another call sends one with its key."""
@@ -201,7 +185,7 @@ class PendingRequests:
         own = PendingRequest(identity_of(call), _get_running_loop())
         with _lock:
             known = self._under_way.get(own.identity)
-            if known is None or known.is_abandoned:
+            if known is None or known.loop is None or not known.loop.is_running():
                 self._under_way[own.identity] = own
                 if known is not None:
                     self._note_doubt(known, now)

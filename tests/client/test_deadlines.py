@@ -1,19 +1,16 @@
-"""A deadline covers pacing, attempts and back-off; an attempt's timeout shrinks to what is left of it."""
+"""Deadlines cover pacing, attempts and back-off; what may be sent for a time only is withheld after it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from payments_async import (
-    DeadlineExceeded,
-    OutcomeUnknown,
-    PaymentsError,
-    RateLimits,
-)
-from payments_async.sandbox import Sandbox
+from payments_async import APIConnectionError, DeadlineExceeded, OutcomeUnknown, PaymentsError, RateLimits
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, runtime_of
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
 from tests.support.patience import PATIENCE
 from tests.support.scripted import EMPTY_PAGE, lost, unsent
@@ -71,21 +68,25 @@ async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) 
     assert all(0 < timeout < 9.0 for timeout in timeouts[1:])
 
 
-@pytest.mark.parametrize(("options", "given", "timeout"), [({}, {}, 30.0), ({"timeout": 7}, {}, 7)])
-async def test_an_attempt_has_a_timeout(connect: Connect, options: Any, given: Any, timeout: float) -> None:
+@pytest.mark.parametrize(("options", "timeout"), [({}, 30.0), ({"timeout": 7}, 7)])
+async def test_an_attempt_has_a_timeout(connect: Connect, options: Any, timeout: float) -> None:
     played = play(connect, EMPTY_PAGE, **options)
-    await played.client.payouts.list(**given)
+    await played.client.payouts.list()
     await played.client.payouts.list(timeout=3)
     assert [request.timeout for request in played.transport.requests] == [timeout, 3]
 
 
 async def test_a_deadline_covers_the_wait_for_the_rate_limit(connect: Connect) -> None:
-    played = play(connect, payout_answer(), limits=RateLimits(writes=1))
+    heard: list[Any] = []
+    played = play(connect, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
     await played.client.payouts.create(**PAYOUT)
+    heard.clear()
     caught = await error_of(DeadlineExceeded, played.client.payouts.create(**PAYOUT, deadline=20.0))
     assert (caught.effect, caught.attempts) == ("none", ())
     assert played.runtime.monotonic() == pytest.approx(20.0, abs=0.1)
     assert len(played.transport.requests) == 1
+    assert [type(event).__name__ for event in heard] == ["CallStarted", "Throttled", "CallEnded"]
+    assert heard[1].waited == pytest.approx(20, abs=0.1)
 
 
 BUSY = refusal(429, {"Retry-After": "60"})
@@ -144,3 +145,22 @@ async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandb
         if told[-1] is not DeadlineExceeded:  # or a busy machine has sent nothing within it
             break
     assert told[-1] is OutcomeUnknown
+
+
+async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request() -> None:
+    """A bulk worker's lease can end while its call waits."""
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service, limits=RateLimits(writes=60, burst=1)) as client:
+        clock = runtime_of(client)
+        until = clock.monotonic() + 2.5
+        prepared = [client.payouts.prepare(**{**PAYOUT, "reference": f"r-{n}"}) for n in range(8)]
+        options: dict[str, Any] = {"priority": "bulk", "may_send": lambda: clock.monotonic() < until}
+        calls = [client._internal.send(each, {}, **options) for each in prepared]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        failures = [error for error in ended if isinstance(error, APIConnectionError)]
+        assert 0 < len(failures) < 8
+        assert sum(request.operation == "payouts.create" for request in service.requests) == 8 - len(failures)
+        for error in failures:
+            assert (error.kind, error.effect, error.idempotency_key is None) == ("withheld", "none", False)
+            assert [(each.verdict, each.reason) for each in error.attempts] == [("not_sent", "withheld")]
+            assert "nothing was sent: send it only while you may" in str(error)
