@@ -49,17 +49,10 @@ class Days:
 
     since: date | None = None
     until: date | None = None
-    oldest: datetime | None = None
-    """Records created earlier are not looked for."""
 
     def filters(self) -> dict[str, Any]:
         """The list's filters."""
         return {"created_on_or_after": self.since, "created_on_or_before": self.until}
-
-    def begin_after(self, page: Page[Any]) -> bool:
-        """Return whether a page's last record is too old; it may not say when it was created (gap AC)."""
-        created_at = page.items[-1].created_at if page.items else None
-        return self.oldest is not None and created_at is not None and created_at < self.oldest
 
 
 @attrs.define(eq=False, repr=False)
@@ -153,7 +146,7 @@ class _Run:
     def advance(self, page: Page[Any]) -> None:
         """Note that this run's next page was read."""
         self.position.advance(page)
-        problem, is_whole = self.position.problem, self.position.is_over or self.days.begin_after(page)
+        problem, is_whole = self.position.problem, self.position.is_over
         self._is_at_end = is_whole or problem is not None
         if self.is_lookup:
             for each in self.wanted:

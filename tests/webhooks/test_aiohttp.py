@@ -57,15 +57,6 @@ async def test_what_was_not_minted_gets_one_answer(sandbox: Sandbox, method: str
         assert not sandbox.requests
 
 
-async def test_a_body_too_large_is_refused_while_it_arrives(sandbox: Sandbox) -> None:
-    async def endless() -> AsyncIterator[bytes]:
-        for _ in range(7):
-            yield b" " * 50_000
-
-    async with shop(sandbox, Handler()) as (receiver, _, post):
-        assert (await post(receiver.url_for_payout("r-1"), endless()))[0] == 413
-
-
 async def test_what_the_sandbox_sends_is_looked_into_whoever_forged_it() -> None:
     seen = asyncio.Event()
 
