@@ -109,16 +109,3 @@ async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
         sizes.append(await received.get())
     assert max(sizes) < len(body)
     server.close()
-
-
-async def test_cancelling_one_of_many_leaves_the_others(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    slow = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))
-    others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]
-    answers = await asyncio.gather(*others)
-    slow.cancel()
-    await asyncio.wait([slow])
-    assert [answer.status for answer in answers] == [200] * 10
-    assert slow.cancelled()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
 import pytest
 from yarl import URL
 
 from payments_async._http.connections import LONGEST, REST
-from payments_async._http.transport import AiohttpTransport, LoopConnections, Slots
+from payments_async._http.transport import AiohttpTransport, LoopConnections
 from payments_async._runtime import SystemRuntime, Timer
 from tests.http.requests import get, make_request
 from tests.support.rawserver import RawServer
@@ -166,34 +165,3 @@ async def test_nothing_waits_where_the_connections_were_closed(
     del taken
     assert (opened.idle._ready, pooled(transport)) == ([], 1)
     await transport.aclose()
-
-
-async def test_slots_are_neither_lost_nor_doubled_by_callers_who_give_up() -> None:
-    slots, chance = Slots(3), random.Random(7)
-
-    async def take() -> None:
-        if not slots.take():
-            await slots.acquire()
-
-    async def attempt() -> None:
-        await take()
-        try:
-            for _ in range(chance.randrange(4)):
-                await asyncio.sleep(0)
-        finally:
-            slots.release()
-
-    for _ in range(200):
-        tasks = [asyncio.ensure_future(attempt()) for _ in range(8)]
-        for _ in range(chance.randrange(8)):
-            await asyncio.sleep(0)
-            chance.choice(tasks).cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        taken = [asyncio.ensure_future(take()) for _ in range(4)]
-        await asyncio.wait(taken[:3])
-        await asyncio.sleep(0)
-        assert not taken[3].done()
-        taken[3].cancel()
-        for _ in range(3):
-            slots.release()
-        await asyncio.wait(taken)

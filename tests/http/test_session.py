@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from aiohttp import ClientRequest, ClientSession, TraceConfig, TraceRequestStartParams
+from aiohttp import (
+    ClientConnectorError,
+    ClientRequest,
+    ClientSession,
+    ServerDisconnectedError,
+    TraceConfig,
+    TraceRequestStartParams,
+)
+from aiohttp.client_reqrep import ConnectionKey
+from aioresponses import aioresponses
 
 from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from payments_async._runtime import SYSTEM
+from payments_async.testing import adapt_aioresponses
 from tests.http.requests import get, make_request
 from tests.support.rawserver import RawServer, Step
 
@@ -62,3 +75,36 @@ async def test_with_an_aiohttp_that_does_not_call_its_request_nothing_is_known(
         with pytest.raises(TransportError):
             await transport.send(request)
     assert (unanswered.sent, refused.sent) == (True, False)
+
+
+WHERE = ConnectionKey("api.example.com", 443, True, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "sent"),
+    [
+        (ServerDisconnectedError(), "reset", True),
+        (ClientConnectorError(WHERE, ConnectionRefusedError(111, "no")), "connect", False),
+    ],
+)
+async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt_unless_it_cannot_connect(
+    raised: Exception, kind: str, sent: bool, transport: AiohttpTransport
+) -> None:
+    adapt_aioresponses()
+    request = make_request("https://api.example.com/v1/payouts")
+    with aioresponses() as service, pytest.raises(TransportError) as caught:
+        service.post(request.url, exception=raised)
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == (kind, sent)
+    await transport.aclose()
+
+
+def test_a_stand_in_that_was_there_first_is_recognised() -> None:
+    code = """
+from aioresponses import aioresponses
+with aioresponses():
+    from payments_async._http.session import is_replaced
+    assert is_replaced()
+assert is_replaced()
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=300)

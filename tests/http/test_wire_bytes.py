@@ -75,14 +75,6 @@ async def test_common_headers_go_out_like_a_requests_own(
     assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
 
 
-async def test_requests_one_after_another_share_a_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    for _ in range(5):
-        assert (await transport.send(make_request(server.url("/")))).body == b"{}"
-    assert (server.connections, len(server.requests)) == (1, 5)
-
-
 async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
     for number in range(32):
         text = b'{"n":%d}' % number
@@ -154,15 +146,6 @@ async def test_half_an_unsolicited_answer_is_never_the_next_ones_beginning(
         await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
     with contextlib.suppress(TransportError):
         assert (await transport.send(get(server.url("/second")))).body != b"[]"
-
-
-async def test_a_second_answer_behind_the_first_ends_the_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
-    assert (await transport.send(get(server.url("/two")))).status == 200
-    assert (await transport.send(get(server.url("/next")))).status == 200
-    assert server.connections == 2
 
 
 async def test_an_unusable_connection_is_left_before_anything_is_written(
