@@ -63,14 +63,6 @@ async def test_the_json_form_comes_back_equal(connect: Connect) -> None:
     assert PreparedRequest.from_json(read.to_json()).to_json() == prepared.to_json()
 
 
-def test_its_repr_shows_no_account(connect: Connect) -> None:
-    prepared = connect().payouts.prepare(**{**PAYOUT, "instrument": BANK}, extra_headers={"X-Trace": ACCOUNT})
-    assert ACCOUNT in prepared.to_json()
-    for shown in (repr(prepared), str(prepared), repr([prepared])):
-        assert ACCOUNT not in shown
-        assert prepared.idempotency_key in shown
-
-
 FIELDS = json.loads(
     PreparedRequest(
         "payouts.create",

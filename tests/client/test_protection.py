@@ -23,7 +23,7 @@ from tests.support.creations import PAYMENT, PAYOUT
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT as MADE
 from tests.support.motion import REPLAYED, listed, methods, payout_answer, play, refusal, unresolved
-from tests.support.scripted import ScriptedTransport, SilentTransport, answer, lost
+from tests.support.scripted import ScriptedTransport, answer, lost
 from tests.support.surfaces import Connect, error_of
 
 HOURS = 3600.0
@@ -35,13 +35,6 @@ async def test_a_request_of_another_secret_key_is_not_sent(connect: Connect, san
     with pytest.raises(ConfigurationError, match="rotated_key=True"):
         await other.send(PreparedRequest.from_json(prepared.to_json()))
     assert sandbox.books.payouts() == []
-
-
-async def test_a_rotated_key_of_the_same_project_may_send_it_when_told(connect: Connect) -> None:
-    transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
-    prepared = connect(transport=transport).payouts.prepare(**PAYOUT, reference="r-1")
-    rotated = connect(api_key="sk_sandbox_rotated", transport=transport)
-    assert (await rotated.send(prepared, rotated_key=True)).id == "po_1"
 
 
 async def test_resolving_under_another_key_sends_nothing(connect: Connect, sandbox: Sandbox) -> None:
@@ -122,18 +115,6 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
     asking.cancel()
     stopped = await error_of(asyncio.CancelledError, asking)
     assert stopped.outcome.reference == "r-1"  # type: ignore[attr-defined] # it rides along
-
-
-@pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_a_resolve_cancelled_in_flight_tells_of_that_attempt(connect: Connect) -> None:
-    transport = SilentTransport()
-    client = connect(transport=ScriptedTransport(lost()), max_retries=0)
-    caught = await error_of(OutcomeUnknown, client.payouts.create(**PAYOUT, reference="r-1"))
-    asking = asyncio.ensure_future(connect(transport=transport, max_retries=0).resolve(caught))
-    await transport.asked.wait()
-    asking.cancel()
-    stopped = await error_of(asyncio.CancelledError, asking)
-    assert [attempt.reason for attempt in stopped.outcome.attempts] == ["cancelled"]  # type: ignore[attr-defined] # it rides along
 
 
 OLD, NEW = "sk_sandbox_before", "sk_sandbox_rotated"

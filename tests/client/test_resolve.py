@@ -55,15 +55,6 @@ async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Con
     assert len({request.body for request in played.transport.requests}) == 1
 
 
-async def test_a_creation_that_never_arrived_is_made_at_last(connect: Connect, sandbox: Sandbox) -> None:
-    client = jumping(connect, sandbox)
-    sandbox.on("payouts.create").respond("lost_request", times=3)
-    caught = await error_of(OutcomeUnknown, client.payouts.create(**PAYOUT))
-    assert sandbox.books.payouts() == []
-    payout = await client.resolve(caught)
-    assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]
-
-
 @pytest.mark.parametrize("how", ["payouts", "payment_intents", "checkouts"])
 async def test_a_stored_request_is_resolved_too(connect: Connect, sandbox: Sandbox, how: str) -> None:
     client = jumping(connect, sandbox)

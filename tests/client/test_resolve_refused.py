@@ -16,7 +16,6 @@ from payments_async import (
     ResponseMismatch,
     ServerError,
 )
-from payments_async.sandbox import Sandbox
 from tests.support.motion import OURS, PAYOUT, Played, listed, methods, payout_answer, play, refusal, sent
 from tests.support.scripted import answer
 from tests.support.surfaces import Connect, error_of
@@ -141,10 +140,3 @@ async def test_an_error_that_holds_no_request_is_told_by_its_name(connect: Conne
     error.effect = "unknown"
     with pytest.raises(ConfigurationError, match=r"resolve\(\) takes no IdempotencyConflict"):
         await played.client.resolve(error)
-
-
-async def test_who_pays_twice_under_one_reference_gets_the_payout(connect: Connect, sandbox: Sandbox) -> None:
-    client = connect(sandbox)
-    first = await client.payouts.create(**PAYOUT)
-    caught = await error_of(DuplicateReference, client.payouts.create(**PAYOUT))
-    assert (await client.resolve(caught)).id == first.id

@@ -171,15 +171,6 @@ async def test_the_own_key_is_masked_in_any_form(connect: Connect, watch: Watch,
     assert "***" in error.message
 
 
-async def test_the_key_before_a_rotation_is_masked_too(connect: Connect) -> None:
-    keys = iter([CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY])
-    old = answer(403, {"message": f"{body_of(CANARY_KEY)} was replaced"})
-    client = connect(transport=ScriptedTransport(answer(200, {"data": []}), old), api_key=lambda: next(keys))
-    await client.payouts.list()
-    with pytest.raises(PaymentsError, match=r"\*\*\* was replaced"):
-        await client.payouts.list()
-
-
 async def test_a_short_key_is_masked_as_a_whole_only(connect: Connect) -> None:
     """`payments` is a word, and is no secret without its prefix."""
     said = answer(403, {"message": "payments sk%5Fsandbox%5Fpayments"})

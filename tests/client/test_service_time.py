@@ -13,15 +13,13 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, InvalidRequest, OutcomeUnknown, PreparedRequest
+from payments_async import InvalidRequest, OutcomeUnknown, PreparedRequest
 from payments_async._request import idempotency
-from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
     INTENT,
     PAYOUT,
     doubt,
-    jumping,
     methods,
     payout_answer,
     play,
@@ -85,16 +83,6 @@ async def test_a_paused_machine_sends_nothing_again_that_the_service_may_have_fo
         assert caught.prepared is error.prepared
         assert (caught.__cause__ is None) == (getattr(read, "status", None) == 200)
     assert played.transport.requests[1].headers["Cache-Control"] == "no-cache"
-
-
-async def test_after_a_pause_no_second_payment_is_made(connect: Connect, sandbox: Sandbox) -> None:
-    client = jumping(connect, sandbox)
-    sandbox.on("payment_intents.create").respond("lost_response", times=3)
-    caught = await error_of(OutcomeUnknown, client.payment_intents.create(**INTENT))
-    sandbox.advance(25 * HOUR)
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours|does not tell its time"):
-        await client.resolve(caught)
-    assert len(sandbox.books.payments()) == 1
 
 
 @pytest.mark.parametrize(
@@ -229,28 +217,20 @@ async def test_a_late_retry_without_need_asks_nothing(connect: Connect, first: A
     assert methods(played) == ["POST"] * 3
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_caller_cancelled_while_a_late_retry_asks_knows_the_doubt(connect: Connect) -> None:
-    async def unanswered() -> None:
-        task = asyncio.ensure_future(client.payment_intents.create(**INTENT))
-        await asked.wait()
-        task.cancel()
-        caught = await error_of(asyncio.CancelledError, task)
-        assert caught.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
-
     def hang(_: Any) -> Any:
         asked.set()
         raise asyncio.CancelledError
 
     asked = asyncio.Event()
-    played = play(_asynchronous, lost(), LIMITED, hang, max_retry_after=3 * HOUR)
-    client = played.client
-    await unanswered()
-    assert client.limits_snapshot()["write"].used == 0
-    await client.aclose()
-
-
-def _asynchronous(**options: Any) -> AsyncPayments:
-    return AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
+    played = play(connect, lost(), LIMITED, hang, max_retry_after=3 * HOUR)
+    task = asyncio.ensure_future(played.client.payment_intents.create(**INTENT))
+    await asked.wait()
+    task.cancel()
+    caught = await error_of(asyncio.CancelledError, task)
+    assert caught.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
+    assert played.client.limits_snapshot()["write"].used == 0
 
 
 async def test_requests_never_sent_are_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

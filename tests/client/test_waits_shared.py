@@ -176,24 +176,17 @@ async def test_a_payout_that_was_seen_is_waited_for_though_the_list_loses_it(con
     assert (await played.client.payouts.wait("po_1")).is_final
 
 
-async def test_a_checkout_takes_the_status_only_the_list_knows(connect: Connect) -> None:
-    checkout = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
-    listed = {"id": "pi_1", "status": "failed"}
-    played = play(connect, answer(200, {"data": checkout}), page(listed), answer(200, {"data": checkout}))
-    final = await played.client.checkouts.wait("cs_1")
-    assert (final.payment.status, final.payment.is_final, final.payment.is_successful) == (
-        "failed",
-        True,
-        False,
-    )
-
-
-async def test_a_checkout_that_tells_its_status_keeps_it(connect: Connect) -> None:
-    early = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
-    late = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1", "status": "refunded"}}
-    listed = page({"id": "pi_1", "status": "completed"})
-    played = play(connect, answer(200, {"data": early}), listed, answer(200, {"data": late}))
-    assert (await played.client.checkouts.wait("cs_1")).payment.status == "refunded"
+@pytest.mark.parametrize(("late", "final"), [(None, "failed"), ("refunded", "refunded")])
+async def test_a_checkout_without_a_status_takes_that_of_the_list(
+    connect: Connect, late: str | None, final: str
+) -> None:
+    reads = [
+        answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1", "status": status}}})
+        for status in (None, late)
+    ]
+    played = play(connect, reads[0], page({"id": "pi_1", "status": "failed"}), reads[1])
+    payment = (await played.client.checkouts.wait("cs_1")).payment
+    assert (payment.status, payment.is_final, payment.is_successful) == (final, True, False)
 
 
 async def test_two_waits_for_a_checkout_share_each_reading_of_it(connect: Connect) -> None:
@@ -231,19 +224,6 @@ async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(con
         await played.client.payment_intents.wait_attempt("pi_1", "pa_1", deadline=900.0)
     assert caught.value.last.id == "pa_1"
     assert len(played.transport.requests) <= 2 * 20
-
-
-async def test_a_wait_given_up_leaves_the_others_alone(sandbox: Sandbox) -> None:
-    world = Watched(sandbox, _client)
-    client = world.client()
-    sandbox.on("payouts.create").outcome("complete after=60s")
-    made = await client.payouts.create(**PAYOUT)
-    given_up, kept = (asyncio.create_task(client.payouts.wait(made)) for _ in range(2))
-    await asyncio.sleep(0)
-    given_up.cancel()
-    assert (await kept).is_successful
-    assert given_up.cancelled()
-    await client.aclose()
 
 
 async def test_nothing_is_read_after_the_last_wait_was_given_up(sandbox: Sandbox) -> None:
