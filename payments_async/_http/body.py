@@ -27,7 +27,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     """Decompress a body with a `Content-Encoding` of gzip or deflate, to at most `limit` bytes.
 
     `encoding` is the whole header value; several encodings, or nested ones, are refused, because the client
-    does not ask for them. An empty body stays empty (204, HEAD).
+    does not ask for them. An empty body stays empty (204).
 
     Raises:
         TransportError: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.

@@ -11,7 +11,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH
 from tests.http.requests import get, make_request
-from tests.support.patience import PATIENCE, timeout_once_asked
+from tests.support.patience import PATIENCE
 from tests.support.rawserver import RawServer, Step
 
 pytestmark = BOTH
@@ -55,13 +55,6 @@ async def test_the_cancellation_that_leaves_has_no_past(
     await asyncio.wait([task])
     assert (kept[0].__cause__, kept[0].__context__) == (None, None)
     assert task.cancelled()
-
-
-async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    with pytest.raises(TimeoutError):
-        async with timeout_once_asked(server):
-            await transport.send(make_request(server.url("/slow"), timeout=300))
 
 
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:

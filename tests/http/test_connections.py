@@ -65,14 +65,6 @@ async def test_the_pool_is_asked_for_the_first_request_only(
     assert (server.connections, pooled(transport)) == (1, 0)
 
 
-async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_afterwards(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    for _ in range(3):
-        await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(5)))
-    assert (server.connections, len(opened_by(transport).idle._ready)) == (5, 5)
-
-
 async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:

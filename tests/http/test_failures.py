@@ -7,7 +7,6 @@ import gzip
 import socket
 
 import pytest
-from aiohttp import ThreadedResolver
 
 from payments_async._http.transport import MAX_BODY, AiohttpTransport
 from payments_async._http.types import HTTPRequest, TransportError
@@ -85,32 +84,6 @@ async def test_a_refused_connection_is_a_connect_failure_with_nothing_sent(
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("connect", False)
     assert failure.detail == "no connection (ClientConnectorError, ECONNREFUSED)"
-
-
-async def test_an_unknown_name_is_a_dns_failure_with_nothing_sent(
-    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def resolve(*_: object, **__: object) -> list[object]:
-        raise socket.gaierror(socket.EAI_NONAME, "unknown")
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    request = make_request("http://api.example.com/")
-    failure = await fail(transport, request)
-    assert (failure.kind, request.sent) == ("dns", False)
-    assert "EAI_NONAME" in failure.detail
-
-
-async def test_plain_text_where_tls_is_expected_is_a_tls_failure_with_nothing_sent(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    async def complain() -> None:
-        while not server.connections:  # noqa: ASYNC110 - another thread's, which sets no event
-            await asyncio.sleep(0)
-        await asyncio.to_thread(server.broadcast, b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    request = make_request(server.url("/", scheme="https"))
-    failure, _ = await asyncio.gather(fail(transport, request), complain())
-    assert (failure.kind, request.sent) == ("tls", False)
 
 
 async def test_a_handshake_that_hangs_is_ended_by_the_connect_timeout(make_transport: MakeTransport) -> None:

@@ -5,28 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import (
     ClientConnectorError,
-    ClientRequest,
-    ClientSession,
     ServerDisconnectedError,
-    TraceConfig,
-    TraceRequestStartParams,
 )
 from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
-from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from payments_async._runtime import SYSTEM
 from payments_async.testing import adapt_aioresponses
 from tests.http.requests import get, make_request
-from tests.support.rawserver import RawServer, Step
+from tests.support.rawserver import RawServer
 
 
 async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,23 +30,6 @@ async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch:
     assert not AiohttpTransport(runtime=SYSTEM)._is_direct
 
 
-@pytest.mark.parametrize("way", ["session"])
-async def test_tracing_of_sessions_sees_the_headers_and_may_add_to_them(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    async def start(_: ClientSession, __: SimpleNamespace, params: TraceRequestStartParams) -> None:
-        params.headers["traceparent"] = params.headers["X-Idempotency-Key"]
-
-    config = TraceConfig()
-    config.on_request_start.append(start)
-    config.freeze()
-    await transport.send(get(server.url("/")))
-    (opened,) = transport._loops.values()
-    opened.session.trace_configs.append(config)
-    await transport.send(make_request(server.url("/")))
-    assert b"\r\ntraceparent: key-12345678\r\n" in server.requests[1]
-
-
 async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
     transport = AiohttpTransport(runtime=SYSTEM)
     body = b"a" * 20_000_000
@@ -60,21 +37,6 @@ async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(
     assert len(server.requests[0]) > len(body)
     await transport.send(get(server.url("/")))
     assert server.connections == 2
-
-
-async def test_with_an_aiohttp_that_does_not_call_its_request_nothing_is_known(
-    server: RawServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_transport, "is_supported", lambda: False)
-    monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
-    monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
-    server.scripts["/none"] = [Step.CLOSE]
-    transport, unanswered = AiohttpTransport(runtime=SYSTEM), make_request(server.url("/none"))
-    refused = make_request("http://127.0.0.1:1/")
-    for request in (unanswered, refused):
-        with pytest.raises(TransportError):
-            await transport.send(request)
-    assert (unanswered.sent, refused.sent) == (True, False)
 
 
 WHERE = ConnectionKey("api.example.com", 443, True, True, None, None, None)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 
 import pytest
-from aiohttp import ThreadedResolver
-from aiohttp.abc import ResolveResult
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
@@ -164,20 +161,6 @@ async def test_an_unusable_connection_is_left_before_anything_is_written(
     assert (request.sent, len(server.requests)) == (False, 1)
 
 
-async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/head"] = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]
-    answer = await transport.send(make_request(server.url("/head"), "HEAD", body=None))
-    assert (answer.status, answer.body) == (200, b"")
-    await transport.send(get(server.url("/next")))
-    assert server.connections == 1
-
-
-async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
-    answer = await transport.send(make_request(server.url("/moved")))
-    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
-
-
 @pytest.mark.parametrize(
     ("size", "pieces"), [(1, 0), (30_000, 0), (300_000, 0), (100, 1), (40_000, 1), (1, 3), (300_000, 3)]
 )
@@ -207,29 +190,3 @@ async def test_the_environment_chooses_no_proxy(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await transport.send(get(server.url("/")))).status == 200
-
-
-async def test_a_read_without_an_answer_body_is_whole(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/none"] = [b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"]
-    answer = await transport.send(get(server.url("/none")))
-    assert (answer.status, answer.body) == (204, b"")
-    await transport.send(get(server.url("/next")))
-    assert server.connections == 1
-
-
-async def test_the_mark_is_set_only_when_a_connection_is_there(
-    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marks: list[bool] = []
-    request = make_request(f"http://localhost:{server.port}/")
-
-    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
-        marks.append(request.sent)
-        found = ResolveResult(
-            hostname="", host="127.0.0.1", port=server.port, family=socket.AF_INET, proto=0, flags=0
-        )
-        return [found]
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    await transport.send(request)
-    assert (marks, request.sent) == ([False], True)
