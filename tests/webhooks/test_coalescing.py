@@ -49,15 +49,6 @@ async def test_a_delivery_during_a_lookup_of_many_requests_is_refused_when_that_
     assert hook.now < 5.0, "it did not wait"
 
 
-async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect: Connect) -> None:
-    paid = Handler()
-    hook = Hook(connect, paid, listed("completed"))
-    assert [(await hook.arrive()).status for _ in range(13)] == [200] * 13
-    assert len(paid.given) == 1
-    assert hook.reads == 13
-    assert hook.now >= 60.0, "twelve a minute"
-
-
 async def test_more_than_can_wait_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,19 +177,6 @@ async def test_a_payout_far_back_in_the_list_is_read_by_itself(
     assert len(shop.paid.given) == 1
 
 
-async def test_a_record_that_is_not_there_is_told_with_what_may_be_wrong(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As when the service's clock is another one: the record was created on another day."""
-    url = shop.receiver.url_for_payment("o")
-    shop.sandbox.advance(5 * 86_400)
-    intent = await shop.client.payment_intents.create(**INTENT, webhook_url=url)
-    shop.sandbox.pay(intent.id)
-    assert await shop.bring_last() == 503
-    assert "has this process the service's time?" in caplog.text
-    assert not shop.paid.given
-
-
 async def test_a_url_outlives_its_secret_for_as_long_as_that_is_kept(shop: Shop) -> None:
     await shop.pay_out()
     (created,) = shop.sandbox.deliveries
