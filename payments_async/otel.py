@@ -31,7 +31,6 @@ __all__ = ["OpenTelemetry"]
 
 Attributes = Mapping[str, str | int | float]
 
-_CALL: Final = context.create_key("payments-call")
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Seconds: the bounds that the conventions for HTTP give to histograms of durations."""
 _LONG_BOUNDS: Final = (*_BOUNDS, 30.0, 60.0, 120.0)
@@ -54,15 +53,13 @@ class _OpenSpan:
     """A span that has begun, and the context that was in force before it."""
 
     span: Span
-    call: int
     _token: Token[Any]
 
     @classmethod
-    def begin(cls, tracer: Tracer, name: str, call: int, kind: SpanKind, facts: Attributes) -> _OpenSpan:
+    def begin(cls, tracer: Tracer, name: str, kind: SpanKind, facts: Attributes) -> _OpenSpan:
         """Begin a span below the current one, and make it the current one."""
         span = tracer.start_span(name, kind=kind, attributes=facts)
-        current = context.set_value(_CALL, call, trace.set_span_in_context(span))
-        return cls(span, call, context.attach(current))
+        return cls(span, context.attach(trace.set_span_in_context(span)))
 
     def end(self, failure: str | None, facts: Attributes) -> None:
         """End the span, as an error if there is a failure, and leave its context."""
@@ -71,7 +68,7 @@ class _OpenSpan:
             self.span.set_attribute("error.type", failure)
             self.span.set_status(StatusCode.ERROR)
         self.span.end()
-        if context.get_value(_CALL) == self.call:  # else a dropped call is ended by the garbage collector
+        if trace.get_current_span() is self.span:  # else a dropped call is ended by the garbage collector
             context.detach(self._token)
 
 
@@ -140,7 +137,7 @@ class OpenTelemetry:
         if event.template is not None:
             http["url.template"] = parts.path + event.template
         url = event.base_url + (event.template or "/{path}")
-        span = _OpenSpan.begin(self._tracer, f"payments {name}", event.call, SpanKind.INTERNAL, operation)
+        span = _OpenSpan.begin(self._tracer, f"payments {name}", SpanKind.INTERNAL, operation)
         self._calls[event.call] = _OpenCall(operation, http, url, span)
 
     def _record_event(self, call: _OpenCall, event: events.Event) -> None:
@@ -148,8 +145,8 @@ class OpenTelemetry:
             facts = {**call.http, "url.full": call.url}
             if event.attempt > 1:
                 facts["http.request.resend_count"] = event.attempt - 1
-            name = " ".join(str(call.http[key]) for key in _NAME if key in call.http)
-            call.attempt = _OpenSpan.begin(self._tracer, name, event.call, SpanKind.CLIENT, facts)
+            name = f"{event.method} {call.http.get('url.template', '')}".strip()
+            call.attempt = _OpenSpan.begin(self._tracer, name, SpanKind.CLIENT, facts)
         elif isinstance(event, events.AttemptEnded):
             self._end_attempt(call, event)
         elif isinstance(event, events.CallEnded):
@@ -177,7 +174,3 @@ class OpenTelemetry:
         failed = {} if event.error is None else {"error.type": event.error}
         self._durations.record(event.elapsed, {**call.operation, **effect, **failed})
         call.span.end(event.error, effect)
-
-
-_NAME: Final = ("http.request.method", "url.template")
-"""What the name of an attempt's span is made of."""

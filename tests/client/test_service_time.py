@@ -112,50 +112,31 @@ async def test_a_stored_request_is_sent_again_only_by_the_services_time(connect:
     assert methods(played) == ["GET", "GET", "POST"]
 
 
-async def test_a_request_just_prepared_asks_only_the_second_time(connect: Connect) -> None:
-    played = play(connect, lost(), time_of(25 * HOUR))
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    for _ in range(2):
-        with pytest.raises(OutcomeUnknown):
-            await played.client.send(prepared, max_retries=0)
-    assert methods(played) == ["POST", "GET"]
-
-
-PREPARED: dict[str, Callable[[Any, Any], Any]] = {
-    "resolved": lambda client, prepared: client.resolve(prepared),
-    "sent by a sibling": lambda client, prepared: client.with_options(timeout=9.0).send(prepared),
+FIRST: dict[str, tuple[Callable[[Any, Any], Any] | None, str]] = {
+    "sent": (lambda client, prepared: client.send(prepared), "POST"),
+    "sent by a sibling": (lambda client, prepared: client.with_options(timeout=9.0).send(prepared), "POST"),
+    "resolved": (lambda client, prepared: client.resolve(prepared), "GET POST"),
+    "of the caller's own key": (lambda client, prepared: client.send(prepared), "GET POST"),
+    "of a process that forked": (None, ""),
 }
+"""{what was done with a request just prepared: how, and what it sends}."""
 
 
-@pytest.mark.parametrize("how", PREPARED)
-async def test_what_another_way_has_sent_may_have_been_sent(connect: Connect, how: str) -> None:
-    script = [time_of(0)] * (how == "resolved") + [lost(), time_of(25 * HOUR)]
-    played = play(connect, *script, max_retries=0)
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    with pytest.raises(OutcomeUnknown):
-        await PREPARED[how](played.client, prepared)
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
-        await played.client.send(prepared)
-    assert methods(played).count("POST") == 1
-
-
-async def test_a_key_of_the_callers_own_may_have_been_sent_by_anybody(connect: Connect) -> None:
-    played = play(connect, time_of(0), lost(), time_of(25 * HOUR), max_retries=0)
-    prepared = [
-        played.client.payment_intents.prepare(**INTENT, idempotency_key="order-seven") for _ in range(2)
-    ]
-    for each in prepared:
-        with pytest.raises(OutcomeUnknown):
-            await played.client.send(each)
-    assert methods(played) == ["GET", "POST", "GET"]
-
-
-async def test_a_forked_child_takes_nothing_for_unsent(connect: Connect) -> None:
-    played = play(connect, time_of(25 * HOUR))
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    idempotency.pending_of(played.runtime).forget_parents()
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
-        await played.client.send(prepared)
+@pytest.mark.parametrize("first", FIRST)
+async def test_only_what_was_just_prepared_and_surely_not_sent_needs_no_time(
+    connect: Connect, first: str
+) -> None:
+    act, methods_of_first = FIRST[first]
+    script = {"": [], "POST": [lost()], "GET POST": [time_of(0), lost()]}[methods_of_first]
+    played = play(connect, *script, time_of(25 * HOUR), max_retries=0)
+    own = {"idempotency_key": "order-seven"} if "own" in first else {}
+    prepared = played.client.payment_intents.prepare(**INTENT, **own)
+    if act is None:
+        idempotency.pending_of(played.runtime).forget_parents()
+    else:
+        await error_of(OutcomeUnknown, act(played.client, prepared))
+    await error_of(OutcomeUnknown, played.client.send(prepared), match=r"in use for 25\.0 hours")
+    assert methods(played) == [*methods_of_first.split(), "GET"]
 
 
 async def test_the_deadline_of_a_send_holds_for_the_question_too(connect: Connect) -> None:
