@@ -117,17 +117,17 @@ def days_of(claims: TokenClaims) -> Days:
 
 def _warn(wanted: Wanted) -> None:
     """Log why a lookup may not have found its record."""
-    days: Any = wanted.days
-    if wanted.problem is not None:
-        reason = f"the list cannot be read to its end ({wanted.problem})"
-    elif wanted.is_unread:
+    position, days = wanted.position, wanted.days
+    if position.problem is not None:
+        reason = f"the list cannot be read to its end ({position.problem})"
+    elif not position.is_over:
         reason = "the list of these days goes on: its time was over"
     else:
         reason = "it is not listed (was it created with its URL, and has this process the service's time?)"
     log.warning(
         "a webhook delivery's record was not on the %d pages read of those created %s to %s:"
         " the service will try again; %s",
-        wanted.pages,
+        position.pages,
         days.since,
         days.until,
         reason,

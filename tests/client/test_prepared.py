@@ -90,7 +90,6 @@ FIELDS = json.loads(
 
 
 def without(name: str) -> dict[str, Any]:
-    """The stored form less one field."""
     return {key: value for key, value in FIELDS.items() if key != name}
 
 

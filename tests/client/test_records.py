@@ -172,7 +172,6 @@ def rows(names: tuple[str, ...], said: Any, facts: str, path: str = "") -> Itera
 
 
 def rows_of(form: str) -> list[Row]:
-    """The rows of a form, as its operation is answered in full."""
     given = FORMS[form]
     body = OPERATIONS[given.operation].body
     said = at({**body["data"], **body["meta"]} if "meta" in body else body, given.said)

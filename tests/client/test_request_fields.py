@@ -260,7 +260,6 @@ def proving(key: str) -> Any:
 
 
 def text_of(name: str, length: int) -> str:
-    """A good text of a length."""
     start = "https://x.test/" if name.endswith("_url") else ""
     return start + "x" * (length - len(start))
 

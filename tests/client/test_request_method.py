@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async import Payout, RateLimits
-from payments_async.errors import APITimeoutError, InvalidRequest, LimitReached, NotFoundError, OutcomeUnknown
+from payments_async.errors import APITimeoutError, InvalidRequest, LimitReached, OutcomeUnknown
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost
@@ -76,11 +76,6 @@ async def test_a_lost_requery_made_nothing(connect: Connect) -> None:
     client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
     caught = await error_of(APITimeoutError, client.request("POST", "/payment/intents/pi_1/requery"))
     assert caught.effect == "none"
-
-
-async def test_the_services_refusal_is_the_usual_error(connect: Connect, watched: WatchedSandbox) -> None:
-    caught = await error_of(NotFoundError, connect(watched).request("GET", "/no/such/thing"))
-    assert caught.operation == "GET /no/such/thing"
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,6 @@ TAKEN = refusal(409, message="The reference is already used.")
 
 
 async def refused(played: Played, kind: type[Any], **changes: Any) -> Any:
-    """The error of a creation."""
     return await error_of(kind, played.client.payouts.create(**{**PAYOUT, **changes}))
 
 

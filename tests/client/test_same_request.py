@@ -38,7 +38,6 @@ class Held(ScriptedTransport):
         return await super().send(request)
 
     async def until_it_came(self) -> None:
-        """Return when the service has a request."""
         assert await asyncio.to_thread(self.came.wait, 60)
 
 
@@ -55,7 +54,6 @@ class UnderWay:
 
 @pytest.fixture
 def held() -> Iterator[list[Held]]:
-    """The services of a test, released at its end."""
     services: list[Held] = []
     yield services
     for service in services:

@@ -63,8 +63,6 @@ ECHOED = {f"{name}, with the key": echoed(step) for name, step in ENDINGS.items(
 
 @attrs.define(eq=False)
 class Watch:
-    """All that is said during a test."""
-
     caplog: pytest.LogCaptureFixture
     events: list[Any] = attrs.field(factory=list)
 
@@ -117,7 +115,6 @@ async def test_no_ending_of_a_write_shows_key_or_account(connect: Connect, watch
 
 
 def body_of(key: str) -> str:
-    """The key without its prefix."""
     return key.removeprefix("sk_sandbox_")
 
 

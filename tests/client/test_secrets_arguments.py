@@ -171,7 +171,6 @@ FAULTS: list[dict[str, Any]] = [
 
 
 def check(error: BaseException) -> None:
-    """Nothing of the error shows the key."""
     assert NEEDLE not in told_by(error)
     assert NEEDLE not in shown_by(error)
     assert NEEDLE not in pickled(error)

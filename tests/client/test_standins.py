@@ -24,7 +24,6 @@ EMPTY: dict[str, Any] = {"data": [], "pagination": {}}
 
 
 async def plain(base_url: str) -> Any:
-    """What plain aiohttp reads."""
     headers = {"Authorization": f"Bearer {KEY}"}
     async with (
         aiohttp.ClientSession() as session,

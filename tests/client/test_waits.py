@@ -187,7 +187,6 @@ async def test_an_attempt_that_does_not_exist_ends_a_wait(world: Watched) -> Non
 
 
 def token(**changes: object) -> str:
-    """The token of a payout's wait, but for some changes."""
     return json.dumps({"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None, **changes})
 
 

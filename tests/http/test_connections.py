@@ -47,7 +47,6 @@ def opened_by(transport: AiohttpTransport) -> LoopConnections:
 
 
 def pooled(transport: AiohttpTransport) -> int:
-    """How many connections aiohttp's pool holds idle."""
     connector = opened_by(transport).session.connector
     assert connector is not None
     return sum(map(len, connector._conns.values()))

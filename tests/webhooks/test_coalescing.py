@@ -229,12 +229,10 @@ async def test_a_record_is_called_unlisted_only_where_the_list_was_read_to_its_e
 
 
 def cursors_of(hook: Hook) -> list[str]:
-    """From where on pages were asked for."""
     return [request.url.partition("&cursor=")[2] for request in hook.played.transport.requests]
 
 
 def invalid(**errors: list[str]) -> Any:
-    """The refusal of a page."""
     return answer(422, {"message": "invalid", "errors": errors})
 
 

@@ -29,17 +29,14 @@ class Shop:
         return make_receiver(self.client, on_payout=self.paid, on_payment=self.paid, **options)
 
     async def pay_out(self, reference: str = "r-1", **changes: Any) -> Any:
-        """Create a payout with a URL of its own."""
         given = {**PAYOUT, "reference": reference, "webhook_url": self.receiver.url_for_payout(reference)}
         return await self.client.payouts.create(**{**given, **changes})
 
     async def ask(self, reference: str = "order-7") -> Any:
-        """Create a payment intent with a URL of its own."""
         url = self.receiver.url_for_payment(reference)
         return await self.client.payment_intents.create(**INTENT, webhook_url=url)
 
     async def bring_last(self) -> int:
-        """Bring the newest delivery; the status of the answer."""
         return (await bring(self.receiver, self.sandbox.deliveries[-1])).status
 
     def reads(self) -> Counter[str | None]:

@@ -37,12 +37,10 @@ class Payments:
         return answer(200, {"data": items, "pagination": {"next_cursor": following and str(following)}})
 
     async def arrive(self, url: str) -> int:
-        """A delivery comes; the status of its answer."""
         return int((await self.receiver.receive(path=url)).status)
 
     @property
     def pages(self) -> int:
-        """Pages read."""
         return len(self.reads)
 
 
