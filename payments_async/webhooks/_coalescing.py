@@ -1,7 +1,7 @@
 """Joins the deliveries of a URL: one reading of the record and one handler call for all waiting ones.
 
     deliveries of one URL ── take turns ──▶ the first reads the record and hands it to the handler;
-                                           those that came before that reading have its answer, too
+                                           those that came before that reading go by its result
 
 A delivery that comes during a reading waits for the next one, five seconds later for each request made, so
 that it gets the record's newest state. Where that is more than six seconds away, it is answered 503. Few
@@ -217,17 +217,16 @@ class HandOver:
 
     async def finish(self, handled: bool) -> WebhookResponse:
         """Note whether the handler succeeded; returns the response."""
-        answer = FAILED
         try:
-            if handled:
-                await awaited(self._store.add(state_of(self.delivery.record)))
-                answer = DONE
+            if not handled:
+                return FAILED
+            await awaited(self._store.add(state_of(self.delivery.record)))
+            return DONE
         except Exception:
             _log_store_failure()
+            return FAILED
         finally:
-            self._url.answer = answer
             self._url.end_turn()
-        return answer
 
 
 @attrs.define(eq=False)
@@ -244,8 +243,6 @@ class UrlTurns:
     due: float = float("-inf")
     """Time at which the record may be read again."""
     result: LookupResult | WebhookResponse = FAILED
-    answer: WebhookResponse | None = None
-    """The handler's answer to the record of `result`."""
 
     def end_turn(self) -> None:
         """Let the next delivery have the turn."""
@@ -269,11 +266,8 @@ class DeliveryCoalescer:
 
     async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> WebhookResponse | HandOver:
         """Wait for the next reading of this delivery's record."""
-        now = self._runtime.monotonic()
-        self._forget_oldest(now)
+        self._forget_oldest(self._runtime.monotonic())
         url = self._urls.get(delivery.token) or UrlTurns()
-        if (left := url.due - now) > PATIENCE:
-            return busy(left)
         if url.waiting >= MOST_WAITING:
             return busy(FLOOR)
         self._urls[delivery.token] = url
@@ -322,7 +316,7 @@ class DeliveryCoalescer:
         finally:  # also when the caller gave up: the next delivery reads anew
             rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
             url.due = self._runtime.monotonic() + rest
-        url.ended, url.answer = number, None
+        url.ended = number
 
     async def _answer(
         self, url: UrlTurns, delivery: ReceivedDelivery, hint: PayloadHint
@@ -336,8 +330,6 @@ class DeliveryCoalescer:
             is_foreign = isinstance(record, Payout) or hint.record_id == result.foreign_id is not None
             # a payment may share the URL: it is read next
             return REFUSED if is_foreign else busy(FLOOR)
-        if url.answer is not None:
-            return url.answer
         try:
             if await awaited(self._store.seen(state_of(record))):
                 return DONE
