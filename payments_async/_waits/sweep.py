@@ -243,20 +243,11 @@ class ListSweep:
                 continue
             try:
                 await self._read(for_waits=rest <= 0)
-                self._forget_ended()
             except Exception as error:  # whoever looks for a record must not outlive its sweep
                 self._task = None
                 for each in [*self._waits, *self._lookups]:
                     each.fail(error)
                 return
-            if not self._waits and not self._lookups:
-                self._task = None
-                return
-
-    def _forget_ended(self) -> None:
-        """Forget those whose record was found; they leave a moment later."""
-        for wanted in (self._waits, self._lookups):
-            wanted.difference_update([each for each in wanted if each.is_over])
 
     async def _read(self, *, for_waits: bool) -> None:
         """Read until every record was seen, or to the list's end, also for lookups that come meanwhile."""

@@ -65,6 +65,15 @@ async def test_more_than_can_wait_are_told_to_come_again(
     assert hook.reads == 2
 
 
+async def test_urls_without_deliveries_are_forgotten(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), EMPTY)
+    for number in range(20):
+        hook.url = hook.receiver.url_for_payout(f"r-{number}")
+        assert (await hook.arrive(b"")).status == 503
+        hook.played.runtime.advance(16.0)
+    assert len(hook.coalescers[0]._urls) == 1
+
+
 async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) -> None:
     hook = Hook(connect, Handler(), listed())
     await hook.arrive()
