@@ -10,18 +10,14 @@ No write of this process is sent beside itself (Errors, rule 1).
 from __future__ import annotations
 
 import json
-from asyncio import AbstractEventLoop, _get_running_loop
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import attrs
-
 from .. import _assumptions
-from .._runtime import Runtime, check_process, renewed_in_child
+from .._runtime import SYSTEM, Runtime, check_process, renewed_in_child
 from ..errors import IdempotencyConflict, PaymentsError
 from ..models._masking import clean
 from ..params import PreparedRequest, decimal_if_readable, operations
@@ -138,30 +134,18 @@ Identity = tuple[str, str, str]
 """Address, secret key's fingerprint and idempotency key: a request's identity at the service."""
 
 _MOST_DOUBTS: Final = 10_000
-_lock = RLock()
-"""Re-entrant: a garbage-collected coroutine may end its request while its own thread holds the lock."""
-
-
-@attrs.frozen(eq=False)
-class PendingRequest:
-    """A write under way."""
-
-    identity: Identity
-    loop: AbstractEventLoop | None
-    """The event loop that sends it; None outside of any. One that stands still makes no attempt of it."""
 
 
 class PendingRequests:
     """The writes under way on one clock, the times of those left in doubt, and the keys of callers.
 
-    Thread-safe: one clock serves the clients, event loops and threads of a process. Times are monotonic
-    seconds.
+    One clock serves the clients, event loops and threads of a process. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
         self.unsent: UnsentKeys = UnsentKeys()
         self._used: OrderedDict[Identity, KeyUse] = OrderedDict()
-        self._under_way: dict[Identity, PendingRequest] = {}
+        self._under_way: dict[Identity, object] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
@@ -179,17 +163,12 @@ class PendingRequests:
                 self._used.popitem(last=False)
         return use
 
-    def enter(self, call: Call, now: float) -> PendingRequest:
+    def enter(self, call: Call) -> Identity:
         """Begin a write. Raises IdempotencyConflict while another call sends one with its key."""
         check_process()
-        own = PendingRequest(identity_of(call), _get_running_loop())
-        with _lock:
-            known = self._under_way.get(own.identity)
-            if known is None or known.loop is None or not known.loop.is_running():
-                self._under_way[own.identity] = own
-                if known is not None:
-                    self._note_doubt(known, now)
-                return own
+        identity, own = identity_of(call), object()
+        if self._under_way.setdefault(identity, own) is own:  # one step, for all threads
+            return identity
         raise IdempotencyConflict(
             f"{call.operation.name}: not sent, as another call of this process sends a request with this "
             "idempotency key: use that call's outcome, or client.resolve() the request later",
@@ -203,19 +182,14 @@ class PendingRequests:
             idempotency_key=call.idempotency_key,
         )
 
-    def leave(self, request: PendingRequest, now: float, *, in_doubt: bool) -> None:
+    def leave(self, identity: Identity, now: float, *, in_doubt: bool) -> None:
         """End a write."""
-        with _lock:
-            if self._under_way.get(request.identity) is request:
-                del self._under_way[request.identity]
-            if in_doubt:
-                self._note_doubt(request, now)
-
-    def _note_doubt(self, request: PendingRequest, now: float) -> None:
-        self._doubts[request.identity] = now
-        self._doubts.move_to_end(request.identity)
-        while len(self._doubts) > _MOST_DOUBTS:
-            _, self._forgotten = self._doubts.popitem(last=False)
+        self._under_way.pop(identity, None)  # a forked child has forgotten its parent's
+        if in_doubt:
+            self._doubts.pop(identity, None)
+            self._doubts[identity] = now
+            if len(self._doubts) > _MOST_DOUBTS:
+                _, self._forgotten = self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
         """Least seconds since the same request was left in doubt here; None when it was not."""
@@ -234,21 +208,19 @@ def identity_of(call: Call) -> Identity:
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key
 
 
+_BY_CLOCK: Final[WeakKeyDictionary[Runtime, PendingRequests]] = WeakKeyDictionary()
+_BY_CLOCK[SYSTEM] = PendingRequests()  # now, as two threads may ask for it at once
+
+
 def pending_of(runtime: Runtime) -> PendingRequests:
     """The requests under way on a clock, which all clients of a process share, except in tests."""
-    with _lock:
-        try:
-            return _BY_CLOCK.setdefault(runtime, PendingRequests())
-        except TypeError:  # the clock cannot be hashed or weakly referenced
-            return PendingRequests()
-
-
-_BY_CLOCK: Final[WeakKeyDictionary[Runtime, PendingRequests]] = WeakKeyDictionary()
+    try:
+        return _BY_CLOCK.setdefault(runtime, PendingRequests())
+    except TypeError:  # the clock cannot be hashed or weakly referenced
+        return PendingRequests()
 
 
 @renewed_in_child
 def _renew_after_fork() -> None:
-    global _lock
-    _lock = RLock()
     for requests in list(_BY_CLOCK.values()):
         requests.forget_parents()

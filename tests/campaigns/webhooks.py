@@ -23,7 +23,7 @@ import attrs
 from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
-from payments_async.webhooks._tokens import SealedSecrets, Signer, TokenClaims, make
+from payments_async.webhooks._tokens import Signer, TokenClaims, make
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated
@@ -99,7 +99,7 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
     """Paths without end that nobody minted."""
     prefix, _, token = valid.rpartition("/")
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    strangers = Signer(SealedSecrets(["a stranger's own secret of 32 bytes"]))
+    strangers = Signer(["a stranger's own secret of 32 bytes"])
     now = int(EPOCH.timestamp())
 
     def written(data: bytes) -> str:
@@ -115,7 +115,7 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
         return make(strangers, TokenClaims("payout", "r-1", now, now + chance.randrange(9_999)))
 
     def expired() -> str:
-        ours = Signer(SealedSecrets([chance.choice([SECRET, OLD])]))
+        ours = Signer([chance.choice([SECRET, OLD])])
         return make(ours, TokenClaims("payout", f"r-{chance.random()}", now - 9, now - chance.randrange(5)))
 
     ways = (

@@ -21,16 +21,3 @@ def test_repeats_of_a_valid_delivery_cost_twelve_reads_a_minute_at_most(
     assert not campaign.breaches_of_repeating(found)
     assert found.fullest == 12
     assert len(found.told) >= 13
-
-
-def test_the_campaign_would_see_a_receiver_that_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("payments_async.webhooks._tokens.Signer.verifies", lambda *given: True)
-    assert campaign.breaches_of_forging(run_simulated(campaign.forge(200, seed=2)))
-
-
-def test_the_campaign_would_see_a_receiver_that_reads_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.FLOOR", 4.0)
-    monkeypatch.setattr(campaign, "BURST", 20)
-    monkeypatch.setattr(campaign, "APART", 1.0)
-    (breach,) = campaign.breaches_of_repeating(run_simulated(campaign.repeat(2_000, seed=2)))
-    assert breach == "a minute held 15 requests"

@@ -29,17 +29,14 @@ class Shop:
         return make_receiver(self.client, on_payout=self.paid, on_payment=self.paid, **options)
 
     async def pay_out(self, reference: str = "r-1", **changes: Any) -> Any:
-        """Create a payout with a URL of its own."""
         given = {**PAYOUT, "reference": reference, "webhook_url": self.receiver.url_for_payout(reference)}
         return await self.client.payouts.create(**{**given, **changes})
 
     async def ask(self, reference: str = "order-7") -> Any:
-        """Create a payment intent with a URL of its own."""
         url = self.receiver.url_for_payment(reference)
         return await self.client.payment_intents.create(**INTENT, webhook_url=url)
 
     async def bring_last(self) -> int:
-        """Bring the newest delivery; the status of the answer."""
         return (await bring(self.receiver, self.sandbox.deliveries[-1])).status
 
     def reads(self) -> Counter[str | None]:
@@ -175,19 +172,6 @@ async def test_a_payout_far_back_in_the_list_is_read_by_itself(
         again = shop.receiver.url_for_payout("r-1", expires_in=60)
         assert (await shop.receiver.receive(path=again, body=body)).status == status
     assert len(shop.paid.given) == 1
-
-
-async def test_a_record_that_is_not_there_is_told_with_what_may_be_wrong(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As when the service's clock is another one: the record was created on another day."""
-    url = shop.receiver.url_for_payment("o")
-    shop.sandbox.advance(5 * 86_400)
-    intent = await shop.client.payment_intents.create(**INTENT, webhook_url=url)
-    shop.sandbox.pay(intent.id)
-    assert await shop.bring_last() == 503
-    assert "has this process the service's time?" in caplog.text
-    assert not shop.paid.given
 
 
 async def test_a_url_outlives_its_secret_for_as_long_as_that_is_kept(shop: Shop) -> None:
