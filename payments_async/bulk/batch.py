@@ -14,14 +14,13 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Self, Unpack
+from typing import Final, Self
 
 import attrs
 
 from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..params import Money
-from ..resources._signatures import implemented_by
 from . import _options
 from ._activity import Activity, repeated
 from ._export.causes import Cause
@@ -31,7 +30,6 @@ from ._ledger import figures, loading, views
 from ._ledger.database import DatabaseAddress
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
-from ._options import LoadOptions, ReadingOptions
 from ._protocol import exit_codes
 from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
@@ -124,21 +122,17 @@ class PayoutBatch:
 
     # Loading
 
-    async def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
-        from ._loading.load import load, settings_of, source_of
-
-        settings = settings_of(options, self._ledger.batch_id or self._name)
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=self._service.guard)
-        report = await load(self._ledger, self._service.account, rows, settings)
-        await self._record_guard()
-        return report
-
-    @implemented_by(_load)
     async def load(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ..., accept_edits: bool = ..., pay_again: bool = ...,
-    ) -> ImportReport:  # fmt: skip
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+        accept_edits: bool = False,
+        pay_again: bool = False,
+    ) -> ImportReport:
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
@@ -148,15 +142,11 @@ class PayoutBatch:
             batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
                 so that the same batch is never paid twice, not even from another ledger. A live key needs a
                 name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
             doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+                country or an amount of more than 15 digits, with a warning; False makes each a fault.
             accept_edits: accept an edited input: give rows that are new or rejected their new content, under
                 the same reference, and cancel new rows that were removed. All or nothing: any other
                 difference is refused.
@@ -172,14 +162,52 @@ class PayoutBatch:
             LedgerMismatch: the batch is of another environment or address.
             LedgerError: the ledger cannot be used.
         """
+        from ._loading.load import LoadSettings, load, source_of
 
-    async def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
-        from ._loading.load import preview, refuse_rejects, settings_of, source_of
+        settings = LoadSettings(
+            batch_id=batch_id,
+            skip_invalid=skip_invalid,
+            rejects=rejects,
+            doubts=doubts,
+            accept_edits=accept_edits,
+            pay_again=pay_again,
+        ).of(self._ledger.batch_id or self._name)
+        rows = source_of(source, self._service.guard)
+        report = await load(self._ledger, self._service.account, rows, settings)
+        await self._record_guard()
+        return report
 
-        settings = settings_of(options, self._name)
+    async def preview(
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+    ) -> ImportReport:
+        """Make the report that `load` would give: checks every row, imports none, sends none.
+
+        It can be called before the batch is opened, and then makes no ledger: nothing is written but the
+        `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
+
+        Args:
+            source: as for `load`.
+            batch_id: as for `load`.
+            skip_invalid: as for `load`.
+            rejects: as for `load`.
+            doubts: as for `load`.
+
+        Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
+        """
+        from ._loading.load import LoadSettings, preview, refuse_rejects, source_of
+
+        settings = LoadSettings(
+            batch_id=batch_id, skip_invalid=skip_invalid, rejects=rejects, doubts=doubts
+        ).of(self._name)
         service = self._service_now
         guard, account = (None, None) if service is None else (service.guard, service.account)
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
+        rows = source_of(source, guard)
         refuse_rejects(settings.rejects, self._address.text, rows)
         path = self._address.text if self._address.is_file else None
         if self._ledger_now is not None:
@@ -192,35 +220,6 @@ class PayoutBatch:
             return await preview(path, ledger, account, rows, settings)
         finally:
             await ledger.close()
-
-    @implemented_by(_preview)
-    async def preview(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ...,
-    ) -> ImportReport:  # fmt: skip
-        """Make the report that `load` would give: checks every row, imports none, sends none.
-
-        It can be called before the batch is opened, and then makes no ledger: nothing is written but the
-        `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
-
-        Args:
-            source: as for `load`.
-            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
-                so that the same batch is never paid twice, not even from another ledger. A live key needs a
-                name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
-            skip_invalid: leave rows with faults out, instead of refusing the input.
-            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
-                that it has in this batch. The input is then read once more.
-            doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
-
-        Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
-        """
 
     # Running
 

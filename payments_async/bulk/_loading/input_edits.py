@@ -16,7 +16,6 @@ from typing import Any, Final
 import attrs
 
 from ..._codec import decode
-from .._ledger import views
 from .._ledger.ledger import Ledger
 from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
@@ -150,14 +149,6 @@ class Comparison:
         if len(self.first) < _MOST:
             self.first.append(difference)
         return False
-
-
-async def identifiers_of(ledger: Ledger, prefix: str, *, doubts: bool) -> RowIdentifiers:
-    """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
-    binding = ledger.known.binding
-    body: dict[str, Any] = decode.parse((await views.first_row(ledger)).body)
-    proofs = PROOF_KEY in (body.get("metadata") or {})
-    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs, doubts)
 
 
 async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 
 import attrs
@@ -52,11 +51,8 @@ class LoadSettings:
     """Settings of a load: how to read the input, and which changes to accept."""
 
     batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
-    reference_prefix: str = ""
-    proofs: bool = True
     skip_invalid: bool = False
     rejects: str | os.PathLike[str] | None = None
-    strict_amounts: bool = False
     doubts: bool = True
     accept_edits: bool = False
     pay_again: bool = False
@@ -65,29 +61,18 @@ class LoadSettings:
         """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
         return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
 
-
-def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> LoadSettings:
-    """Make settings from options; `batch_id` is the name that the batch was opened by.
-
-    Raises TypeError for an unknown option, and BulkError.
-    """
-    known = attrs.fields_dict(LoadSettings)
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
-            raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
-    settings = LoadSettings(**options)
-    if settings.batch_id is None:
-        return attrs.evolve(settings, batch_id=batch_id)
-    if batch_id is not None and settings.named("") != normalize("NFC", batch_id):
-        raise BulkError(f"the batch was opened as {batch_id}, and its input is given as {settings.batch_id}")
-    return settings
+    def of(self, batch_id: str | None) -> LoadSettings:
+        """The settings for a batch that was opened by this name. Raises BulkError for another one."""
+        if self.batch_id is None:
+            return attrs.evolve(self, batch_id=batch_id)
+        if batch_id is not None and self.named("") != normalize("NFC", batch_id):
+            raise BulkError(f"the batch was opened as {batch_id}, and its input is given as {self.batch_id}")
+        return self
 
 
-def source_of(given: Input, *, strict_amounts: bool, guard: KeyGuard | None = None) -> Source:
+def source_of(given: Input, guard: KeyGuard | None = None) -> Source:
     """Make the source of an input, under a guard. Raises SourceUnreadable for an unknown kind of file."""
-    source = _source_of(given, strict_amounts=strict_amounts)
+    source = _source_of(given)
     if guard is None:
         return source
     from .guarded_source import GuardedSource  # most programs have no guard
@@ -95,16 +80,16 @@ def source_of(given: Input, *, strict_amounts: bool, guard: KeyGuard | None = No
     return GuardedSource(source, guard)
 
 
-def _source_of(given: Input, *, strict_amounts: bool) -> Source:
+def _source_of(given: Input) -> Source:
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
-        return open_source(given, strict_amounts=strict_amounts)
+        return open_source(given)
     if isinstance(given, Frame):
         from ..sources._arrow import FrameSource  # needs pyarrow
 
-        return FrameSource(given, strict_amounts=strict_amounts)
-    return IterableSource(given, strict_amounts=strict_amounts)
+        return FrameSource(given)
+    return IterableSource(given)
 
 
 def stat_of(source: Source) -> str:
@@ -184,9 +169,7 @@ async def _new(
     source: Source, place: Account, settings: LoadSettings, stat: str
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
     """Read and check an input that no ledger holds. What is returned can be imported."""
-    unnamed = RowIdentifiers(
-        place.environment, "", settings.reference_prefix, settings.proofs, settings.doubts
-    )
+    unnamed = RowIdentifiers(place.environment, "", settings.doubts)
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
     identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
@@ -235,7 +218,7 @@ async def _known(
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return await _report(ledger)
-    identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix, doubts=settings.doubts)
+    identifiers = RowIdentifiers(binding.environment, binding.batch_id, settings.doubts)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return await _report(ledger)

@@ -28,28 +28,18 @@ class RowIdentifiers:
 
     environment: str
     batch_id: str
-    prefix: str = ""
-    proofs: bool = True
-    """True if each payout carries the metadata pair that shows its batch and row."""
     doubts: bool = True
     """True if rows are accepted that have a value which is allowed and probably a slip."""
 
     def new_row(self, row: Row) -> NewRow:
         """Make everything that is sent for a row."""
-        identity = Identity(
-            self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
-        )
+        identity = Identity(self.environment, self.batch_id, row.row_key, given=row.reference)
         return self._made(row, identity, identity.reference())
 
     def reference_of(self, fault: RowFault) -> str | None:
         """The reference that a row with faults has in the batch; None where its key cannot be read."""
         key = compared(fault.row_key or "")
-        if not key:
-            return None
-        try:
-            return Identity(self.environment, self.batch_id, key, prefix=self.prefix).reference()
-        except ValueError:  # the prefix is too long, which is a fault of its own
-            return None
+        return Identity(self.environment, self.batch_id, key).reference() if key else None
 
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Replace the content of a ledger's row by that of `row`. The reference stays the same."""
@@ -58,26 +48,23 @@ class RowIdentifiers:
         return attrs.evolve(made, number=stored.number, line=row.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
-        """True if a row asks for the reference that it has in the ledger, whatever the prefix."""
-        wanted = Identity(self.environment, self.batch_id, stored.row_key, given=row.reference).reference()
-        return stored.stem == wanted or (row.reference is None and stored.stem.endswith(wanted))
+        """True if a row asks for the reference that it has in the ledger."""
+        wanted = Identity(self.environment, self.batch_id, stored.row_key, given=row.reference)
+        return stored.stem == wanted.reference()
 
     def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
-        pairs, amount = row.request.metadata, row.amount
         request = _evolved(row.request, reference=reference)
-        body = _body(request)
-        if self.proofs:
-            proof = identity.proof(body_hash(body))
-            body = _body(_evolved(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
+        proof = identity.proof(body_hash(_body(request)))
+        pairs = {**(request.metadata or {}), PROOF_KEY: proof.text}
         return NewRow(
             number=row.number,
             line=row.line,
             row_key=row.row_key,
             stem=reference,
-            amount=amount,
+            amount=row.amount,
             currency=request.currency,
             method=request.method,
-            body=body,
+            body=_body(_evolved(request, metadata=pairs)),
             is_doubtful=bool(row.warnings),
         )
 
@@ -108,10 +95,9 @@ def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     for warning in () if identifiers.doubts else row.warnings:
         column, _, reason = warning.partition(" ")
         found[column] = reason
-    reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
-    if problem := reference_problem(reference):
+    if row.reference is not None and (problem := reference_problem(row.reference)):
         found["reference"] = problem
-    pairs = (row.request.metadata or {}) if identifiers.proofs else {}
+    pairs = row.request.metadata or {}
     if PROOF_KEY in pairs:
         found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
     elif len(pairs) > _PAIRS:

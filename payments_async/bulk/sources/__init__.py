@@ -51,7 +51,6 @@ _UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
 def open_source(
     path: str | os.PathLike[str],
     *,
-    strict_amounts: bool = False,
     delimiter: str | None = None,
     sheet: str | None = None,
     with_hidden: bool = False,
@@ -60,8 +59,7 @@ def open_source(
 ) -> FileSource:
     """Make a file's source by its suffix: `.csv`, `.tsv`, `.txt`, `.jsonl`, `.ndjson`, `.parquet`, `.xlsx`.
 
-    It reads nothing yet. `strict_amounts` refuses amounts of more than 15 significant digits, which are
-    otherwise warned about; `delimiter` separates the cells of a CSV file: a comma unless given, except that
+    It reads nothing yet. `delimiter` separates the cells of a CSV file: a comma unless given, except that
     `.tsv` and `.txt` need one. Of an Excel workbook `sheet` is the one to read, unless only one is visible
     and has values, and `with_hidden` reads hidden rows and columns too. For a CSV file or a workbook,
     `header_row` is the line or row of its header where others stand above, and `mapping` is for other names.
@@ -78,17 +76,17 @@ def open_source(
         raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
     if delimiter is None and suffix in {".tsv", ".txt"}:
         raise SourceUnreadable(str(path), "is no .csv: say what separates its cells (--delimiter tab)")
-    form: dict[str, Any] = {"strict_amounts": strict_amounts, "header_row": header_row, "mapping": mapping}
+    form: dict[str, Any] = {"header_row": header_row, "mapping": mapping}
     if suffix in _DELIMITED:
         return CsvSource(path, delimiter=delimiter or ",", **form)
     if delimiter is not None and suffix in _UNDELIMITED:
         raise SourceUnreadable(str(path), "is no CSV file, and has no delimiter: leave it out")
     if suffix in {".jsonl", ".ndjson"}:
-        return JsonLinesSource(path, strict_amounts=strict_amounts)
+        return JsonLinesSource(path)
     if suffix == ".parquet":
         from ._arrow import ParquetSource
 
-        return ParquetSource(path, strict_amounts=strict_amounts)
+        return ParquetSource(path)
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 

@@ -46,8 +46,7 @@ class Source(ABC):
     columns: tuple[str, ...] = ()
     """The names under which `RowFault.original` shows a row; known once reading has begun."""
 
-    def __init__(self, *, strict_amounts: bool = False) -> None:
-        self._strict_amounts = strict_amounts
+    def __init__(self) -> None:
         self._fingerprint: str | None = None
 
     @abstractmethod
@@ -74,15 +73,15 @@ class Source(ABC):
 
     def _begin(self) -> RowMaker:
         self._fingerprint = None
-        return RowMaker(strict_amounts=self._strict_amounts)
+        return RowMaker()
 
 
 class FileSource(Source):
     """Rows of a regular file, which must not change while it is read."""
 
-    def __init__(self, path: str | os.PathLike[str], *, strict_amounts: bool = False, form: str = "") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, form: str = "") -> None:
         """`form`: what `FileStat.form` says."""
-        super().__init__(strict_amounts=strict_amounts)
+        super().__init__()
         self.path: Path = Path(path)
         self.name: str = str(path)
         self._form = form

@@ -127,11 +127,10 @@ def _is_rounded(name: str, text: str) -> bool:
 class RowMaker:
     """Makes the rows of one reading of a source."""
 
-    __slots__ = ("_keyed", "_number", "_strict", "fingerprint")
+    __slots__ = ("_keyed", "_number", "fingerprint")
 
-    def __init__(self, *, strict_amounts: bool) -> None:
+    def __init__(self) -> None:
         self.fingerprint = Fingerprint()
-        self._strict = strict_amounts
         self._keyed: bool | None = None
         self._number = 0
 
@@ -182,11 +181,9 @@ class RowMaker:
         self._number += 1
         if problem := self._key_problem(row_key):
             faults = {ROW_KEY: problem, **faults}
-        warning = None if AMOUNT in faults else digits_warning(request.amount)
-        if warning and self._strict:
-            faults = {AMOUNT: warning, **faults}
         if faults:
             return self._faulty(faults, original, line, row_key, request.reference)
+        warning = digits_warning(request.amount)
         warnings = (
             *warnings,
             *([f"{AMOUNT} {warning}"] if warning else ()),

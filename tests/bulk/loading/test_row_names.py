@@ -82,11 +82,6 @@ async def test_a_name_that_looks_like_another_is_a_fault(
     assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
 
 
-async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceErrors, match="row 1, reference: begins or ends with a blank"):
-        await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june", reference_prefix=" po-")
-
-
 async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
     desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:

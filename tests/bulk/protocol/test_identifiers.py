@@ -94,7 +94,7 @@ FROZEN_PROOF = "1.x2nvtnvqwzxcr5obu7xu.khndx3vkwxgfzewrp7de.ck3a5yn6we4liiuod64g
 
 
 def test_an_operators_reference_is_taken_as_it_is() -> None:
-    given_one = attrs.evolve(IDENTITY, given="Inv/7", prefix="unused-")
+    given_one = attrs.evolve(IDENTITY, given="Inv/7")
     assert given_one.reference() == "Inv/7"
     assert attrs.evolve(given_one, generation=3).reference() == "Inv/7~g3"
 

@@ -77,14 +77,14 @@ FRAMES: dict[str, Callable[[], Any]] = {
 
 async def frame_items(frame: Any) -> tuple[list[Row | RowFault], str]:
     """What a frame gives, and its fingerprint."""
-    source = source_of(frame, strict_amounts=False)
+    source = source_of(frame)
     items = [item async for item in source.rows()]
     return items, source.fingerprint()
 
 
 @pytest.mark.parametrize("kind", FRAMES)
 async def test_a_frame_is_the_same_input_as_the_csv_file_of_its_rows(kind: str, tmp_path: Path) -> None:
-    file = source_of(csv_file(tmp_path, *ROWS), strict_amounts=False)
+    file = source_of(csv_file(tmp_path, *ROWS))
     rows = [item async for item in file.rows()]
     items, fingerprint = await frame_items(FRAMES[kind]())
     assert [(row.row_key, row.request) for row in items if isinstance(row, Row)] == [
@@ -186,8 +186,8 @@ async def test_what_cannot_be_read_as_arrow_data_to_its_end_is_refused_without_i
 async def test_a_stream_that_is_read_once_is_refused_before_it_is_read() -> None:
     reader = arrow().to_reader()
     with pytest.raises(SourceUnreadable, match=r"gives its rows once.*reader\.read_all\(\)"):
-        source_of(reader, strict_amounts=False)
-    assert source_of(reader.read_all(), strict_amounts=False).stat() is None
+        source_of(reader)
+    assert source_of(reader.read_all()).stat() is None
 
 
 async def test_many_rows_are_made_in_parts(tmp_path: Path) -> None:

@@ -237,16 +237,6 @@ async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any)
         await batch.load(Restless())
 
 
-async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
-    batch: Any, tmp_path: Path
-) -> None:
-    rejects = tmp_path / "rejects.csv"
-    path = csv_file(tmp_path, KEYED)
-    with pytest.raises(SourceErrors, match="192 characters"):
-        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
-    assert table(rejects)[0]["reference"] == ""
-
-
 @pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l-wal", "l-journal"])
 async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_path: Path, name: str) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, **BAD, "row_key": "emp-2"})

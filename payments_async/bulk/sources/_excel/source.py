@@ -65,14 +65,13 @@ class ExcelSource(FileSource):
         self,
         path: str | os.PathLike[str],
         *,
-        strict_amounts: bool = False,
         sheet: str | None = None,
         with_hidden: bool = False,
         header_row: int | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
         form = [mapping.digest if mapping else "", sheet, with_hidden, header_row]
-        super().__init__(path, strict_amounts=strict_amounts, form=json.dumps(form) if any(form) else "")
+        super().__init__(path, form=json.dumps(form) if any(form) else "")
         self._header_row = header_row or 1
         self._sheet = sheet
         self._with_hidden = with_hidden
