@@ -47,7 +47,6 @@ def row(number: int, **changes: Any) -> RowView:
         "sends": 3,
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
-        "sent_under": "0123456789abcdef",
         "decided_at": BEGAN + 6.0,
         "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},

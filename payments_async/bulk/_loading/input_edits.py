@@ -7,7 +7,6 @@ rows and fields, never a value.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
@@ -183,17 +182,9 @@ async def accepted(
                 given=binding.input_hash,
                 differences=comparison.first,
                 total=comparison.total,
-                only_form=_only_form(ledger.known.binding.input_stat, binding.input_stat),
             )
         has_changed = bool(comparison.corrected + comparison.cancelled)
         await edits.rebind(binding, doubts=comparison.reading.doubts, has_changed=has_changed)
         return comparison
 
     return await edit(ledger, work, changes=True)
-
-
-def _only_form(recorded: str, given: str) -> bool:
-    """True if a file's facts are the same but for its form: another mapping, or sheet."""
-    then, now = (json.loads(stat or "{}") for stat in (recorded, given))
-    same = all(then.get(name) == now.get(name) for name in ("size", "head", "tail"))
-    return same and bool(then.get("form", "") != now.get("form", ""))
