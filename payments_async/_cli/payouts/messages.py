@@ -27,7 +27,7 @@ _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
 _EDITED: Final = (
     "the file has changed since it was read into the ledger, or is read in another way (--map, --map-file, "
-    "--sheet, --with-hidden); nothing was sent"
+    "--sheet); nothing was sent"
 )
 _TAKE: Final = (
     "Give the file as it was, with the same mapping and sheet, or take the edits of rows that were not paid "

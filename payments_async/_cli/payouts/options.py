@@ -167,8 +167,6 @@ class RunOptions:
     """What separates the cells of a CSV file: ";", `tab`; a comma unless given. .tsv and .txt need it."""
     header_row: Rows = None
     """The line or row that names the columns."""
-    with_hidden: Flag = False
-    """Pay the hidden rows of a workbook, too."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False

@@ -53,7 +53,6 @@ def open_source(
     *,
     delimiter: str | None = None,
     sheet: str | None = None,
-    with_hidden: bool = False,
     header_row: int | None = None,
     mapping: ColumnMapping | None = None,
 ) -> FileSource:
@@ -61,17 +60,15 @@ def open_source(
 
     It reads nothing yet. `delimiter` separates the cells of a CSV file: a comma unless given, except that
     `.tsv` and `.txt` need one. Of an Excel workbook `sheet` is the one to read, unless only one is visible
-    and has values, and `with_hidden` reads hidden rows and columns too. For a CSV file or a workbook,
-    `header_row` is the line or row of its header where others stand above, and `mapping` is for other names.
+    and has values. For a CSV file or a workbook, `header_row` is the line or row of its header where others
+    stand above, and `mapping` is for other names.
 
     Raises SourceUnreadable for any other suffix, or an option of another kind of file, and ImportError when
     the extra of Parquet or of Excel is not installed.
     """
     suffix = Path(path).suffix.lower()
-    if suffix != ".xlsx" and (sheet is not None or with_hidden):
-        raise SourceUnreadable(
-            str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
-        )
+    if suffix != ".xlsx" and sheet is not None:
+        raise SourceUnreadable(str(path), "is no .xlsx workbook, and has no sheet: leave it out")
     if (mapping or header_row is not None) and suffix not in {*_DELIMITED, ".xlsx"}:
         raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
     if delimiter is None and suffix in {".tsv", ".txt"}:
@@ -90,7 +87,7 @@ def open_source(
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 
-        return ExcelSource(path, sheet=sheet, with_hidden=with_hidden, **form)
+        return ExcelSource(path, sheet=sheet, **form)
     if suffix in {".xls", ".xlsb", ".xlsm", ".ods"}:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")

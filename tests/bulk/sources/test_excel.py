@@ -148,16 +148,14 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("how", ['hidden="1"', 'ht="0"'])
-def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -> None:
+def test_a_hidden_row_is_a_fault(tmp_path: Path, how: str) -> None:
     path = workbook(tmp_path, lines_of(NAMED, {**NAMED, "reference": "salary-2"}))
     rewritten(path, replaced('<row r="3"', f'<row r="3" {how}'))
     rows, faults = read(path)
     assert [row.line for row in rows] == [2]
     assert [str(fault) for fault in faults] == [
-        'Sheet "June", row 3: the row is hidden: show it, or read what is hidden too with --with-hidden '
-        "(with_hidden=True)"
+        'Sheet "June", row 3: the row is hidden: show it, or delete it'
     ]
-    assert len(read(path, with_hidden=True)[0]) == 2
 
 
 def hidden_column(book: Any) -> None:
@@ -174,7 +172,6 @@ def test_a_header_at_fault_is_named_by_its_cell(tmp_path: Path) -> None:
     path = workbook(tmp_path, lines_of(PHONE), change=hidden_column)
     (fault,) = headers_fault(path)
     assert fault.startswith('Sheet "June", cell C1: is in a hidden column: show it, or')
-    assert len(read(path, with_hidden=True)[0]) == 1
     (fault,) = headers_fault(
         workbook(
             tmp_path,
@@ -347,9 +344,8 @@ def test_a_template_that_was_filled_in_is_read(tmp_path: Path) -> None:
 def test_options_of_a_workbook_and_of_other_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match=r"is no CSV file, and has no delimiter"):
         open_source("june.xlsx", delimiter=";")
-    for options in ({"sheet": "June"}, {"with_hidden": True}):
-        with pytest.raises(SourceUnreadable, match=r"is no \.xlsx workbook, and has no sheet"):
-            open_source("june.csv", **options)  # type: ignore[arg-type]
+    with pytest.raises(SourceUnreadable, match=r"is no \.xlsx workbook, and has no sheet"):
+        open_source("june.csv", sheet="June")
     with pytest.raises(SourceUnreadable, match="cannot be read"):
         read(tmp_path / "missing.xlsx")
 
