@@ -171,9 +171,9 @@ class PayoutBatch:
             doubts=doubts,
             accept_edits=accept_edits,
             pay_again=pay_again,
+            guard=self._service.guard,
         ).of(self._ledger.batch_id or self._name)
-        rows = source_of(source, self._service.guard)
-        report = await load(self._ledger, self._service.account, rows, settings)
+        report = await load(self._ledger, self._service.account, source_of(source), settings)
         await self._record_guard()
         return report
 
@@ -202,12 +202,15 @@ class PayoutBatch:
         """
         from ._loading.load import LoadSettings, preview, refuse_rejects, source_of
 
+        service, rows = self._service_now, source_of(source)
+        account = None if service is None else service.account
         settings = LoadSettings(
-            batch_id=batch_id, skip_invalid=skip_invalid, rejects=rejects, doubts=doubts
+            batch_id=batch_id,
+            skip_invalid=skip_invalid,
+            rejects=rejects,
+            doubts=doubts,
+            guard=None if service is None else service.guard,
         ).of(self._name)
-        service = self._service_now
-        guard, account = (None, None) if service is None else (service.guard, service.account)
-        rows = source_of(source, guard)
         refuse_rejects(settings.rejects, self._address.text, rows)
         path = self._address.text if self._address.is_file else None
         if self._ledger_now is not None:

@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
 from .._protocol.outcomes import (
-    EXACT,
     OF_STATE,
     ExtraPayout,
     ExtraTotals,
     Outcome,
     RowTotals,
+    add_rows,
     by_currency,
     count_rows,
 )
@@ -138,8 +138,7 @@ def _added(found: Any, word: str, kind: Any, wrong: list[str]) -> dict[Any, tupl
         except ValueError as error:
             wrong.append(f"{each['count']:,} of the batch cannot be read: {error}")
             continue
-        count, total = totals.get(place, (0, Decimal(0)))
-        totals[place] = count + each["count"], EXACT.add(total, amount)
+        add_rows(totals, place, each["count"], amount)
     return totals
 
 

@@ -56,6 +56,7 @@ class LoadSettings:
     doubts: bool = True
     accept_edits: bool = False
     pay_again: bool = False
+    guard: KeyGuard | None = None
 
     def named(self, otherwise: str) -> str:
         """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
@@ -70,17 +71,8 @@ class LoadSettings:
         return self
 
 
-def source_of(given: Input, guard: KeyGuard | None = None) -> Source:
-    """Make the source of an input, under a guard. Raises SourceUnreadable for an unknown kind of file."""
-    source = _source_of(given)
-    if guard is None:
-        return source
-    from .guarded_source import GuardedSource  # most programs have no guard
-
-    return GuardedSource(source, guard)
-
-
-def _source_of(given: Input) -> Source:
+def source_of(given: Input) -> Source:
+    """Make the source of an input. Raises SourceUnreadable for an unknown kind of file."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
@@ -136,7 +128,7 @@ async def _imported(
     warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
     if not await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
         return None
-    known, skipped = ledger.known, reading.faults.rows
+    known, skipped = ledger.known, reading.faulty
     made = (binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings), known.doubts)
     return ImportReport(*made)
 
@@ -160,7 +152,7 @@ async def preview(
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:
         warnings.append(_NEEDS_BATCH_ID)
-    skipped = reading.faults.rows
+    skipped = reading.faulty
     made = (binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings), reading.doubts)
     return ImportReport(*made)
 
@@ -169,7 +161,7 @@ async def _new(
     source: Source, place: Account, settings: LoadSettings, stat: str
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
     """Read and check an input that no ledger holds. What is returned can be imported."""
-    unnamed = RowIdentifiers(place.environment, "", settings.doubts)
+    unnamed = RowIdentifiers(place.environment, "", settings.doubts, settings.guard)
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
     identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
@@ -218,7 +210,7 @@ async def _known(
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return await _report(ledger)
-    identifiers = RowIdentifiers(binding.environment, binding.batch_id, settings.doubts)
+    identifiers = RowIdentifiers(binding.environment, binding.batch_id, settings.doubts, settings.guard)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return await _report(ledger)
@@ -241,7 +233,7 @@ async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdent
     compared = await input_edits.compared(ledger, reading.source, identifiers)
     return attrs.evolve(
         await _report(ledger),
-        skipped=reading.faults.rows,
+        skipped=reading.faulty,
         warnings=tuple(reading.warnings),
         differences=tuple(compared.first),
         differing=compared.total,
@@ -259,7 +251,7 @@ async def _edited(
     same = [] if changed else ["the input was rewritten; its rows are the same as before"]
     return attrs.evolve(
         await _report(ledger),
-        skipped=reading.faults.rows,
+        skipped=reading.faulty,
         warnings=(*again, *same, *reading.warnings),
         corrected=made.corrected,
         cancelled=made.cancelled,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,10 +16,21 @@ from .._protocol.records import LedgerRow, NewRow
 from ..errors import RowFault
 from ..sources import Row, Source, SourceItem
 from ..sources._columns import compared
+from ..sources._requests import fault_of
+
+if TYPE_CHECKING:
+    from ..._guard.key_guard import KeyGuard
 
 _evolved: Final = evolver(PayoutRequest)
 _PAIRS: Final = 9
 """Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
+_GUARDED: Final = {
+    **dict.fromkeys(("most", "sums", "decimals"), "amount"),
+    "currency": "currency",
+    "methods": "method",
+    "countries": "instrument.country",
+}
+"""{rule of a guard: the column at fault}."""
 
 
 @attrs.frozen
@@ -30,6 +41,8 @@ class RowIdentifiers:
     batch_id: str
     doubts: bool = True
     """True if rows are accepted that have a value which is allowed and probably a slip."""
+    guard: KeyGuard | None = None
+    """Refuses rows by its rules. Its sums are for the run."""
 
     def new_row(self, row: Row) -> NewRow:
         """Make everything that is sent for a row."""
@@ -76,17 +89,23 @@ def _body(request: PayoutRequest) -> bytes:
 async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
     """Read a source's items, adding the faults of rows that no batch can accept."""
     async for item in source.rows():
-        faults = _faults(item, identifiers) if isinstance(item, Row) else []
-        for fault in faults:
-            yield fault
+        faults = _faults(item, identifiers) if isinstance(item, Row) else {}
+        for column, reason in faults.items():
+            yield fault_of(item, column, reason)
         if not faults:
             yield item
 
 
-def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
-    kept = (tuple(row.original), row.row_key, row.reference)
+def _faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     found = row_faults(row, identifiers)
-    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]
+    if identifiers.guard is None:
+        return found
+    from ..._guard.rules import GuardRefusal  # most programs have no guard
+
+    refusal = identifiers.guard.judged(encode.encode(row.request))
+    if isinstance(refusal, GuardRefusal):
+        found.setdefault(_GUARDED[refusal.rule], f"the guard: {refusal.text}")
+    return found
 
 
 def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:

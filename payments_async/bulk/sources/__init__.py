@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
+from ._base import SAVE_AS, FileSource, FileStat, Source
 from ._csv import CsvSource
 from ._iterables import Frame, Item, IterableSource
 from ._jsonl import JsonLinesSource
@@ -26,7 +26,6 @@ from ._requests import Row, SourceItem
 __all__ = [
     "ColumnMapping",
     "CsvSource",
-    "FaultCollector",
     "FileSource",
     "FileStat",
     "Frame",

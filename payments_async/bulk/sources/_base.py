@@ -1,6 +1,6 @@
 """The base of every source of rows: its rows, their hash, and signs that it has changed.
 
-Also reads the lines of a text file in bounded memory, and collects all faults of an input.
+Also reads the lines of a text file in bounded memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 import attrs
 
-from ..errors import RowFault, SourceErrors, SourceUnreadable
+from ..errors import SourceUnreadable
 from ._requests import RowMaker, SourceItem
 
 SAMPLE: Final = 65_536
@@ -208,36 +208,3 @@ class SourceLines:
         self.number += 1
         self.last = line
         return line
-
-
-class FaultCollector:
-    """Counts every fault and keeps the first `limit`."""
-
-    def __init__(self, source: Source, limit: int = 100) -> None:
-        self._source = source
-        self._limit = limit
-        self._kept: list[RowFault] = []
-        self._last: int | None = None
-        self.total: int = 0
-        """Faults so far."""
-        self.rows: int = 0
-        """Rows with one or more faults so far."""
-        self.can_skip: bool = True
-        """True if the other rows may be paid without these."""
-
-    def add(self, fault: RowFault) -> None:
-        """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
-        self.total += 1
-        self.can_skip &= not fault.hides_key
-        if fault.number is not None and fault.number != self._last:
-            self._last = fault.number
-            self.rows += 1
-        if len(self._kept) < self._limit:
-            self._kept.append(fault)
-
-    def error(self) -> SourceErrors | None:
-        """The error to raise; None when there was no fault."""
-        if not self.total:
-            return None
-        facts = {"total": self.total, "rows": self.rows}
-        return SourceErrors(self._source.name, self._kept, **facts, can_skip=self.can_skip)

@@ -50,6 +50,13 @@ class Row:
 SourceItem = Row | RowFault
 """An item of a source: a row that may be paid, or one fault of a row that may not."""
 
+
+def fault_of(item: SourceItem, column: str, reason: str) -> RowFault:
+    """One more fault of an item's row."""
+    kept = (tuple(item.original), item.row_key, item.reference)
+    return RowFault(item.line, item.number, column, reason, *kept)
+
+
 _FORM = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
 _GROUP: Final = 512
 

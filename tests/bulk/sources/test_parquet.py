@@ -78,7 +78,8 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def test_rejects_show_the_row(tmp_path: Path) -> None:
     source = open_source(parquet_file(tmp_path, {**FLAT, "currency": ["xof"]}))
-    with RejectsFile(tmp_path / "rejects.csv", source) as rejects:
+    rejects = RejectsFile(tmp_path / "rejects.csv", source)
+    with rejects.written():
         for fault in split(source)[1]:
             rejects.add(fault)
     text = (tmp_path / "rejects.csv").read_text().splitlines()

@@ -9,52 +9,45 @@ from pathlib import Path
 
 import pytest
 
+from payments_async.bulk import PayoutBatch
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import FaultCollector, RejectsFile, RowFault, Source, open_source
+from payments_async.bulk.sources import RejectsFile, RowFault, open_source
 from payments_async.errors import PaymentsError
 from tests.support.payout_files import PHONE, csv_file, read, split
 
 BAD = {**PHONE, "currency": "xof", "amount": "0.5"}
 
 
-async def faults_of(source: Source, limit: int = 100) -> SourceErrors | None:
-    """Read a source and collect its faults."""
-    collector = FaultCollector(source, limit)
-    async for item in source.rows():
-        if isinstance(item, RowFault):
-            collector.add(item)
-    return collector.error()
-
-
-async def test_one_fault_is_reported_as_one_and_a_clean_file_has_none(tmp_path: Path) -> None:
-    assert await faults_of(open_source(csv_file(tmp_path, PHONE))) is None
-    path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
-    error = await faults_of(open_source(path))
-    assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
-    assert "more" not in str(error)
+async def refusal_of(path: Path) -> SourceErrors:
+    with pytest.raises(SourceErrors) as caught:
+        await PayoutBatch.open(path.parent / "l").preview(path)
+    return caught.value
 
 
 async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, BAD, PHONE, BAD, BAD)
-    error = await faults_of(open_source(path), limit=3)
-    assert isinstance(error, SourceErrors)
-    assert (error.total, error.rows, error.source) == (6, 3, str(path))
-    assert [(fault.line, fault.column) for fault in error.faults] == [
+    path = csv_file(tmp_path, BAD, PHONE, *[BAD] * 59)
+    error = await refusal_of(path)
+    assert (error.total, error.rows, error.source) == (120, 60, str(path))
+    assert [(fault.line, fault.column) for fault in error.faults[:3]] == [
         (2, "amount"),
         (2, "currency"),
         (4, "amount"),
     ]
-    assert str(error).splitlines() == [
-        f"{path}: 6 faults in 3 rows, nothing was sent",
+    assert len(error.faults) == 100
+    lines = str(error).splitlines()
+    assert [*lines[:3], lines[21]] == [
+        f"{path}: 120 faults in 60 rows, nothing was sent",
         "  line 2, amount: must be at least 1, in major units",
         "  line 2, currency: must be three uppercase letters (ISO 4217): write it in capitals",
-        "  line 4, amount: must be at least 1, in major units",
-        "  and 3 more",
+        "  and 100 more",
     ]
+    one = str(await refusal_of(csv_file(tmp_path, {**PHONE, "currency": "xof"})))
+    assert one.splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
+    assert "more" not in one
 
 
 async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_path: Path) -> None:
-    error = await faults_of(open_source(csv_file(tmp_path, BAD)))
+    error = await refusal_of(csv_file(tmp_path, BAD))
     assert isinstance(error, BulkError | PaymentsError)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.faults, copy.total, copy.effect) == (str(error), error.faults, 2, "none")
@@ -65,7 +58,8 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
 def rejects_of(path: Path, to: Path) -> list[list[str]]:
     """Write the rejects of a file; give their cells."""
     source = open_source(path)
-    with RejectsFile(to, source) as rejects:
+    rejects = RejectsFile(to, source)
+    with rejects.written():
         for fault in split(source)[1]:
             rejects.add(fault)
     with to.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -76,7 +70,8 @@ def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> No
     target = tmp_path / "rejects.csv"
     target.write_text("older")
     source = open_source(csv_file(tmp_path, BAD))
-    with pytest.raises(RuntimeError), RejectsFile(target, source) as rejects:
+    rejects = RejectsFile(target, source)
+    with pytest.raises(RuntimeError), rejects.written():
         rejects.add(split(source)[1][0])
         raise RuntimeError
     assert target.read_text() == "older"
