@@ -16,18 +16,16 @@ from hypothesis import strategies as st
 from payments_async.bulk import BulkError
 from payments_async.bulk._loading import duplicates
 from payments_async.bulk._loading.duplicates import NameTable, SharedNames
-from payments_async.bulk.sources import Row, RowFault
-from tests.support.batches import item
+from payments_async.bulk.sources import RowFault
 
 NAMES = st.lists(st.sampled_from(["a", "A", "b", "B", "c", "ß", "ss", "SS"]), max_size=12)
 
 
 def shared(keys: Iterable[str]) -> SharedNames:
     """What rows share that have these keys."""
-    request = item(1)[1]
     with closing(NameTable()) as table:
         for number, key in enumerate(keys, 1):
-            table.add(Row(number, None, key, None, request))
+            table.add(RowFault(None, number, None, "", (), key, None))
         return table.shared()
 
 
@@ -45,11 +43,11 @@ def room_for_files(size: int) -> Iterator[None]:
 @given(NAMES)
 def test_rows_with_an_earlier_row_s_name_are_found_and_no_others(keys: list[str]) -> None:
     found = shared(keys)
-    assert found.faults == tuple(
-        RowFault(None, number, "row_key", f"is that of row {keys.index(key) + 1} too; make each unique")
+    assert found.faults == {
+        number: {"row_key": f"is that of row {keys.index(key) + 1} too; make each unique"}
         for number, key in enumerate(keys, 1)
         if key in keys[: number - 1]
-    )
+    }
     folded = [key.casefold() for key in keys]
     cased = [at for at, key in enumerate(keys) if key != keys[folded.index(folded[at])]]
     assert [warning.partition(",")[0] for warning in found.warnings] == [f"row {at + 1}" for at in cased]
@@ -57,7 +55,7 @@ def test_rows_with_an_earlier_row_s_name_are_found_and_no_others(keys: list[str]
 
 def test_one_that_came_often_hides_no_other_and_of_case_the_first_are_named() -> None:
     found = shared([*["often"] * 500, "twice", "twice", *ascii_lowercase, *ascii_uppercase])
-    assert Counter(fault.reason for fault in found.faults) == {
+    assert Counter(text for faults in found.faults.values() for text in faults.values()) == {
         "is that of row 1 too; make each unique": 499,
         "is that of row 501 too; make each unique": 1,
     }
@@ -75,7 +73,7 @@ def test_a_large_input_lies_on_the_disk_and_a_full_one_is_said_to_be(monkeypatch
         yield from map(str, range(10_000))
         assert sizes() > 100_000
 
-    assert shared(keys()) == SharedNames((), ())
+    assert shared(keys()) == SharedNames({}, ())
     assert sizes() == 0
     with room_for_files(1 << 15), pytest.raises(BulkError, match=r"no room for temporary files.*TMPDIR"):
         shared(map(str, range(10_000)))

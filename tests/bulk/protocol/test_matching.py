@@ -82,37 +82,29 @@ def test_a_difference_is_told_without_account_data(there: Found, differences: li
     assert differing(EXPECTED, there) == differences
 
 
-def test_the_payout_that_was_asked_for() -> None:
-    assert match_of(EXPECTED, found()) is Match.EQUAL
-
-
-@pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
-def test_without_the_proof_it_is_another_payout_however_alike(metadata: dict[str, Any] | None) -> None:
-    assert match_of(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
-
-
-@pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
-def test_an_unreadable_proof_decides_nothing(text: object) -> None:
-    assert match_of(EXPECTED, found(text)) is Match.UNCLEAR
+def of_other(**changes: Any) -> Found:
+    return found(attrs.evolve(IDENTITY, **changes).proof(body_hash(b"{}")).text)
 
 
 @pytest.mark.parametrize(
-    "change", [{"row_key": "8"}, {"batch_id": "april"}, {"environment": "sandbox"}, {"generation": 1}]
+    ("there", "match"),
+    [
+        (found(), Match.EQUAL),
+        (found(instrument__phone_number="+229****33", amount=None), Match.EQUAL),
+        (Found({}, {PROOF_KEY: PROOF.text}), Match.EQUAL),
+        *((Found(DETAILS, pairs), Match.FOREIGN) for pairs in (None, {}, {"note": "x"}, {PROOF_KEY: None})),
+        *((found(text), Match.UNCLEAR) for text in ("2.later", "", 7, {}, PROOF.text + "x")),
+        (of_other(row_key="8"), Match.FOREIGN),
+        (of_other(batch_id="april"), Match.FOREIGN),
+        (of_other(environment="sandbox"), Match.FOREIGN),
+        (of_other(generation=1), Match.FOREIGN),
+        (found(OTHER_CONTENT), Match.OTHER_BODY),
+        (found(amount=Decimal("10.11")), Match.OTHER_BODY),
+        (found(currency="USD"), Match.OTHER_BODY),
+    ],
 )
-def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
-    other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))
-    assert match_of(EXPECTED, found(other.text)) is Match.FOREIGN
-
-
-def test_another_body_under_the_same_proof_is_not_the_payout_asked_for() -> None:
-    assert match_of(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Match.OTHER_BODY
-    assert match_of(EXPECTED, found(amount=Decimal("10.11"))) is Match.OTHER_BODY
-    assert match_of(EXPECTED, found(currency="USD")) is Match.OTHER_BODY
-
-
-def test_with_a_proof_shortened_or_missing_details_do_no_harm() -> None:
-    assert match_of(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Match.EQUAL
-    assert match_of(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Match.EQUAL
+def test_the_proof_and_the_money_decide_whose_payout_it_is(there: Found, match: Match) -> None:
+    assert match_of(EXPECTED, there) is match
 
 
 def test_an_amount_may_come_back_as_a_double() -> None:

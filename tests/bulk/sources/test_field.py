@@ -145,7 +145,7 @@ TABLE: Final = (
         fault("cell E5, instrument.phone_number: is a number"),
         "exceljs.xlsx sheetjs.xlsx sheetjs_compressed.xlsx",
     ),
-    (fault("row 3: the row is hidden"), "filtered.xlsx grouped.xlsx zero.xlsx"),
+    (fault("row 3: the row is hidden: show it, or delete it"), "filtered.xlsx grouped.xlsx zero.xlsx"),
     (fault("cell E1: is in a hidden column"), "zerocol.xlsx"),
     (fault("cell B3, amount: shows 2 and is 1.5", "cell B7, amount"), "fmts.xlsx"),
     (fault("cell B6, amount: is a number of more than 15 digits"), "nums.xlsx"),
