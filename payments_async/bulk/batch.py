@@ -162,17 +162,17 @@ class PayoutBatch:
             LedgerMismatch: the batch is of another environment or address.
             LedgerError: the ledger cannot be used.
         """
-        from ._loading.load import LoadSettings, load, source_of
+        from ._loading.load import LoadSettings, load, name_of, source_of
 
         settings = LoadSettings(
-            batch_id=batch_id,
+            batch_id=name_of(self._ledger.batch_id or self._name, batch_id),
             skip_invalid=skip_invalid,
             rejects=rejects,
             doubts=doubts,
             accept_edits=accept_edits,
             pay_again=pay_again,
             guard=self._service.guard,
-        ).of(self._ledger.batch_id or self._name)
+        )
         report = await load(self._ledger, self._service.account, source_of(source), settings)
         await self._record_guard()
         return report
@@ -200,17 +200,17 @@ class PayoutBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from ._loading.load import LoadSettings, preview, refuse_rejects, source_of
+        from ._loading.load import LoadSettings, name_of, preview, refuse_rejects, source_of
 
         service, rows = self._service_now, source_of(source)
         account = None if service is None else service.account
         settings = LoadSettings(
-            batch_id=batch_id,
+            batch_id=name_of(self._name, batch_id),
             skip_invalid=skip_invalid,
             rejects=rejects,
             doubts=doubts,
             guard=None if service is None else service.guard,
-        ).of(self._name)
+        )
         refuse_rejects(settings.rejects, self._address.text, rows)
         path = self._address.text if self._address.is_file else None
         if self._ledger_now is not None:
@@ -376,12 +376,7 @@ class PayoutBatch:
         else:
             self._stopping.drain(reason)
 
-    async def reconcile(
-        self,
-        on_progress: Callable[[BatchFigures], object] | None = None,
-        *,
-        since: datetime | None = None,
-    ) -> Certificate:
+    async def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in doubt whose payout the list shows are settled: created, or in conflict. Others stay as they
@@ -390,7 +385,6 @@ class PayoutBatch:
 
         Args:
             on_progress: called after each page of the list; it cannot break the work.
-            since: read the list from this moment on, if that is earlier than the batch's oldest payout.
 
         Raises:
             LedgerMismatch: see `run`.
@@ -412,7 +406,7 @@ class PayoutBatch:
 
         found = await figures.figures(ledger, self._environment)
         with repeated(service.runtime, tell):
-            return await certify(ledger, service, since=since, environment=self._environment, on_page=tell)
+            return await certify(ledger, service, environment=self._environment, on_page=tell)
 
     async def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False

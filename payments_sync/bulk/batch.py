@@ -201,12 +201,7 @@ class PayoutBatch:
         """
         self._bridge.call_soon(self._async.stop, reason)
 
-    def reconcile(
-        self,
-        on_progress: Callable[[BatchFigures], object] | None = None,
-        *,
-        since: datetime | None = None,
-    ) -> Certificate:
+    def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in doubt whose payout the list shows are settled: created, or in conflict. Others stay as they
@@ -215,14 +210,13 @@ class PayoutBatch:
 
         Args:
             on_progress: called after each page of the list; it cannot break the work.
-            since: read the list from this moment on, if that is earlier than the batch's oldest payout.
 
         Raises:
             LedgerMismatch: see `run`.
             LedgerError: the ledger cannot be used.
             PaymentsError: the list cannot be read whole, to its end; all facts read until then are recorded.
         """
-        return self._bridge.call(self._async.reconcile, on_progress, since=since)
+        return self._bridge.call(self._async.reconcile, on_progress)
 
     def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False

@@ -54,8 +54,7 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     sent = posts(here.sandbox)
     again = here("run", "june.csv")
     assert (again.code, again.step("loaded")["is_new"]) == (Exit.DONE, False)
-    read = here("reconcile", "june.csv.ledger", "--since", "2020-01-01").step("certified")
-    assert (read["clean"], read["since"]) == (True, 1577836800.0)
+    assert here("reconcile", "june.csv.ledger").step("certified")["clean"] is True
     assert posts(here.sandbox) == sent
 
     os.environ.pop("PAYMENTS_API_KEY")  # monkeypatch puts it back; what only looks needs none

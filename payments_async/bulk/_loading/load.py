@@ -11,7 +11,6 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
-from unicodedata import normalize
 
 import attrs
 
@@ -19,7 +18,7 @@ from .._files import refuse_ledger_files
 from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
 from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
-from .._options import require_batch_id
+from .._options import composed, require_batch_id
 from .._protocol.outcomes import payable
 from .._protocol.records import Binding, NewRow
 from .._protocol.stop_rules import Account
@@ -42,15 +41,12 @@ _NO_FILE: Final = "{}"
 _NEEDS_BATCH_ID: Final = "a live key needs a batch id here, as not every row has a reference of its own"
 
 
-def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
-    require_batch_id(batch_id)
-
-
 @attrs.frozen(kw_only=True)
 class LoadSettings:
     """Settings of a load: how to read the input, and which changes to accept."""
 
-    batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
+    batch_id: str | None = None
+    """As ledgers have it; None to name the batch by its input."""
     skip_invalid: bool = False
     rejects: str | os.PathLike[str] | None = None
     doubts: bool = True
@@ -58,17 +54,16 @@ class LoadSettings:
     pay_again: bool = False
     guard: KeyGuard | None = None
 
-    def named(self, otherwise: str) -> str:
-        """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
-        return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
 
-    def of(self, batch_id: str | None) -> LoadSettings:
-        """The settings for a batch that was opened by this name. Raises BulkError for another one."""
-        if self.batch_id is None:
-            return attrs.evolve(self, batch_id=batch_id)
-        if batch_id is not None and self.named("") != normalize("NFC", batch_id):
-            raise BulkError(f"the batch was opened as {batch_id}, and its input is given as {self.batch_id}")
-        return self
+def name_of(opened: str | None, given: str | None) -> str | None:
+    """The name of a batch that was opened by a name, and whose input is given with one. Raises BulkError."""
+    require_batch_id(given)
+    name = composed(given)
+    if opened is None or name is None:
+        return name or opened
+    if name != opened:
+        raise BulkError(f"the batch was opened as {opened}, and its input is given as {given}")
+    return name
 
 
 def source_of(given: Input) -> Source:
@@ -163,7 +158,7 @@ async def _new(
     """Read and check an input that no ledger holds. What is returned can be imported."""
     unnamed = RowIdentifiers(place.environment, "", settings.doubts, settings.guard)
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
-    identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
+    identifiers = attrs.evolve(unnamed, batch_id=settings.batch_id or found.fingerprint)
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")
@@ -191,7 +186,7 @@ def _intended(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding
     recorded = ledger.known.binding
     if ledger.known.is_outbox:
         raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
-    given = settings.named(recorded.batch_id)
+    given = settings.batch_id or recorded.batch_id
     if given != recorded.batch_id:
         raise LedgerMismatch(ledger.label, "batch id", recorded=recorded.batch_id, given=given, remedy=_OTHER)
     require_account(ledger, place)
