@@ -18,7 +18,7 @@ from ..._codec import decode
 from .._ledger.ledger import Ledger
 from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
-from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, grouped
+from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, What, grouped
 from .._protocol.row_state import RowState
 from ..errors import LedgerOfAnotherInput, SourceUnreadable
 from ..sources import Row, Source
@@ -30,22 +30,13 @@ _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 
 
-def added(row: Row, state: RowState | None) -> InputDifference:
-    """The difference for a row of the input that the ledger does not have, or has cancelled."""
-    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
-
-
-def removed(stored: LedgerRow) -> InputDifference:
-    """The difference for a row of the ledger that the input no longer has."""
-    key = shown_key(stored.row_key, stored.number)
-    doubted = stored.doubted
-    return InputDifference(stored.number, stored.line, key, "removed", (), stored.state, doubted)
-
-
-def changed(row: Row, fields: tuple[str, ...], stored: LedgerRow) -> InputDifference:
-    """The difference for a row whose content is not the ledger's."""
+def _difference(
+    what: What, row: Row | LedgerRow, stored: LedgerRow | None, fields: tuple[str, ...] = ()
+) -> InputDifference:
+    """The difference of a row: `stored` is what the ledger has of it; None without one."""
     key = shown_key(row.row_key, row.number)
-    return InputDifference(row.number, row.line, key, "changed", fields, stored.state, stored.doubted)
+    state, is_doubted = (None, False) if stored is None else (stored.state, stored.doubted)
+    return InputDifference(row.number, row.line, key, what, fields, state, is_doubted)
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
@@ -118,7 +109,7 @@ class Comparison:
         for row in group:
             stored = found.get(row.row_key)
             if stored is None or stored.state is RowState.CANCELLED:
-                self._accepts(added(row, None if stored is None else stored.state))
+                self._accepts(_difference("added", row, stored))
                 continue
             self._seen.add(stored.id)
             if new := self._correction(row, stored):
@@ -131,14 +122,14 @@ class Comparison:
         fields = differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
-        if not fields or not self._accepts(changed(row, fields, stored)):
+        if not fields or not self._accepts(_difference("changed", row, stored, fields)):
             return None
         return new
 
     def _cancels(self, row: LedgerRow) -> bool:
         if row.id in self._seen or row.state is RowState.CANCELLED:
             return False
-        return self._accepts(removed(row))
+        return self._accepts(_difference("removed", row, row))
 
     def _accepts(self, difference: InputDifference) -> bool:
         """True if this edit is applied; one that is not is listed."""

@@ -298,7 +298,7 @@ class Run:
         self.progress.doing(Activity(doing="following" if awaited else "reading"))
         news, before = None, self._service.listed
         try:
-            on_page, may_go_on = self.progress.tell, self._may_read
+            on_page, may_go_on = self.progress.tell, lambda: not self._is_over
             if awaited is None:
                 store = await read_whole(
                     *(self._ledger, self._service), shows_all=False, on_page=on_page, may_go_on=may_go_on
@@ -323,9 +323,6 @@ class Run:
             pages = (self._service.listed - before) // 100
             self._schedule.note(runtime.monotonic(), runtime.random(), pages=pages, news=news)
             self.progress.doing(Activity(doing="paying"))
-
-    def _may_read(self) -> bool:
-        return not self._is_over
 
     # Following
 

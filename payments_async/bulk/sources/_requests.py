@@ -58,7 +58,6 @@ def fault_of(item: SourceItem, column: str, reason: str) -> RowFault:
 
 
 _FORM = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
-_GROUP: Final = 512
 
 
 def _typed(value: Any) -> Any:
@@ -78,11 +77,10 @@ class Fingerprint:
     Empty cells and lines, the order of columns, line endings and byte order marks do not affect it.
     """
 
-    __slots__ = ("_hash", "_waiting")
+    __slots__ = ("_hash",)
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(_FORM)
-        self._waiting: list[str] = []
 
     def add(self, row: object) -> str:
         """Add one row. Returns its line of JSON; `null` for a value that is nested too deep."""
@@ -90,20 +88,12 @@ class Fingerprint:
             line = canonical(row)
         except RecursionError:
             line = "null"
-        self._waiting.append(line)
-        if len(self._waiting) == _GROUP:  # hashing in groups costs a tenth of hashing line by line
-            self._flush()
+        self._hash.update(f"{line}\n".encode("ascii"))
         return line
 
     def hexdigest(self) -> str:
         """The hash of everything so far: 64 hexadecimal digits."""
-        self._flush()
         return self._hash.hexdigest()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._hash.update("\n".join([*self._waiting, ""]).encode("ascii"))
-            self._waiting.clear()
 
 
 _ODD: Final = ("\\u0000", "\\udc")
