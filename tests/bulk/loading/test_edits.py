@@ -26,12 +26,10 @@ from tests.support.places import EITHER
 
 
 def told(error: LedgerOfAnotherInput) -> list[tuple[int, str, tuple[str, ...], RowState | None]]:
-    """Number, kind, fields and state of each difference."""
     return [(each.number, each.what, each.fields, each.state) for each in error.differences]
 
 
 async def stored(batch: Any) -> tuple[Batch, list[LedgerRow]]:
-    """All that the ledger has of a batch."""
     return attrs.evolve(await batch.facts(), now=0.0), await ledger_rows(batch)
 
 

@@ -48,7 +48,6 @@ class Story:
         return rows[::-1] if self.shuffled else rows
 
     def refused(self) -> int:
-        """Differences that no operator may have."""
         allowed = {"removed": [FREE], "kept": [*itertools.product(_S, [False, True])]}
         stand = [*self.stand, *[FREE] * len(self.edits)]
         fine = (

@@ -59,22 +59,18 @@ def payout(generation: int = 0, status: str | None = "pending", **changes: Any) 
 
 
 def other(generation: int = 0, status: str = "pending", **changes: Any) -> Payout:
-    """The same with another amount."""
     return payout(generation, status, amount=Amount(value=Decimal(77), currency="XCD"), **changes)
 
 
 def listed(of: LedgerRow, *payouts: Payout) -> list[RowPayout]:
-    """Payouts beside what a row asks for."""
     return [RowPayout.of(of, each, BINDING) for each in payouts]
 
 
 def judged(of: LedgerRow, *payouts: Payout, absent: bool = False) -> Judgement:
-    """What the list says of a row."""
     return judge(of, listed(of, *payouts), absent=absent)
 
 
 def after(of: LedgerRow, *payouts: Payout, absent: bool = False) -> LedgerRow:
-    """The row as it is recorded."""
     facts = judged(of, *payouts, absent=absent).facts
     if facts is None:
         return of

@@ -53,7 +53,6 @@ ROWS = st.builds(
 
 
 def counted(rows: list[LedgerRow]) -> RowTotals:
-    """The totals of these rows, counted one by one."""
     totals = dict[tuple[Outcome, str], tuple[int, Decimal]]()
     for row in rows:
         add_rows(totals, (row.outcome, row.currency), 1, row.amount)

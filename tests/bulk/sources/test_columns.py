@@ -16,7 +16,6 @@ NEEDED = ",".join(PHONE)
 
 
 def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
-    """What is said of a header."""
     source = open_source(bytes_file(folder, header.encode() + b"\n"))
     with pytest.raises(SourceErrors) as caught:
         list(source.read())

@@ -35,7 +35,6 @@ OTHER = {
 
 
 def fingerprint(folder: Path, content: bytes) -> str:
-    """The fingerprint of a CSV file with these bytes."""
     source = open_source(bytes_file(folder, content))
     split(source)
     return source.fingerprint()

@@ -78,7 +78,6 @@ FRAMES: dict[str, Callable[[], Any]] = {
 
 
 async def frame_items(frame: Any) -> tuple[list[Row | RowFault], str]:
-    """What a frame gives, and its fingerprint."""
     source = source_of(frame)
     items = [item async for item in source.rows()]
     return items, source.fingerprint()
@@ -231,7 +230,6 @@ MAP = pyarrow.map_(pyarrow.string(), pyarrow.string())
 
 
 def parquet_file(folder: Path, columns: dict[str, Any]) -> Path:
-    """A Parquet file with these columns."""
     path = folder / "payouts.parquet"
     table = pyarrow.table(list(columns.values()), names=list(columns))
     pyarrow.parquet.write_table(table, path)

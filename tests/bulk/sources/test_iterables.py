@@ -24,7 +24,6 @@ REQUEST = PayoutRequest(
 
 
 async def items_of(source: Source) -> list[Row | RowFault]:
-    """Everything a source gives."""
     return [item async for item in source.rows()]
 
 

@@ -28,7 +28,6 @@ UNIQUE = "is that of line {} too; make each unique"
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    """A rejects file's rows."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -134,7 +133,6 @@ async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(t
 
 
 async def rejected(desk: Desk, service: Sandbox, folder: Path, source: Any) -> list[dict[str, str]]:
-    """What is rejected of an input in the batch."""
     async with desk.client(service) as client, desk.open(folder / "l", client) as batch:
         await batch.preview(source, skip_invalid=True, rejects=folder / "rejects.csv")
     return table(folder / "rejects.csv")
@@ -195,8 +193,6 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
 
 async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any) -> None:
     class Restless:
-        """Other rows at each reading."""
-
         readings = 0
 
         def __iter__(self) -> Any:
@@ -260,7 +256,7 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
 
 
 async def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
-    target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD})
+    target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD}, PHONE)
     target.write_text("older")
     with pytest.raises(RuntimeError), RejectsFile(target, CsvSource(path)).written():
         raise RuntimeError
