@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -30,7 +28,6 @@ from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import too_many_failures
 from payments_async.models.statuses import PayoutEnd
-from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.places import EITHER
 from tests.support.rows import ledger_row
@@ -86,34 +83,6 @@ def test_the_parts_of_each_currency_are_all_that_was_asked_and_created(rows: lis
         assert counts[word] == len(mine)
         for currency, amounts in sums.items():
             assert amounts[word] == sum(row.amount for row in mine if row.currency == currency)
-
-
-async def test_an_export_is_of_the_rows_to_look_at(service: Sandbox, batch: Any, tmp_path: Path) -> None:
-    service.on("payouts.create", description="row 1").outcome("complete immediate")
-    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR immediate")
-    service.on("payouts.create", description="row 3").respond("http:422")
-    wanted = {
-        "arrived": ["1"],
-        "failed": ["2"],
-        "rejected": ["3"],
-        "not_final": ["4"],
-        "in_doubt": [],
-        "created": ["1", "2", "4"],
-        "asked": ["1", "2", "3", "4"],
-    }
-    await batch.load(items(4))
-    await batch.run()
-    await batch.reconcile()
-    for word, numbers in wanted.items():
-        report = await batch.export(tmp_path / f"{word}.csv", states=[word])
-        lines = (tmp_path / f"{word}.csv").read_text().splitlines()[1:]
-        assert [line.split(",")[0] for line in lines] == numbers
-        assert report.rows == len(numbers)
-    both = await batch.export(tmp_path / "both.csv", states=[Outcome.FAILED, Outcome.REJECTED])
-    assert both.rows == 2
-    with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
-        await batch.export(tmp_path / "lost.csv", states=["LOST"])
-    assert not (tmp_path / "lost.csv").exists()
 
 
 @EITHER

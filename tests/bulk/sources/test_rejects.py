@@ -76,16 +76,6 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
 
-async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
-    await batch.load(path)
-    csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
-    for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
-        with pytest.raises(SourceErrors) as caught:
-            await reads(path, skip_invalid=True, **options)
-        assert (4, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
-
-
 @pytest.mark.parametrize("batch_id", ["june", None])
 async def test_rejects_carry_the_reference_of_their_row(
     desk: Desk, client: Any, tmp_path: Path, batch_id: str | None
