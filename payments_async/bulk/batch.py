@@ -37,7 +37,7 @@ from ._protocol.responses import unread_code
 from ._run.account import admit
 from ._run.certificate import certify
 from ._run.retry import RetryReport, retry_failed, retry_rejected
-from ._run.run import Ended, Run, RunSettings
+from ._run.run import Run, RunSettings
 from ._run.service import Service
 from ._run.stopping import Stopping
 from .errors import BulkError, LedgerMissing
@@ -297,7 +297,7 @@ class PayoutBatch:
         finally:
             self._stopping = None
         is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
-        report = self._report(ended.figures, ended, awaited=is_awaited)
+        report = report_of(ledger.known, ended.figures, ended, awaited=is_awaited)
         report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
         if not report.is_complete or (is_outbox and code is not Exit.USAGE):
@@ -347,23 +347,6 @@ class PayoutBatch:
         if report.exit_code == 75:  # followed, and not all are final
             code = 75
         return attrs.evolve(report, counts=now.counts, sums=now.sums, exit_code=code, certificate=certificate)
-
-    def _report(
-        self, found: figures.Figures, ended: Ended | None = None, *, awaited: bool = False
-    ) -> BatchReport:
-        return report_of(
-            self._ledger.known,
-            found.totals,
-            found.extra,
-            is_balanced=found.is_balanced,
-            stopped=None if ended is None else ended.stopped,
-            stop=None if ended is None else ended.stop,
-            awaited=awaited,
-            next_in=None if ended is None else ended.next,
-            throttled=0 if ended is None else ended.throttled,
-            others=found.others,
-            unreadable=found.unreadable,
-        )
 
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early: what has left finishes, the rest is given back. It can be run again.
@@ -549,8 +532,8 @@ class PayoutBatch:
     async def status(self) -> BatchReport:
         """Read the batch's figures, of all processes, and make its report. Raises LedgerError."""
         await self._ledger.refresh()
-        self._ledger.known  # noqa: B018 - it is there
-        return self._report(await figures.figures(self._ledger, self._environment))
+        found = await figures.figures(self._ledger, self._environment)
+        return report_of(self._ledger.known, found)
 
     async def facts(self) -> Batch:
         """Read what is known of the batch as a whole. Raises LedgerMissing before anything was loaded."""

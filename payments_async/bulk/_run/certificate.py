@@ -41,7 +41,7 @@ async def certify(
         raise SearchIncomplete(told, pages=0, cursor=None)
     known = ledger.known
     found = await figures.figures(ledger, environment, store.reading.began if known.is_outbox else None)
-    report = report_of(known, found.totals, found.extra, is_balanced=found.is_balanced)
+    report = report_of(known, found)
     binding, account = known.binding, service.account
     certificate = Certificate(
         report,

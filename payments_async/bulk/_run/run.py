@@ -16,13 +16,13 @@ from ..._waits.schedule import PollSchedule
 from ...errors import PaymentsError
 from .._activity import Activity, repeated
 from .._ledger import figures
-from .._ledger.figures import Awaited, Figures, Next
+from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
 from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerMismatch, LedgerUnavailable
-from ..report import BatchFigures
+from ..report import BatchFigures, Ended
 from .account import admit
 from .listing import ListTaken, listed_since, read_list, read_whole
 from .progress import Progress
@@ -60,19 +60,6 @@ class RunSettings:
     """Whether to wait for rows of an outbox that are still to come."""
     wait_final: float | None = None
     """Seconds for which created payouts are followed; None not to."""
-
-
-@attrs.frozen
-class Ended:
-    """How a run ended."""
-
-    figures: Figures
-    stopped: str | None
-    """Why it ended early; None when it did not."""
-    stop: Stop
-    next: float
-    """Seconds until there is more to do, if anything is left."""
-    throttled: int
 
 
 class Run:
