@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk.errors import SourceUnreadable
-from payments_async.bulk.sources import CsvSource, open_source
+from payments_async.bulk.sources import open_source
 from payments_async.bulk.sources._base import SAMPLE
 from payments_async.bulk.sources._requests import Fingerprint
 from tests.support.payout_files import bytes_file, split
@@ -61,18 +60,6 @@ def test_a_value_nested_too_deep_for_a_line_is_counted_as_null() -> None:
     assert Fingerprint().add(deep) == "null"
 
 
-def test_a_fingerprint_is_known_only_after_the_last_row(tmp_path: Path) -> None:
-    source = open_source(bytes_file(tmp_path, TEXT))
-    items = source.read()
-    next(items)
-    with pytest.raises(ValueError, match="once its rows were read to the end"):
-        source.fingerprint()
-    list(items)
-    first = source.fingerprint()
-    split(source)
-    assert source.fingerprint() == first
-
-
 def test_a_stat_shows_changes_at_either_end_and_in_time(tmp_path: Path) -> None:
     path = bytes_file(tmp_path, b"a" * SAMPLE * 3)
     source = open_source(path)
@@ -108,12 +95,3 @@ def test_a_file_that_is_not_there_or_no_file_is_named(tmp_path: Path, suffix: st
     for action in (open_source(folder).stat, lambda: list(open_source(folder).read())):
         with pytest.raises(SourceUnreadable, match="is not a regular file"):
             action()
-
-
-def test_a_disk_that_fails_is_the_sources_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(source: CsvSource, maker: object) -> Iterator[None]:
-        raise OSError("no reason given")
-
-    monkeypatch.setattr(CsvSource, "_items", failing)
-    with pytest.raises(SourceUnreadable, match=r"cannot be read \(OSError\)"):
-        list(open_source(bytes_file(tmp_path, TEXT)).read())

@@ -79,16 +79,6 @@ def test_a_mapping_that_does_not_fit_the_file_is_refused(
     assert (fault.column, fault.reason.endswith(reason)) == (column, True)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_a_missing_column_may_be_a_constant(tmp_path: Path, suffix: str) -> None:
-    mapping = ColumnMapping(columns=COLUMNS, constants={"method": "m", "instrument.country": "GH"})
-    with pytest.raises(SourceErrors) as caught:
-        list(open_source(theirs(tmp_path, suffix), mapping=mapping).read())
-    (fault,) = caught.value.faults
-    assert fault.column == "currency"
-    assert fault.reason.endswith("; a value that all rows share goes under [constants] in --map-file")
-
-
 def test_a_constant_that_is_a_column_too_and_an_unmapped_column_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "both.csv"
     path.write_text("amount,currency,Wallet,Phone\n1,GHS,x,+233200000001\n")
