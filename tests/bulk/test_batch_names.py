@@ -88,16 +88,6 @@ async def test_a_batch_that_was_opened_by_its_name_is_loaded_under_no_other(batc
             await reads(items(1), batch_id="june")
 
 
-@pytest.mark.parametrize(
-    ("option", "told"),
-    [("acept_edits", "did you mean accept_edits"), ("x", "there are: accept_edits, batch_id")],
-)
-async def test_an_unknown_option_is_refused_with_the_nearest_name(batch: Any, option: str, told: str) -> None:
-    for reads in (batch.load, batch.preview):
-        with pytest.raises(TypeError, match=told):
-            await reads(items(1), **{option: True})
-
-
 @pytest.mark.parametrize("name", ["", 7])
 async def test_what_cannot_name_a_batch_does_not_open_one(
     desk: Desk, client: Any, tmp_path: Path, name: Any

@@ -129,7 +129,7 @@ async def test_rows_are_read_a_page_at_a_time(
         assert [row.number async for row in views.all_rows(batch._ledger)] == [1, 2, 3, 4, 5]
 
 
-async def test_an_input_is_not_compared_with_a_ledger_whose_first_row_cannot_be_read(
+async def test_an_input_is_not_compared_with_a_ledger_whose_row_cannot_be_read(
     service: Sandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "l"

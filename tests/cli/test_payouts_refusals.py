@@ -70,7 +70,7 @@ def made_by_others(name: str, *tables: str) -> None:
         (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
         (
             replaced("2.07", "1234567890123456.07"),
-            ["june.csv", "--strict-amounts"],
+            ["june.csv", "--no-doubts"],
             ["line 3", "amount", "15"],
         ),
         (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),

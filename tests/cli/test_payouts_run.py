@@ -54,8 +54,7 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     sent = posts(here.sandbox)
     again = here("run", "june.csv")
     assert (again.code, again.step("loaded")["is_new"]) == (Exit.DONE, False)
-    read = here("reconcile", "june.csv.ledger", "--since", "2020-01-01").step("certified")
-    assert (read["clean"], read["since"]) == (True, 1577836800.0)
+    assert here("reconcile", "june.csv.ledger").step("certified")["clean"] is True
     assert posts(here.sandbox) == sent
 
     os.environ.pop("PAYMENTS_API_KEY")  # monkeypatch puts it back; what only looks needs none
@@ -245,9 +244,8 @@ def test_a_file_with_another_delimiter_is_paid(here: Here) -> None:
     file.write_text(file.read_text().replace(",", ";"))
     here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter \";\")?")
     assert here("run", "june.csv", "--delimiter", "semicolon").code == Exit.USAGE
-    assert here("run", "june.csv", "--delimiter", ";", "--reference-prefix", "pay-").code == Exit.DONE
+    assert here("run", "june.csv", "--delimiter", ";").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)
-    assert all(str(entry.reference).startswith("pay-") for entry in here.sandbox.books.payouts())
 
 
 @pytest.mark.parametrize("dry", [["--dry-run"], []])

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
+from payments_async.bulk._ledger.figures import Figures
 from payments_async.bulk._page.feed import BatchFeed, PageFigures
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding
@@ -47,7 +48,6 @@ def row(number: int, **changes: Any) -> RowView:
         "sends": 3,
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
-        "sent_under": "0123456789abcdef",
         "decided_at": BEGAN + 6.0,
         "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
@@ -104,7 +104,7 @@ def figures(
     extra = {(word, names[0]): (number, number * EACH) for word, number in payouts.items() if number}
     asked = sum(rows.values())
     known = Batch(BINDING, float(BEGAN), asked, {names[0]: asked * EACH})
-    plain = report_of(known, totals, extra, is_balanced=True)
+    plain = report_of(known, Figures(float(BEGAN), totals, extra, is_balanced=True))
     report = attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]))
     if findings is not None:
         batch["certificate"] = certificate(report, *findings)

@@ -224,22 +224,17 @@ def batches(batch: BatchOptions = _ANY) -> int:
 
 
 @payouts.command
-def reconcile(batch: BatchOptions = _ANY, *, since: Moment = None, base_url: BaseUrl = None) -> int:
+def reconcile(batch: BatchOptions = _ANY, *, base_url: BaseUrl = None) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 
     Settles rows in doubt that the list shows, notes how payouts have ended, and compares the ledger with the
     list row by row. The key comes from PAYMENTS_API_KEY.
 
     Exit codes: as for `run`; 1 also when the list does not confirm the ledger.
-
-    Parameters
-    ----------
-    since
-        Read the list from this day on (UTC), if that is earlier than the batch's oldest payout.
     """
     from .reconcile import reconcile
 
-    return perform_on(batch, reconcile, since, base_url, lines=True)
+    return perform_on(batch, reconcile, base_url, lines=True)
 
 
 @payouts.command

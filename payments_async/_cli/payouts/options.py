@@ -162,17 +162,11 @@ class RunOptions:
     rejects: Path | None = None
     """Where to write the rows with faults, each with its reference in this batch."""
     no_doubts: Flag = False
-    """Refuse what is allowed and probably a slip."""
-    strict_amounts: Flag = False
-    """Refuse amounts of more than 15 digits."""
+    """Refuse what is allowed and probably a slip, such as an amount of more than 15 digits."""
     delimiter: Delimiter = None
     """What separates the cells of a CSV file: ";", `tab`; a comma unless given. .tsv and .txt need it."""
     header_row: Rows = None
     """The line or row that names the columns."""
-    with_hidden: Flag = False
-    """Pay the hidden rows of a workbook, too."""
-    reference_prefix: Annotated[str, Parameter(metavar="TEXT", show_default=False)] = ""
-    """A prefix for every reference that is made."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False

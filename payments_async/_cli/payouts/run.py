@@ -28,8 +28,8 @@ from .page import run_page
 from .reconcile import certificate_text, show_certificate
 from .summary import show_end
 
-_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden", "header_row", "mapping")
-_READING: Final = ("batch_id", "reference_prefix", "skip_invalid", "rejects")
+_FORM: Final = ("delimiter", "sheet", "header_row", "mapping")
+_READING: Final = ("batch_id", "skip_invalid", "rejects")
 _LIMITS: Final = ("max_amount", "max_rows", "max_failure_rate")
 _PACE: Final = ("concurrency", "patience", "drain", "for_seconds", "wait_final", "follow")
 _SHOWN: Final = 20

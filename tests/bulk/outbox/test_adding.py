@@ -115,7 +115,7 @@ async def test_no_file_shares_an_outbox_s_name(
     app: App, desk: Desk, client: Any, place: Path | str, service: Sandbox
 ) -> None:
     async with desk.open(place, client, batch_id="june") as june:
-        await june.load([item(1), item(2, reference="order-2")], proofs=False)
+        await june.load([item(1), item(2, reference="order-2")])
         for reference in ("order-1", "order-2"):
             with pytest.raises(BulkError, match="june is a batch of a file: give the outbox another name"):
                 await app.commit(reference, outbox=app.outbox_of("sandbox", "june"))

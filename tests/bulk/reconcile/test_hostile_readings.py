@@ -189,7 +189,7 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
 async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
-    await batch.load(items(1), proofs=False)
+    await batch.load(items(1))
     await batch.run(wait_final=60.0)
     reference = (await ledger_rows(batch))[0].reference
     await pay_stranger(service, reference=f"{reference}~g999999999")
