@@ -49,7 +49,6 @@ def row(number: int, **changes: Any) -> RowView:
         "last_sent": BEGAN + 5.1,
         "sent_under": "0123456789abcdef",
         "decided_at": BEGAN + 6.0,
-        "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
     }
     return RowView(**{**facts, **changes})

@@ -25,17 +25,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
-def took_text(seconds: float) -> str:
-    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`: how long a request took."""
-    if not seconds:
-        return "0"
-    if seconds < 0.00995:
-        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
-
-
 def duration_text(seconds: float) -> str:
     """`42 s`, `3 min 20 s`, `2 h 05 min`."""
     if seconds < 10:

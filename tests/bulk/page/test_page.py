@@ -1,13 +1,11 @@
-"""Who sees the page of a batch, over real sockets, what it reads and when, and the person's browser."""
+"""Who sees the page of a batch, over real sockets, what it reads and when."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-import threading
-import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +14,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 
-from payments_async._loopback.peers import can_tell
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
-from payments_async.bulk._page import BatchPage, browser, feed, serve_page, write_page
+from payments_async.bulk._page import BatchPage, feed, serve_page, write_page
 from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import words_of
@@ -305,95 +302,3 @@ async def test_a_run_and_its_page_work_on_one_ledger_at_once(
             page.show(None)
             assert "batch complete and certified" in await words(session)
     assert (report.exit_code, len(service.books.payouts())) == (0, 40)
-
-
-# The person's browser: only one with a window, never waited for, and no token where others can read it
-
-
-class Given(webbrowser.BaseBrowser):
-    """A browser that does what a test says with an address."""
-
-    def __init__(self, opening: Callable[[str], object], name: str = "firefox") -> None:
-        super().__init__(name)
-        self._opening = opening
-
-    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
-        return bool(self._opening(url))
-
-
-Use = Callable[..., None]
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Sets the person's browser."""
-
-    def use(opening: Callable[[str], object], name: str = "firefox") -> None:
-        monkeypatch.setenv("BROWSER", "given")
-        monkeypatch.setattr(webbrowser, "get", lambda: Given(opening, name))
-
-    return use
-
-
-def never(_: str) -> None:
-    """A browser that must not be opened."""
-    raise AssertionError("it is opened")
-
-
-async def test_a_browser_in_the_terminal_is_none(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise webbrowser.Error
-
-    with monkeypatch.context() as patch:
-        for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-            patch.delenv(name, raising=False)
-        patch.setattr(sys, "platform", "linux")
-        patch.setattr(webbrowser, "get", lambda: Given(never))
-        assert not await browser.open_in_browser("http://x"), "a machine without a screen"
-    for name in ("w3m", "/usr/bin/lynx", "www-browser"):
-        use(never, name)
-        assert not await browser.open_in_browser("http://x")
-    monkeypatch.setattr(webbrowser, "get", missing)
-    assert not await browser.open_in_browser("http://x")
-
-
-async def test_a_browser_gets_the_link_only_where_no_token_is_in_it(
-    page: BatchPage, use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-    opened: list[str] = []
-
-    def opens(address: str) -> bool:
-        opened.append(address)
-        return True
-
-    use(opens)
-    if can_tell():
-        assert await page.open()
-        assert opened == [f"{page.address}/"]
-    nobody_is_known(monkeypatch)
-    use(never)
-    assert not await page.open()
-
-
-async def test_a_browser_that_does_not_open_is_said_to(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    def misset(_: str) -> bool:
-        raise ValueError("BROWSER is no command")
-
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-    for opening, is_open in ((lambda _: False, False), (misset, False), (lambda _: True, True)):
-        use(opening)
-        assert await browser.open_in_browser("http://x") is is_open
-
-
-def test_a_browser_that_stays_in_front_is_not_waited_for_and_may_be_closed_after_the_command(
-    use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
-    closed, threads = threading.Event(), set(threading.enumerate())
-    use(lambda _: closed.wait())
-    assert asyncio.run(browser.open_in_browser("http://x"))
-    (waiting,) = (thread for thread in threading.enumerate() if thread not in threads and thread.daemon)
-    closed.set()
-    waiting.join(300)
-    assert not waiting.is_alive()

@@ -36,14 +36,6 @@ def test_a_refusal_is_amber_and_a_failure_red(name: str, tone: str) -> None:
     assert f'<span class="pill {tone}">complete' in page_of(states()[name])
 
 
-def test_a_row_leads_to_the_inspector_of_the_sandbox_that_made_its_payout() -> None:
-    own, elsewhere = row(41), row(42, base_url="https://pay.example/v1")
-    html = page_of(figures(RUNNING, cause(Outcome.FAILED, 2, own, elsewhere)))
-    assert re.findall('href="(.*?)"', html) == [
-        f"http://127.0.0.1:20999/_sandbox/payouts/{own.payout_id}",
-    ]
-
-
 def test_a_page_with_all_it_needs_is_light_and_as_a_file_has_no_script() -> None:
     many = [row(number, failure_message="Why it was so. " * 20) for number in range(1, 51)]
     reasons = [cause(Outcome.FAILED, 90, *many[n : n + 3], reason="So. " * 99) for n in range(0, 48, 2)]
