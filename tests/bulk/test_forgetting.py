@@ -17,7 +17,6 @@ from tests.support.places import EITHER
 
 
 def moment(seconds: float) -> datetime:
-    """So many seconds after now, by the ledger's clock."""
     return datetime.fromtimestamp(ledger_now() + seconds, UTC)
 
 

@@ -29,12 +29,10 @@ class Listener:
         assert max(after - before for before, after in itertools.pairwise(moments)) <= 5.01
 
     def doing(self, what: str) -> list[Activity]:
-        """What was told while this was done."""
         return [activity for _, activity in self.told if activity.doing == what]
 
 
 def listener_of(client: Any) -> Listener:
-    """On the clock of a client of either surface."""
     return Listener(runtime_of(getattr(client, "_async", client)))
 
 

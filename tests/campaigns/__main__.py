@@ -33,7 +33,6 @@ CAMPAIGNS = (
 
 
 def main() -> int:
-    """1 when one of them found a breach."""
     parser = argparse.ArgumentParser("python -m tests.campaigns", description="The long randomised tests.")
     names = sorted({name for name, *_ in CAMPAIGNS})
     parser.add_argument("names", nargs="*", help=f"all unless given: {', '.join(names)}")

@@ -106,7 +106,6 @@ class InPostgres:
 
 @contextlib.contextmanager
 def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
-    """A store of one kind."""
     if kind == "sqlite":
         yield InFile(folder)
     else:
@@ -116,8 +115,6 @@ def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
 
 @attrs.define
 class Report:
-    """What a run came to."""
-
     store: str
     seconds: float = 0.0
     calls: int = 0
@@ -135,8 +132,6 @@ class Report:
 
 
 class Campaign:
-    """The processes of one run, and what happens to them."""
-
     def __init__(self, place: StorePlace, options: Guarded, sandbox: DisturbedSandbox, seed: int) -> None:
         self._place, self._options, self._sandbox = place, options, sandbox
         self._chance = random.Random(seed)
@@ -159,7 +154,6 @@ class Campaign:
         self.begun_at.append(time.monotonic())
 
     def end(self) -> None:
-        """Let all end."""
         for process in self._running:
             process.finish()
         codes = [process.wait(60) for process in self._running]
@@ -167,7 +161,6 @@ class Campaign:
             self.report.problems.append(f"processes ended with {codes}")
 
     def disturb(self) -> None:
-        """The next of what may happen."""
         often = (self._kill, self._set_clocks, self._stop, self._be_away)
         kinds = (*often[:3], self._lose, *often, *often, self._replace, *often)
         kind = kinds[self.report.events.total() % len(kinds)]
@@ -175,7 +168,6 @@ class Campaign:
         kind()
 
     def calls(self) -> int:
-        """How many have ended."""
         return sum(log.read_bytes().count(b"\n") for log in Path(self._options.folder).glob("*.log"))
 
     def _process(self, number: int, **options: Any) -> GuardedProcess:
@@ -298,7 +290,6 @@ def overfull(payouts: Iterable[Payout], sums: Sequence[tuple[str, str, int]]) ->
 
 
 def main() -> None:
-    """The command."""
     logging.disable()  # of what the sandbox cannot answer to a process that was killed
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.guard")
     parser.add_argument("store", choices=STORES)

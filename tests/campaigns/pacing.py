@@ -48,15 +48,12 @@ class Service:
         """Nothing is open."""
 
     def latency(self) -> float:
-        """Seconds that an answer takes."""
         spike = self._chance.uniform(0.2, 2.0) if self._chance.random() < 0.005 else 0.0
         return self._chance.uniform(0.02, 0.2) + self._chance.expovariate(10.0) + spike
 
 
 @attrs.frozen
 class Run:
-    """What one run came to."""
-
     limit: int
     seconds: float
     requests: int
@@ -80,7 +77,6 @@ class Run:
 
 
 def run(limit: int, seconds: float, seed: int = 1) -> Run:
-    """Saturate one client for so many simulated seconds."""
     service = Service(seed)
     run_simulated(_saturate(service, limit, seconds, seed))
     moments = sorted(service.counted)
@@ -139,7 +135,6 @@ def fullest_aligned(moments: Sequence[float]) -> int:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.pacing")
     parser.add_argument("seconds", type=float, help="simulated seconds of saturating demand")
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")

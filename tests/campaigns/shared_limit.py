@@ -50,8 +50,6 @@ SPANS: Final = {
 
 @attrs.frozen
 class Outcome:
-    """What the service counted."""
-
     limit: int
     fullest: int
     """The most that any minute held, sliding or aligned to a clock."""
@@ -93,7 +91,6 @@ class Stopped:
         self.runs.set()
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """Send, and hear the answer."""
         await self.runs.wait()
         answer = await self._service.send(request)
         await self.runs.wait()
@@ -118,8 +115,6 @@ class StoppedStore(MemoryStore):
 
 
 async def call_without_pause(client: AsyncPayments, callers: int, runs: asyncio.Event) -> None:
-    """So many callers, until the end."""
-
     async def call() -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(END):
@@ -133,7 +128,6 @@ async def call_without_pause(client: AsyncPayments, callers: int, runs: asyncio.
 
 
 def simulate(limit: int, outage: Outage, seed: int, callers: Sequence[int] = CALLERS) -> Outcome:
-    """One run in simulated time."""
     service = Service(seed)
 
     async def disturb(world: Fleet, busiest: asyncio.Event) -> None:
@@ -181,7 +175,6 @@ def store_server(kind: str) -> Iterator[tuple[Any, str, CutProxy]]:
 
 
 def on_sockets(kind: str, limit: int) -> Outcome:
-    """One run of processes of their own, in real time."""
     with CountingService() as service, store_server(kind) as (server, url, proxy):
         processes = [
             SendingProcess(Sending(service.base_url, url, limit, tasks, len(CALLERS))) for tasks in CALLERS
@@ -213,7 +206,6 @@ def on_sockets(kind: str, limit: int) -> Outcome:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.shared_limit")
     parser.add_argument("store", choices=("simulated", "postgresql", "valkey"))
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")

@@ -29,8 +29,6 @@ LIFE = 1200.0
 
 
 class Service:
-    """A list of payouts that end one after another."""
-
     def __init__(self, count: int, seed: int) -> None:
         chance = random.Random(seed)
         self.ends = [chance.uniform(10.0, LIFE) for _ in range(count)]
@@ -64,8 +62,6 @@ class Service:
 
 @attrs.frozen
 class Run:
-    """What one run came to."""
-
     ended: int
     reads: int
     most_a_minute: int
@@ -84,7 +80,6 @@ class Run:
 
 
 def run(count: int, seed: int = 1) -> Run:
-    """Wait for so many payouts at once."""
     service = Service(count, seed)
     noticed = run_simulated(_wait_for_all(service, seed))
     later = [moment for moment in service.reads if moment >= service.walks[1]]
@@ -110,7 +105,6 @@ async def _wait_for_all(service: Service, seed: int) -> list[float]:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.waits")
     parser.add_argument("count", type=int, help="payouts waited for at once")
     parser.add_argument("--seed", type=int, default=1)

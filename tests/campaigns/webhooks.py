@@ -41,8 +41,6 @@ GROWTH = 8_192
 
 
 class Service:
-    """Lists one payout, and notes when it was asked."""
-
     def __init__(self) -> None:
         self.asked: list[float] = []
         self.last: str | None = None
@@ -61,8 +59,6 @@ class Service:
 
 @attrs.frozen
 class Found:
-    """What one campaign came to."""
-
     tried: int
     accepted: int
     """Forgeries that were not refused, or repeats of which nobody knows what became of them."""
@@ -78,8 +74,6 @@ class Found:
 
 
 def make_receiver(service: Service, told: list[str | None], seed: int) -> tuple[WebhookReceiver, str]:
-    """A receiver in front of the service, and one of its URLs."""
-
     def handler(delivery: TrustedDelivery[Any]) -> None:
         told.append(delivery.record.status)
 
@@ -133,7 +127,6 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
 
 
 async def forge(tries: int, seed: int) -> Found:
-    """Bring forged deliveries one after the other."""
     service, told = Service(), list[str | None]()
     receiver, url = make_receiver(service, told, seed)
     accepted, memory = 0, 0
@@ -182,7 +175,6 @@ def kilobytes() -> int:
 
 
 def breaches_of_forging(found: Found) -> list[str]:
-    """What should not have happened."""
     rules = {
         f"{found.accepted} forged deliveries were not refused": found.accepted > 0,
         f"{found.requests} requests left": found.requests > 0,
@@ -193,7 +185,6 @@ def breaches_of_forging(found: Found) -> list[str]:
 
 
 def breaches_of_repeating(found: Found) -> list[str]:
-    """What should not have happened."""
     rules = {
         f"{found.accepted} deliveries were answered otherwise": found.accepted > 0,
         f"a minute held {found.fullest} requests": found.fullest > 12,
@@ -205,7 +196,6 @@ def breaches_of_repeating(found: Found) -> list[str]:
 
 
 def main(tries: int = 1_000_000) -> int:
-    """1 when there was a breach."""
     forging = breaches_of_forging(run_simulated(forge(tries, 1)))
     repeating = breaches_of_repeating(run_simulated(repeat(tries, 1)))
     print(

@@ -30,12 +30,10 @@ class Broker:
     messages: list[bytes] = attrs.field(factory=list)
 
     def client(self) -> redis.Redis:
-        """A connection."""
         return redis.Redis.from_url(self.server.url())
 
     @property
     def waiting(self) -> int:
-        """Messages that are queued, or held by a worker."""
         with self.client() as client:
             queued = (int(client.llen(name)) for name in ("celery", "moving", "twice"))
             return sum(queued) + int(client.hlen("unacked"))
@@ -67,19 +65,15 @@ class Broker:
 
 @attrs.frozen
 class Payroll:
-    """The program, and how its processes are started."""
-
     scene: Scene
     broker: Broker
     folder: Path
 
     def celery(self, *command: str, **environment: str) -> Program:
-        """Start a command of Celery."""
         app = ("-m", "celery", "--workdir", str(self.folder), "--app", "celery_payroll")
         return self.scene.start(*app, *command, CELERY_BROKER_URL=self.broker.server.url(), **environment)
 
     def worker(self, **environment: str) -> Program:
-        """Start a worker with two processes."""
         options = ("--queues", "twice", "--concurrency", "2", "--loglevel", "INFO")
         name = ("--hostname", f"{len(self.scene.programs)}@%h")
         return self.celery("worker", *options, *name, **environment)

@@ -23,8 +23,6 @@ pytestmark = pytest.mark.timeout(1800)
 
 @attrs.frozen
 class Temporal:
-    """The server, its command, and the program."""
-
     server: TemporalServer
     scene: Scene
     program: Path
@@ -36,17 +34,14 @@ class Temporal:
         subprocess.run([tool, *command, "--address", self.server.address], check=True, capture_output=True)
 
     def start(self, workflow: str, batch_id: str) -> None:
-        """Start a workflow that pays a batch."""
         what = ("--task-queue", "payroll", "--type", "Payroll", "--input", f'"{batch_id}"')
         self.run("workflow", "start", "--workflow-id", workflow, *what)
 
     async def ended(self, *workflows: str) -> None:
-        """Wait for the end of workflows. Raises for one that has failed."""
         client = await Client.connect(self.server.address)
         await asyncio.gather(*(client.get_workflow_handle(each).result() for each in workflows))
 
     def worker(self, **environment: str) -> Program:
-        """Start a worker."""
         return self.scene.start(self.program, TEMPORAL_ADDRESS=self.server.address, **environment)
 
     def stored(self) -> bytes:

@@ -114,7 +114,6 @@ RECORD: dict[str, Any] = {**dict.fromkeys(FACTS), "instrument": {}, "customer": 
 
 
 def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -> Any:
-    """The cell of a workbook that has one value."""
     with path.open("wb") as file:
         form = ExcelFormat(file, (column,))
         form.write([RECORD | {column: value, "currency": currency, "payout_currency": currency}])

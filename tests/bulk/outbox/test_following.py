@@ -32,7 +32,6 @@ async def following(*batches: Any) -> AsyncIterator[None]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Let the others work until it is so."""
     while not is_so():  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
 

@@ -17,7 +17,6 @@ from tests.support.one_surface import surface as surface
 
 @pytest_asyncio.fixture
 async def ledger(pay: Pay, service: Sandbox, place: Path | str) -> LedgerAddress:
-    """The address of the batch, which was paid once."""
     service.on("payouts.create", description="row 2").respond("http:422")
     await pay(items(3))
     return LedgerAddress(str(place), "batch")
@@ -25,6 +24,5 @@ async def ledger(pay: Pay, service: Sandbox, place: Path | str) -> LedgerAddress
 
 @pytest_asyncio.fixture
 async def page(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
-    """Its page."""
     async with serve_page(ledger) as page:
         yield page

@@ -30,7 +30,6 @@ VISIT = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 
 @pytest_asyncio.fixture
 async def session(page: BatchPage) -> AsyncIterator[ClientSession]:
-    """A browser."""
     async with ClientSession(page.address) as session:
         yield session
 
@@ -38,13 +37,11 @@ async def session(page: BatchPage) -> AsyncIterator[ClientSession]:
 async def got(
     session: ClientSession, path: str = "/", method: str = "GET", **headers: str
 ) -> tuple[int, str]:
-    """Status and text of an answer."""
     async with session.request(method, path, headers=headers, allow_redirects=False) as answer:
         return answer.status, await answer.text()
 
 
 async def words(session: ClientSession) -> str:
-    """The words of the page."""
     status, text = await got(session)
     assert status == 200
     return words_of(text)
@@ -127,8 +124,6 @@ async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
 
 
 class Clock:
-    """Time that a test moves on."""
-
     now = 1000.0
 
     def monotonic(self) -> float:
@@ -137,7 +132,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The page's clock."""
     clock = Clock()
     monkeypatch.setattr(feed, "SYSTEM", clock)
     return clock

@@ -20,7 +20,6 @@ HEAVIEST = 40_000
 
 
 def page_of(now: PageFigures) -> str:
-    """The page's HTML."""
     return html_of(now, has_script=True)
 
 

@@ -30,7 +30,6 @@ def booked(service: Sandbox) -> Counter[str]:
 
 
 def told(report: BatchReport) -> Counter[str]:
-    """The same by a report."""
     return Counter({code: int(100 * sum(sums[word] for word in MOVES)) for code, sums in report.sums.items()})
 
 

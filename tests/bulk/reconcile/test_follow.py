@@ -19,7 +19,6 @@ from tests.support.spoiled import spoiling
 
 
 def ends(service: Sandbox, words: str, number: int | None = None) -> None:
-    """Decide how payouts end: all, or that of one row."""
     fields: dict[str, Any] = {} if number is None else {"description": f"row {number}"}
     service.on("payouts.create", **fields).outcome(words)
 

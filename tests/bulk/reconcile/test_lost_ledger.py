@@ -35,7 +35,6 @@ async def pay_anew(desk: Desk, service: Sandbox, path: Path, rows: Any = None, f
 
 
 async def first_row(batch: Any, folder: Path) -> dict[str, Any]:
-    """What an export says of the first row."""
     path = folder / "out.jsonl"
     path.unlink(missing_ok=True)
     await batch.export(path)

@@ -57,13 +57,11 @@ def dated(url: str) -> str | None:
 
 
 def pass_time(service: Sandbox, client: AsyncPayments, days: float) -> None:
-    """Let days pass, for the service and the ledger."""
     service.advance(days * 86_400.0)
     runtime_of(client).advance(days * 86_400.0)
 
 
 async def states(batch: PayoutBatch) -> list[RowState]:
-    """Where each row stands."""
     return [row.state for row in await ledger_rows(batch)]
 
 

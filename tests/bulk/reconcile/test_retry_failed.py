@@ -24,7 +24,6 @@ from tests.support.spoiled import spoiling
 
 
 def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
-    """The next payouts of these rows fail."""
     for number in numbers:
         rule = service.on("payouts.create", description=f"row {number}")
         rule.outcome("fail:RECIPIENT_ERROR", times=times)

@@ -19,7 +19,6 @@ from tests.support.watched import WatchedSandbox
 async def pays(
     desk: Desk, service: Sandbox, place: Place, rows: list[Item], api_key: str | None = None, **options: Any
 ) -> BatchReport:
-    """Load and run the batch once, with a client of a key."""
     async with desk.client(service, api_key=api_key) as client:
         return await desk.paid(place, client, rows, **options)
 

@@ -26,12 +26,10 @@ from tests.support.places import EITHER
 
 
 def guard_of(most: str, window: int = 3600) -> Guard:
-    """A guard whose sum lets so much out."""
     return Guard(most={"XCD": most}, sums=[("XCD", most, window)], decimals=False, budgets="process")
 
 
 def key_guard(client: AsyncPayments) -> Any:
-    """The guards of a client's key."""
     return client._internal.guard
 
 
@@ -137,7 +135,6 @@ class Dying(Between):
 
 
 async def die(client: AsyncPayments, place: Path, rows: int, *, sends: bool) -> None:
-    """Let a run die at its first post."""
     dying = Dying(client, sends=sends)
     dying.run = asyncio.ensure_future(paid(place, client, items(rows), concurrency=1))
     run = dying.run

@@ -38,7 +38,6 @@ class Meanwhile(Between):
 
 
 def change(place: Path | str, sql: str, *values: Any) -> None:
-    """Change a ledger as another process does."""
     with closing(sqlite3.connect(place)) as ledger, ledger:
         assert ledger.execute(sql, values).rowcount == 1
 

@@ -14,8 +14,6 @@ from tests.support.desks import Pay
 
 
 class Unplugged(Between):
-    """A transport whose creations never get out."""
-
     async def send(self, request: Any) -> Any:
         if request.method == "POST":
             raise TransportError("connect", "unplugged")

@@ -27,7 +27,6 @@ def ahead() -> Iterator[list[float]]:
 
 @pytest.fixture
 def batch(ahead: list[float], batch: PayoutBatch) -> PayoutBatch:
-    """An open batch whose clock is ahead."""
     return batch
 
 

@@ -40,14 +40,12 @@ class Replaying:
 
 @asynccontextmanager
 async def replayed(service: Sandbox, replaying: Replaying) -> AsyncIterator[AsyncPayments]:
-    """A client of a service that keeps every answer."""
     async with in_process(service) as client:
         alter(client, replaying)
         yield client
 
 
 def refuse(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
-    """The service does not take these rows so many times."""
     for number in numbers:
         service.on("payouts.create", description=f"row {number}").respond("http:422", times=times)
 

@@ -26,7 +26,6 @@ class Clock(JumpingRuntime):
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """The clock stands still meanwhile."""
         self.busy += 1
         try:
             yield

@@ -60,7 +60,6 @@ def _disturb(walk: Walk) -> None:
 
 
 def _options(walk: Walk) -> dict[str, Any]:
-    """How a run works."""
     return {
         "wait_final": walk.chance.choice((None, 30.0)),
         "patience": walk.chance.choice((0.0, 10.0, 60.0, 60.0, 1200.0)),
