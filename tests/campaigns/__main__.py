@@ -17,7 +17,7 @@ CAMPAIGNS = (
     ("outcomes", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
-    *(("shared_limit", store, "--limit", limit) for store in LIMITED for limit in ("6000", "60000")),
+    *(("shared_limit", store, limit) for store in LIMITED for limit in ("6000", "60000")),
     *(("guard", store, "65000") for store in STORES),
     *(("guard", store, "5000", *CALM, "--windows", "3", "--sums", "0.5") for store in STORES),
     *(("guard", "sqlite", "2500", *CALM, "--sums", "0.3", "--without", rule) for rule in ("held", "paid")),
@@ -28,7 +28,6 @@ CAMPAIGNS = (
     ("walks", "200", "6", "--ablate", "all"),
     ("kills", "20000"),
     ("outbox", "50"),
-    ("asking", "1000"),
 )
 
 

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 
@@ -49,27 +49,15 @@ EVERY: Final = 3.0
 """Seconds from one disturbance to the next."""
 
 
-class StorePlace(Protocol):
-    """A store, and what may happen to it."""
-
-    address: str
-
-    def be_away(self, seconds: float) -> None:
-        """Answer nothing, then go on with what it had."""
-
-    def empty(self) -> None:
-        """Lose everything."""
-
-    def set_clock(self, seconds: float) -> None:
-        """Set its own clock, so many seconds ahead of the time."""
-
-
 class InFile:
+    """A store in a file, and what may happen to it."""
+
     def __init__(self, folder: Path) -> None:
         self._path = folder / "guard.sqlite"
         self.address = f"sqlite:{self._path}"
 
     def be_away(self, seconds: float) -> None:
+        """Answer nothing, then go on with what it had."""
         address = f"{self._path.as_uri()}?mode=rw"
         with contextlib.suppress(sqlite3.OperationalError):  # it was lost, and nobody has made another
             connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
@@ -86,6 +74,8 @@ class InFile:
 
 
 class InPostgres:
+    """The same in a database, which has a clock of its own."""
+
     def __init__(self, server: PostgresServer) -> None:
         self._server, self._database = server, server.make_database()
         self.address = server.url(self._database)
@@ -102,6 +92,9 @@ class InPostgres:
 
     def set_clock(self, seconds: float) -> None:
         self._server.query(self._database, f"UPDATE {CLOCK_TABLE} SET seconds = {seconds}")
+
+
+StorePlace = InFile | InPostgres
 
 
 @contextlib.contextmanager
@@ -123,12 +116,6 @@ class Report:
     kills: int = 0
     events: Counter[str] = attrs.field(factory=Counter)
     problems: list[str] = attrs.field(factory=list)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.store}: {self.calls} calls, {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
-            f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}"
-        )
 
 
 class Campaign:
@@ -305,7 +292,6 @@ def main() -> None:
     store, calls, quiet = (given.pop(name) for name in ("store", "calls", "quiet"))
     found = run(store, calls, every=math.inf if quiet else EVERY, **given)
     print(found)
-    print("\n".join(found.problems))
     raise SystemExit(bool(found.problems) != bool(given["without"]))
 
 
