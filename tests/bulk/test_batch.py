@@ -99,11 +99,6 @@ async def test_a_batch_is_used_within_its_context(desk: Desk, client: Any, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_batch_without_rows_cannot_run(batch: Any) -> None:
-    with pytest.raises(LedgerMissing):
-        await batch.run()
-
-
 async def test_payouts_themselves_are_rows_too(batch: Any) -> None:
     phone = Instrument.phone("+2290190112233", "BJ")
     request = PayoutRequest(amount=5, currency="XCD", method="mtn_bj", instrument=phone)

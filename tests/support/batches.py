@@ -15,9 +15,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
-from payments_async._runtime import SYSTEM
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk._ledger.database import Database
 from payments_async.bulk._ledger.views import all_rows
@@ -158,15 +156,6 @@ def steady_ledgers() -> Iterator[None]:
         for name in ("_attempt", "close"):
             patch.setattr(Database, name, counting(getattr(Database, name)))
         yield
-
-
-def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayments:
-    """A client on a real socket; the sandbox's clock moves along with its waits."""
-    runtime = SteadyRuntime(seed, on_jump=sandbox.advance)
-    transport = Dated(runtime.wrap(AiohttpTransport(runtime=SYSTEM)), sandbox)
-    return AsyncPayments(
-        sandbox.api_key, base_url=sandbox.base_url, transport=transport, runtime=runtime, **options
-    )
 
 
 def in_process(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, LedgerMissing, Outcome, PayoutBatch
+from payments_async.bulk import BulkError, Outcome
 from payments_async.bulk._export import export, row_records
 from payments_async.bulk._export.formats import CsvFormat
 from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
@@ -203,13 +203,6 @@ async def test_a_broken_export_leaves_what_was_there(
     assert sorted(os.listdir(tmp_path)) == seen
     with pytest.raises(OSError, match="nowhere"):
         await batch.export(tmp_path / "nowhere" / name)
-
-
-async def test_a_ledger_that_is_not_there_has_nothing_to_export(tmp_path: Path) -> None:
-    with pytest.raises(LedgerMissing):
-        async with PayoutBatch.open(tmp_path / "l") as batch:
-            await batch.export(tmp_path / "out.csv")
-    assert os.listdir(tmp_path) == []
 
 
 def test_json_shows_control_characters_as_escapes() -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
-from tests.support.places import EITHER, Place
-from tests.support.scripted import altered
+from tests.support.batches import item, items, ledger_rows, runtime_of
+from tests.support.places import EITHER
 from tests.support.sightings import lists, posts
 
 
@@ -116,53 +112,6 @@ async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
     assert (await batch.status()).exit_code == 0
 
 
-async def test_a_row_is_not_paid_again_while_the_list_hides_its_first_payout(
-    service: Sandbox, place: Place
-) -> None:
-    """The list may be late, and that payout may live again."""
-    fails(service, 1)
-    hidden = list[str]()
-
-    def hide(request: Any, answer: Any) -> Any:
-        if request.method != "GET" or not hidden:
-            return answer
-        page = json.loads(answer.body)
-        page["data"] = [each for each in page["data"] if each["id"] not in hidden]
-        return altered(answer, body=json.dumps(page).encode())
-
-    async with in_process(service) as client:
-        alter(client, hide)
-        async with open_at(place, client) as batch:
-            await retried(batch)
-            before = posts(service)
-            hidden.append(service.books.payouts()[0].id)
-            assert (await batch.run(patience=1.0)).counts["not_started"] == 1
-            assert posts(service) == before
-            hidden.clear()
-            report = await batch.run(wait_final=60.0)
-            assert (report.counts["arrived"], posts(service)) == (2, before + 1)
-            assert (await batch.reconcile()).is_clean
-
-
-async def test_a_generation_that_was_never_sent_holds_no_later_one_up(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    """The first payout fails, arrives before the second is sent, comes back, and the third fails too."""
-    rule = service.on("payouts.create", description="row 1")
-    rule.outcome("fail:RECIPIENT_ERROR", times=2)
-    await retried(batch)
-    lives(service)
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
-    turn(service, 0, "reversed", completed=True, failed=False)
-    assert (await batch.reconcile()).report.counts["returned"] == 1
-    assert (await batch.retry_failed(rows=[1])).rows == (1,)
-    assert (await batch.run(wait_final=60.0)).counts["returned"] == 1
-    assert (await batch.retry_failed(rows=[1])).rows == (1,)
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
-    assert [each.reference[-3:] for each in service.books.payouts()[2:]] == ["~g1", "~g2"]
-    assert (await batch.reconcile()).is_clean
-
-
 async def test_a_retried_row_waits_for_a_whole_reading_and_others_do_not(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
@@ -213,23 +162,3 @@ async def test_a_reading_from_before_the_retry_lets_no_row_be_sent_again(
     await retried(batch)
     account = batch._service.account
     assert (await batch._ledger.take(9, account, needs_confirmation=False)).rows == ()
-
-
-async def test_a_rows_payouts_may_come_on_different_pages_in_any_order(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await retried(batch)
-    await batch.run(wait_final=60.0)
-    first, second = lives(service), (await ledger_rows(batch))[0].payout_id
-    shown = {payout.id: payout for payout in await client.payouts.list()}
-    for order in ((first, second), (second, first)):
-        store = await ReadingStore.begin(batch._ledger, None)
-        assert store is not None
-        for name in order:
-            await store.take([shown[name]], "more")
-        await store.end(whole=True)
-        await store.give_up()
-        report = await batch.status()
-        assert (report.counts["in_excess"], report.sums["XCD"]["in_excess"]) == (1, Decimal("1.01"))
-        assert (await ledger_rows(batch))[0].payout_id == second

@@ -62,21 +62,6 @@ async def test_a_lost_ledger_is_made_good_by_one_reconciling(
     assert service.books.payouts() == paid
 
 
-@pytest.mark.parametrize("rows", [MISTAKEN, EDITED], ids=["as first sent", "as last corrected"])
-async def test_a_run_over_a_new_ledger_records_later_payouts_too(
-    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path, rows: list[Any]
-) -> None:
-    await pay_anew(desk, service, tmp_path / "lost", EDITED if rows is EDITED else None)
-    paid = service.books.payouts()
-    service.advance(2 * 86_400.0)  # no key gives its first answer again
-    await batch.load(rows, batch_id="batch")
-    report = await batch.run(wait_final=60.0)
-    assert (report.counts["arrived"], report.exit_code) == (2, 0)
-    assert (await first_row(batch, tmp_path))["payout_id"] == paid[-1].id
-    assert (await batch.reconcile()).is_clean
-    assert service.books.payouts() == paid
-
-
 async def test_a_later_payout_of_other_content_is_left_and_so_is_its_row(
     desk: Desk, service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:

@@ -158,21 +158,6 @@ async def test_all_of_the_list_is_read_where_a_part_cannot_show_every_row(
         assert dated(queries[0]) > dated(queries[2])
 
 
-async def test_a_part_of_the_list_that_lacks_a_row_is_followed_by_all_of_it(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    async with PayoutBatch.open(tmp_path / "lost", client) as batch:
-        await batch.load(items(2), batch_id="batch")
-        await batch.run()
-    pass_time(service, client, 5)
-    async with PayoutBatch.open(tmp_path / "new", client) as batch:
-        await batch.load(items(3), batch_id="batch")
-        queries = noted(batch)
-        report = await batch.run()
-        assert (report.counts["created"], report.certificate.is_clean) == (3, True)
-        assert [dated(query) is None for query in queries] == [False, True, False]
-
-
 async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
     service: Sandbox, place: Place
 ) -> None:

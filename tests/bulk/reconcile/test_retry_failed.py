@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,9 @@ from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import alter, in_process, item, items, ledger_rows, runtime_of
 from tests.support.desks import Desk
-from tests.support.places import EITHER, Place
+from tests.support.places import EITHER
 from tests.support.spoiled import spoiling
 
 
@@ -217,37 +215,3 @@ async def test_a_later_payout_that_was_never_made_is_asked_for_again_though_the_
     runtime_of(client).advance(1_000.0)
     service.advance(1_000.0)
     assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
-
-
-@pytest.mark.parametrize(("place", "seed"), [("sqlite", 1), ("postgresql", 2)], indirect=["place"])
-async def test_through_faults_of_every_kind_each_row_arrives_once(
-    service: Sandbox, place: Place, seed: int
-) -> None:
-    chance = random.Random(seed)
-    failures = {number: chance.choice((0, 0, 1, 2, 3)) for number in range(1, 31)}
-    for number, times in failures.items():
-        rule = service.on("payouts.create", description=f"row {number}")
-        for kind in ("lost_response", "lost_request", "http:500", "bad_json"):
-            if chance.random() < 0.3:
-                rule.respond(kind, times=1, after=chance.randrange(4))
-        if times:
-            rule.outcome("fail:RECIPIENT_ERROR", times=times)
-    for after in range(2, 40, 3):
-        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=after)
-    for _ in range(40):
-        async with in_process(service, seed) as client, open_at(place, client) as batch:
-            try:
-                await batch.load(items(30))
-                report = await batch.run(wait_final=600.0)
-                if (report.exit_code, report.counts["failed"]) == (0, 0):
-                    break
-                await batch.retry_failed()
-            except PaymentsError:
-                pass  # the list could not be read to its end: once more, from the start
-    service.clear_rules()
-    async with in_process(service) as client, open_at(place, client) as batch:
-        assert (await batch.reconcile()).is_clean
-    entries = service.books.payouts()
-    stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)
-    assert sorted(times for (_, status), times in stems.items() if status == "completed") == [1] * 30
-    assert len(entries) == 30 + sum(failures.values())

@@ -53,15 +53,6 @@ async def test_the_ledger_goes_on_however_its_address_is_written(
     assert len(service.books.payouts()) == 3
 
 
-@EITHER
-async def test_another_key_goes_on_before_anything_was_sent(
-    desk: Desk, service: Sandbox, place: Place
-) -> None:
-    async with desk.client(service) as client, desk.open(place, client) as batch:
-        await batch.load(items(2))
-    assert (await pays(desk, service, place, items(2), api_key=service.new_key())).exit_code == 0
-
-
 async def test_another_key_goes_on_after_the_first_one_has_sent_nothing(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -15,29 +13,11 @@ from tests.support.batches import (
     assert_true,
     in_process,
     items,
-    ledger_rows,
-    over_socket,
     paid,
     runtime_of,
 )
 from tests.support.desks import Pay
 from tests.support.sightings import posts
-
-
-async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: Pay) -> None:
-    rows = items(40)
-    report = await pay(rows)
-    assert_true(report, service, rows)
-    assert report.counts["created"] == 40
-    assert report.sums["XCD"]["created"] == Decimal("820.40")
-    assert (report.is_complete, report.exit_code, report.stopped) == (True, 0, None)
-
-
-async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sandbox, pay: Pay) -> None:
-    await pay(items(5))
-    report = await pay(items(5))
-    assert posts(service) == 5
-    assert report.exit_code == 0
 
 
 async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(pay: Pay) -> None:
@@ -52,18 +32,6 @@ async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(p
     created = [progress.counts["created"] for progress in told]
     assert created == sorted(created)
     assert created[-1] == 300
-
-
-async def test_a_rejected_row_keeps_the_services_words_and_the_others_are_paid(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    service.on("payouts.create", description="row 2").respond("http:422")
-    await batch.load(items(3))
-    report = await batch.run()
-    row = (await ledger_rows(batch))[1]
-    assert (report.exit_code, report.counts["rejected"]) == (1, 1)
-    assert row.failure_code == "HTTP 422"
-    assert "sandbox" in (row.failure_message or "")
 
 
 @pytest.mark.parametrize("fault", ["http:401", "http:403", "http:404"])
@@ -91,14 +59,6 @@ async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tm
     assert key not in str(report.stopped)
 
 
-async def test_an_unreachable_service_holds_the_batch_back(service: Sandbox, tmp_path: Path) -> None:
-    with service:
-        client = over_socket(service)
-    async with client:
-        report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.resumable, report.counts["not_started"]) == (75, "now", 3)
-
-
 async def test_a_429_leaves_the_row_and_waits_for_retry_after(
     service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
@@ -118,34 +78,6 @@ async def test_an_outage_pauses_the_batch_instead_of_putting_every_row_in_doubt(
     assert report.exit_code == 0
     assert_true(report, service, rows)
     assert not any(request.operation == "payouts.list" for request in service.requests[:-2])
-
-
-async def test_two_ledgers_of_one_batch_pay_it_once(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    rows = items(200)
-    runtime = None
-    runtime = runtime_of(client)
-    other = in_process(service, runtime=runtime)
-    reports = await asyncio.gather(
-        paid(tmp_path / "a", client, rows, concurrency=7), paid(tmp_path / "b", other, rows, concurrency=5)
-    )
-    for report in reports:
-        assert report.exit_code == 0
-        assert_true(report, service, rows)
-
-
-@pytest.mark.parametrize("later", [0.0, 90_000.0], ids=["at once", "the next day"])
-async def test_a_deleted_ledger_leads_to_the_same_references_and_no_second_payout(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path, later: float
-) -> None:
-    rows = items(30)
-    await paid(tmp_path / "a", client, rows)
-    runtime_of(client).advance(later)
-    service.advance(later)
-    report = await paid(tmp_path / "b", client, rows)
-    assert report.exit_code == 0
-    assert_true(report, service, rows)
 
 
 @pytest.mark.parametrize(("key", "told"), [(None, "replaced during the run"), ("nonsense", "malformed")])

@@ -109,15 +109,6 @@ async def test_without_time_for_another_post_the_list_is_asked_once_before_the_r
     assert_true(report, service, rows)
 
 
-async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay) -> None:
-    rows = items(60)
-    service.on("payouts.create", description="row 1").respond("http:500", times=12)
-    report = await pay(rows, concurrency=1)
-    assert report.exit_code == 0
-    last, first = service.books.payouts()[-1], service.books.payouts()[0]
-    assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
-
-
 @pytest.mark.parametrize("word", ["http:409", "http:422"])
 async def test_a_refusal_is_not_posted_again_under_its_key(service: Sandbox, pay: Pay, word: str) -> None:
     service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
