@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, PayoutBatch
+from payments_async._http.types import TransportError
+from payments_async.bulk import BatchFigures, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
+    Between,
+    alter,
     assert_true,
     in_process,
+    item,
     items,
+    ledger_rows,
     paid,
     runtime_of,
 )
 from tests.support.desks import Pay
+from tests.support.scripted import altered
 from tests.support.sightings import posts
 
 
@@ -96,3 +104,86 @@ async def test_a_key_replaced_during_a_run_halts_it(
         assert report.counts["created"] == len(service.books.payouts())
         keys.append(service.api_key)
         assert (await batch.run()).exit_code == 0
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
+async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, batch: PayoutBatch, date: str) -> None:
+
+    def spoil(_request: Any, answer: Any) -> Any:
+        headers = answer.headers.copy()
+        headers["Date"] = date
+        return altered(answer, headers=headers)
+
+    alter(batch._service._client, spoil)
+    service.on("payouts.create").respond("http:409")
+    await batch.load(items(1))
+    assert (await batch.run()).exit_code == 0
+
+
+async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
+    service: Sandbox, batch: PayoutBatch, client: AsyncPayments
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    body = json.dumps({"message": "The request is being processed."}).encode()
+    alter(
+        batch._service._client,
+        lambda _, answer: altered(answer, body=body) if answer.status == 409 else answer,
+    )
+    await batch.load(items(1))
+    await batch.run(patience=60.0)
+    row = (await ledger_rows(batch))[0]
+    assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
+    assert (await batch.run()).exit_code == 0
+
+
+async def test_another_record_than_was_asked_for_is_looked_up(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+
+    def swap(request: Any, answer: Any) -> Any:
+        body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
+        return altered(answer, body=body)
+
+    alter(client, swap)
+    report = await pay(items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    assert [request.operation for request in service.requests][-1] == "payouts.list"
+
+
+class Unplugged(Between):
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST":
+            raise TransportError("connect", "unplugged")
+        return await super().send(request)
+
+
+async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+    unplugged = Unplugged(client)
+    report = await pay(items(100), concurrency=2)
+    assert "cannot be reached" in str(report.stopped)
+    assert (report.exit_code, report.counts["in_doubt"]) == (75, 0)
+    assert report.counts["not_started"] > 80
+    unplugged.remove()
+    assert (await pay(items(100))).exit_code == 0
+    assert len(service.books.payouts()) == 100
+
+
+async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(
+    client: AsyncPayments, tmp_path: Path
+) -> None:
+    rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]
+    await paid(tmp_path / "theirs", client, rows, max_rows=1)
+    async with PayoutBatch.open(tmp_path / "ours", client) as batch:
+        await batch.load([rows[0]], batch_id="ours")
+        report = await batch.run()
+        assert (report.exit_code, report.counts["conflict"]) == (1, 1)
+        (finding,) = (await batch.reconcile()).findings
+        assert finding.startswith("row 1: in conflict, and the list shows po_")
+    await paid(tmp_path / "theirs", client, rows)
+    async with PayoutBatch.open(tmp_path / "new", client) as batch:
+        await batch.load(rows, batch_id="another", pay_again=True)
+        audit = (await batch.reconcile()).audit
+    assert (audit.differing, len(audit.findings)) == (120, 100)
