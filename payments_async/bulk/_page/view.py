@@ -238,7 +238,7 @@ def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:
 def _step(now: PageFigures) -> str:
     """Advice on the batch as a whole, while nobody is known to work on it."""
     report = now.report
-    if now.is_working or report.is_untouched:
+    if _doing(now) or report.is_untouched:
         return ""
     if now.batch.paused is not None and not report.is_complete:
         report = attrs.evolve(report, stopped=f"{PAUSED}: {now.batch.paused}")
