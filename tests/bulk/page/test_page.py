@@ -20,12 +20,26 @@ from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import words_of
 from tests.support.batches import items
-from tests.support.desks import Desk
+from tests.support.desks import Desk, Pay
+from tests.support.one_surface import surface as surface
 from tests.support.places import EITHER
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
 
 MONEY = "XCD 4.02"
 VISIT = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+
+
+@pytest_asyncio.fixture
+async def ledger(pay: Pay, service: Sandbox, place: Path | str) -> LedgerAddress:
+    service.on("payouts.create", description="row 2").respond("http:422")
+    await pay(items(3))
+    return LedgerAddress(str(place), "batch")
+
+
+@pytest_asyncio.fixture
+async def page(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
+    async with serve_page(ledger) as page:
+        yield page
 
 
 @pytest_asyncio.fixture

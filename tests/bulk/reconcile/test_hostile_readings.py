@@ -16,8 +16,7 @@ from payments_async.bulk._run import listing
 from payments_async.bulk._run.service import PayoutList, Service
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
-from tests.bulk.reconcile.test_earlier_payouts import lives, retried
-from tests.bulk.reconcile.test_extra_payouts import booked, told
+from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger, runtime_of
