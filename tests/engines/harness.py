@@ -165,6 +165,21 @@ class Scene:
     def _open(self, client: AsyncPayments | None, batch_id: str) -> PayoutBatch:
         return PayoutBatch.open(self.variables["PAYMENTS_LEDGER"], client, batch_id=batch_id)
 
+    async def kill_workers(self, start: Callable[[], Program]) -> None:
+        """Pay with two programs, which are killed and replaced three times."""
+        workers = [start(), start()]
+        for kill in (1, 2, 3):
+            await self.until_paid(kill * ROWS // 4)
+            for worker in workers:
+                worker.kill()
+            workers = [start(), start()]
+
+    async def assert_drained(self, batch_id: str) -> None:
+        """A program that was terminated has recorded what it had under way, and left rows."""
+        counts = await self.counts(batch_id)
+        assert counts["created"] == len(self.books) < ROWS
+        assert counts["under_way"] == counts["in_doubt"] == 0
+
     async def until_at_work(self, processes: int, batch_id: str) -> None:
         """Wait until so many processes have rows of a batch taken."""
         async with self._open(None, batch_id) as batch:

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
+from tests.engines.harness import SLOWLY, Program, Scene, zones
 from tests.support.servers import PostgresServer, free_port
 
 pytest.importorskip("airflow", reason="Airflow is not installed: nox -s airflow")
@@ -154,12 +154,7 @@ async def test_killed_workers_and_tasks_delivered_twice_pay_exactly(airflow: Air
     scene.slow(3.0)
     scene.file("june")
     runs = [airflow.trigger("june") for _ in range(2)]  # each task of one has a twin
-    workers = [airflow.scheduler(scene), airflow.scheduler(scene)]
-    for kill in (1, 2, 3):
-        await scene.until_paid(kill * ROWS // 4)
-        for worker in workers:
-            worker.kill()
-        workers = [airflow.scheduler(scene), airflow.scheduler(scene)]
+    await scene.kill_workers(lambda: airflow.scheduler(scene))
     await scene.until(lambda: airflow.states(*runs) == {"success"})
     await scene.judge(airflow.stored())
 
@@ -173,9 +168,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(airflow: Ai
     await scene.until_at_work(2, "june")
     one.signal(signal.SIGTERM)
     await one.ended()
-    counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < ROWS
-    assert counts["under_way"] == counts["in_doubt"] == 0
+    await scene.assert_drained("june")
     airflow.scheduler(scene)
     await scene.until(lambda: airflow.states(run) == {"success"})
     assert airflow.attempts(run) == {1}  # it was no fault

@@ -15,7 +15,7 @@ import attrs
 import pytest
 from temporalio.client import Client
 
-from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
+from tests.engines.harness import SLOWLY, Program, Scene, zones
 from tests.support.servers import TemporalServer
 
 pytestmark = pytest.mark.timeout(1800)
@@ -79,12 +79,7 @@ async def test_killed_workers_and_activities_delivered_twice_pay_exactly(
     scene.file("june")
     for workflow in ("june", "june-again"):  # each activity of one has a twin
         temporal.start(workflow, "june")
-    workers = [temporal.worker(), temporal.worker()]
-    for kill in (1, 2, 3):
-        await scene.until_paid(kill * ROWS // 4)
-        for worker in workers:
-            worker.kill()
-        workers = [temporal.worker(), temporal.worker()]
+    await scene.kill_workers(temporal.worker)
     await temporal.ended("june", "june-again")
     await scene.judge(temporal.stored())
 
@@ -99,9 +94,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     assert await one.ended() in (0, -signal.SIGABRT)  # its library may abort as the interpreter ends
-    counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < ROWS
-    assert counts["under_way"] == counts["in_doubt"] == 0
+    await scene.assert_drained("june")
     temporal.worker()
     await temporal.ended("june")
     await scene.judge(temporal.stored())
