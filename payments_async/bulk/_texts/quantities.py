@@ -79,18 +79,3 @@ def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
             raise ValueError(f"{currency} is given twice")
         found[currency] = amount
     return found
-
-
-def difference(given: Money, totals: Money, what: str = "batch") -> str | None:
-    """The difference between the confirmed and the total of `what` is paid; None when they are equal."""
-    for currency in sorted({*given, *totals}):
-        if currency not in totals:
-            return f"{currency} was confirmed, and the {what} has no {currency}"
-        if currency not in given:
-            return f"the {what} has {amount_text(currency, totals[currency])}, which was not confirmed"
-        if given[currency] != totals[currency]:
-            return (
-                f"{amount_text(currency, given[currency])} was confirmed, "
-                f"and the {what} comes to {amount_text(currency, totals[currency])}"
-            )
-    return None
