@@ -70,16 +70,6 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
         assert (await batch.status()).exit_code == 0
 
 
-async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, batch: PayoutBatch) -> None:
-    await lives_beside_its_successor(service, batch)
-    assert (await batch.retry_failed(dry_run=True)).rows == ()
-    assert extra(await batch.status()) == (0, 1)
-    assert told(await batch.status()) == booked(service)
-    turn(service, 0, "reversed", completed=True, failed=False)
-    assert (await batch.retry_failed()).rows == ()
-    assert (extra(await batch.status()), (await batch.status()).exit_code) == ((0, 0), 0)
-
-
 @EITHER
 @pytest.mark.parametrize("has_proof", [True, False])
 async def test_a_second_payout_with_the_rows_proof_is_in_excess_in_its_own_currency(
@@ -254,21 +244,6 @@ async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
     assert (await ledger_rows(batch))[0].payout_id == first
     assert (await batch.reconcile()).is_clean
     assert (await batch.status()).exit_code == 0
-
-
-async def test_a_retried_row_waits_for_a_whole_reading_and_others_do_not(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await retried(batch)
-    before = posts(service)
-    service.on("payouts.list").respond("http:503", times=None)
-    report = await batch.run(patience=1.0)
-    assert (report.counts["not_started"], report.exit_code, posts(service)) == (1, 75, before)
-    service.clear_rules()
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
-    assert posts(service) == before + 1
-    assert (await batch.reconcile()).is_clean
 
 
 @EITHER

@@ -115,17 +115,6 @@ async def test_a_reference_that_leaves_no_room_for_a_generation_is_left(
     assert "191 are allowed" in str(report.left)
 
 
-async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 2)
-    await batch.load(items(150))
-    await batch.run()
-    service.advance(60.0)
-    assert (await batch.retry_failed()).rows == (2,)
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
-
-
 async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_anew(
     service: Sandbox, batch: PayoutBatch
 ) -> None:

@@ -59,14 +59,6 @@ async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
     assert_true(report, service, rows)
 
 
-async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tmp_path: Path) -> None:
-    key = service.new_key("inactive")
-    async with in_process(service, api_key=key) as client:
-        report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.counts["not_started"]) == (2, 3)
-    assert key not in str(report.stopped)
-
-
 async def test_a_429_leaves_the_row_and_waits_for_retry_after(
     service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
