@@ -108,33 +108,16 @@ async def test_a_run_whose_sums_cannot_be_read_stops(
 
 
 class Dying(Between):
-    """A transport at whose first post the run ends, before it is sent or after."""
+    """A transport at whose first post the run ends, before it is sent."""
 
-    def __init__(self, client: AsyncPayments, *, sends: bool) -> None:
-        super().__init__(client)
-        self._sends = sends
-        self.posts = 0
-        self.run: asyncio.Task[Any] | None = None
+    run: asyncio.Task[Any]
 
     async def send(self, request: Any) -> Any:
-        if request.method == "POST" and self.run is not None:
-            self.posts += 1
-            if self._sends:
-                await super().send(request)
-            run, self.run = self.run, None
-            run.cancel()
-            await asyncio.sleep(0)
+        if request.method == "POST":
+            self.remove()
+            self.run.cancel()
             await asyncio.get_running_loop().create_future()
         return await super().send(request)
-
-
-async def die(client: AsyncPayments, place: Path, rows: int, *, sends: bool) -> None:
-    dying = Dying(client, sends=sends)
-    dying.run = asyncio.ensure_future(paid(place, client, items(rows), concurrency=1))
-    run = dying.run
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    dying.remove()
 
 
 async def test_a_run_that_died_after_its_reservation_goes_on_within_what_it_had_reserved(
@@ -142,7 +125,10 @@ async def test_a_run_that_died_after_its_reservation_goes_on_within_what_it_had_
 ) -> None:
     guard = guard_of("3.02")
     async with in_process(service, guard=guard) as client:
-        await die(client, tmp_path / "l", 2, sends=False)
+        dying = Dying(client)
+        dying.run = asyncio.ensure_future(paid(tmp_path / "l", client, items(2), concurrency=1))
+        with pytest.raises(asyncio.CancelledError):
+            await dying.run
         assert held(client) == 0  # the first was surely not sent
         async with another_process(service, guard, client) as second:
             report = await paid(tmp_path / "l", second, items(2))
