@@ -113,27 +113,6 @@ async def test_another_host_another_page_and_another_method_get_nothing(
     assert (answered, MONEY in text) == (status, status == 200 and method == "GET")
 
 
-@pytest.mark.parametrize(
-    ("request_text", "status"),
-    [
-        ("what?\r\n\r\n", 400),
-        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", 403),
-        ("POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n\r\nnone", 400),
-    ],
-)
-async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
-    page: BatchPage, caplog: pytest.LogCaptureFixture, request_text: str, status: int
-) -> None:
-    caplog.clear()
-    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(page.address).port)
-    writer.write(request_text.encode())
-    assert f" {status} ".encode() in await reader.readline()
-    writer.write_eof()
-    await reader.read()  # until the server has closed it
-    writer.close()
-    assert caplog.records == []
-
-
 # What it reads, and when
 
 
