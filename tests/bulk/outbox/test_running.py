@@ -184,16 +184,6 @@ async def test_a_long_reading_of_the_list_holds_no_order_up(app: App, service: S
         assert service.books.payouts(reference="order-2")[0].created_at <= committed + 1.0
 
 
-async def test_what_is_in_doubt_is_looked_for_in_the_list(app: App, service: Sandbox, payouts: Any) -> None:
-    rule = service.on("payouts.create", reference="order-1")
-    rule.respond("lost_response").respond("http:409", times=1, after=1)
-    await app.commit("order-1")
-    async with following(payouts):
-        await found(app, "order-1")
-    assert lists(service) > 0
-    assert books(service) == ["order-1"]
-
-
 @EITHER
 async def test_two_processes_follow_one_outbox(
     app: App, service: Sandbox, payouts: Any, desk: Desk, place: Path | str

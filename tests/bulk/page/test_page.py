@@ -203,38 +203,6 @@ async def test_a_ledger_that_cannot_be_read_is_said_to_and_read_again(
     assert "complete" in await words(session)
 
 
-async def test_a_visitor_who_leaves_ends_no_other_s_reading(
-    ledger: LedgerAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun, going_on, holders = asyncio.Event(), asyncio.Event(), PayoutBatch.holders
-
-    async def slow(batch: PayoutBatch) -> Any:
-        begun.set()
-        await going_on.wait()
-        return await holders(batch)
-
-    async with serve_page(ledger) as page:
-        monkeypatch.setattr(PayoutBatch, "holders", slow)
-        page._feed.show(None)
-        first = asyncio.ensure_future(page._feed.figures())
-        await begun.wait()
-        second = asyncio.ensure_future(page._feed.figures())
-        first.cancel()
-        going_on.set()
-        assert (await second).report.rows == 3
-        assert first.cancelled()
-    assert not caplog.records
-
-
-async def test_a_ledger_that_is_not_there_has_no_page(tmp_path: Path) -> None:
-    missing = LedgerAddress(str(tmp_path / "none.ledger"))
-    with pytest.raises(LedgerMissing):
-        async with serve_page(missing):
-            raise AssertionError("it is served")
-    with pytest.raises(LedgerMissing):
-        await write_page(missing, tmp_path / "none.html", overwrite=False)
-
-
 async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
     ledger: LedgerAddress, tmp_path: Path
 ) -> None:
@@ -250,18 +218,6 @@ async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
             await write_page(ledger, ledger.text, overwrite=True)
 
 
-async def test_without_jinja_the_page_says_what_to_install(
-    ledger: LedgerAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    needed = r'pip install "payments-sdk\[sandbox\]"'
-    with pytest.raises(ImportError, match=needed):
-        async with serve_page(ledger):
-            raise AssertionError("it is served")
-    with pytest.raises(ImportError, match=needed):
-        await write_page(ledger, tmp_path / "report.html", overwrite=False)
-
-
 def test_commands_without_a_page_load_none_of_it_and_the_page_brings_no_simulated_service() -> None:
     program = """
 import sys
@@ -272,20 +228,3 @@ print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modul
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-async def test_a_run_and_its_page_work_on_one_ledger_at_once(
-    desk: Desk, client: Any, service: Sandbox, tmp_path: Path
-) -> None:
-    path = tmp_path / "july.ledger"
-    async with desk.open(path, client) as batch:
-        await batch.load(items(40))
-        async with (
-            serve_page(LedgerAddress(str(path), "batch")) as page,
-            ClientSession(page.address) as session,
-        ):
-            assert "nothing was sent yet" in await words(session)
-            report = await batch.run(page.show)
-            page.show(None)
-            assert "batch complete and certified" in await words(session)
-    assert (report.exit_code, len(service.books.payouts())) == (0, 40)

@@ -11,7 +11,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item
 from tests.support.desks import Desk
 
 MENDED = Instrument.phone("+2290190112244", "BJ")
@@ -102,21 +102,3 @@ async def test_a_row_whose_payouts_all_have_other_content_is_in_conflict_and_eac
     assert certificate.report.counts["moved_in_conflict"] == 1
     assert certificate.report.sums["XCD"]["moved_in_conflict"] == Decimal("1.01")
     assert len(service.books.payouts()) == len(paid)
-
-
-async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(
-    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
-) -> None:
-    for name, rows in (("other", [item(9, reference="theirs")]), ("l", items(2))):
-        async with desk.open(tmp_path / name, client, batch_id=name) as batch:
-            await batch.load(rows)
-            await batch.run()
-    service.on("payouts.create", description="row 9").outcome("fail:RECIPIENT_ERROR")
-    async with desk.open(tmp_path / "third", client, batch_id="third") as batch:
-        await batch.load([item(9, reference="third", amount=Decimal(3))])
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-        await batch.run(wait_final=60.0)
-        assert (await batch.reconcile()).is_clean
-    async with desk.open(tmp_path / "l", client, batch_id="l") as batch:
-        assert (await batch.reconcile()).is_clean

@@ -15,10 +15,9 @@ from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, item, items, ledger_rows, runtime_of
+from tests.support.batches import in_process, item, items, ledger_rows, runtime_of
 from tests.support.desks import Desk
 from tests.support.places import EITHER
-from tests.support.spoiled import spoiling
 
 
 def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
@@ -160,19 +159,6 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
     assert len(service.requests) == asked
     assert (await batch.retry_failed()).rows == (1,)
     assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
-
-
-async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1, 2)
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
-    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-    for rows in (None, [1]):
-        report = await batch.retry_failed(rows=rows, dry_run=True)
-        assert [left.number for left in report.left] == [1]
-        assert "one of the 1 that could not be read" in report.left[0].reason
 
 
 async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_have_failed(

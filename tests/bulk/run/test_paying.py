@@ -98,20 +98,6 @@ async def test_a_key_replaced_during_a_run_halts_it(
         assert (await batch.run()).exit_code == 0
 
 
-@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
-async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, batch: PayoutBatch, date: str) -> None:
-
-    def spoil(_request: Any, answer: Any) -> Any:
-        headers = answer.headers.copy()
-        headers["Date"] = date
-        return altered(answer, headers=headers)
-
-    alter(batch._service._client, spoil)
-    service.on("payouts.create").respond("http:409")
-    await batch.load(items(1))
-    assert (await batch.run()).exit_code == 0
-
-
 async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
     service: Sandbox, batch: PayoutBatch, client: AsyncPayments
 ) -> None:

@@ -237,20 +237,6 @@ async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     assert len(set(replaying.keys)) == 3
 
 
-async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, tmp_path: Path) -> None:
-    refuse(service, 1)
-    replaying = Replaying()
-    async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        await batch.run()
-        await batch.retry_failed(rejected=True)
-        service.on("payouts.create", description="row 1").respond("http:500", times=2)
-        assert (await batch.run()).exit_code == 0  # the stored error is left behind with its key
-    first, *again, last = replaying.keys
-    assert len({first, *again, last}) == 3
-    assert last not in (first, *again)
-
-
 @pytest.mark.parametrize(("number", "reason"), [(1, "row 1: not final"), (7, "row 7 is not in the batch")])
 async def test_a_row_that_was_not_refused_cannot_be_sent_again(
     service: Sandbox, batch: PayoutBatch, number: int, reason: str
