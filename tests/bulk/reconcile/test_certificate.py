@@ -29,6 +29,7 @@ def proofs() -> bool:
 
 @pytest.fixture
 async def batch(tmp_path: Path, proofs: bool) -> AsyncIterator[PayoutBatch]:
+    """A batch whose rows were all paid."""
     service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(ROWS), proofs=proofs)
