@@ -12,15 +12,14 @@ import pytest
 from payments_async import Instrument
 from payments_async.bulk import BulkError, InputPaidElsewhere, LedgerError, LedgerMissing
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_now
+from tests.support.batches import item, items, ledger_now, run_rows
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 
 
 async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, batch: Any) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
-    await batch.load(items(3))
-    report = await batch.run(wait_final=60.0)
+    report = await run_rows(batch, 3, wait_final=60.0)
     assert (report.exit_code, report.counts["failed"]) == (1, 1)
     would = await batch.retry_failed(rows=[2], dry_run=True)
     assert (would.rows, (await batch.status()).counts["not_started"]) == ((2,), 0)
@@ -39,8 +38,7 @@ async def test_a_retried_row_can_be_corrected_before_it_is_paid(
 ) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
     right = Instrument.phone("+2290190112299", "BJ")
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     await batch.retry_failed()
     await batch.load([item(1), item(2, instrument=right)], accept_edits=True)
     assert (await batch.run(wait_final=60.0)).exit_code == 0
@@ -67,8 +65,7 @@ async def test_a_batch_that_is_called_off_leaves_room_for_the_next(service: Sand
 @pytest.mark.parametrize("answer", ["http:422", "lost_request", "http:401"])
 async def test_what_was_sent_is_never_discarded(service: Sandbox, batch: Any, answer: str) -> None:
     service.on("payouts.create").respond(answer, times=None)
-    await batch.load(items(1))
-    await batch.run(patience=1.0)
+    await run_rows(batch, 1, patience=1.0)
     await batch.retry_failed(rejected=True)
     with pytest.raises(BulkError, match="the ledger is the record of that"):
         await batch.discard()
@@ -82,8 +79,7 @@ def moment(seconds: float) -> datetime:
 async def test_a_settled_batch_keeps_its_line_and_refuses_its_input(
     desk: Desk, client: Any, batch: Any, place: Path | str
 ) -> None:
-    await batch.load(items(3))
-    assert (await batch.run(wait_final=60.0)).certificate.is_settled
+    assert (await run_rows(batch, 3, wait_final=60.0)).certificate.is_settled
     with pytest.raises(BulkError, match="before must be aware"):
         await batch.forget(moment(1.0).replace(tzinfo=None))
     assert await batch.forget(moment(-3600.0)) == 0  # not old enough

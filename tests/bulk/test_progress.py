@@ -9,7 +9,7 @@ import attrs
 
 from payments_async.bulk import Activity, BatchFigures
 from payments_async.sandbox import Sandbox
-from tests.support.batches import items, runtime_of
+from tests.support.batches import items, run_rows, runtime_of
 
 
 @attrs.define
@@ -63,8 +63,7 @@ async def test_a_hanging_request_does_not_silence_the_run(service: Sandbox, clie
 
 
 async def test_progress_says_how_much_of_the_list_was_read(service: Sandbox, client: Any, batch: Any) -> None:
-    await batch.load(items(150))
-    await batch.run()
+    await run_rows(batch, 150)
     service.on("payouts.list").respond("slow:22s", times=None)
     listener = listener_of(client)
     began = listener.runtime.monotonic()

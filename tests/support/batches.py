@@ -192,6 +192,12 @@ async def paid(place: Path | str, client: AsyncPayments, rows: Sequence[Item], *
         return await batch.run(**options)
 
 
+async def run_rows(batch: Any, rows: int | Sequence[Item], *progress: Any, **options: Any) -> Any:
+    """Load an open batch, of either surface, with these rows, or so many, and run it: its report."""
+    await batch.load(items(rows) if isinstance(rows, int) else rows)
+    return await batch.run(*progress, **options)
+
+
 async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
     """Somebody else's payout to the account of the first row, under the reference `taken`. Returns its id."""
     fields = {"amount": "1.01", "currency": "XCD", "method": "mtn_bj", "reference": "taken", **changes}

@@ -19,7 +19,7 @@ from payments_async.bulk._export.formats import Summary
 from payments_async.bulk._export.row_records import FACTS
 from payments_async.bulk._ledger.figures import Figures
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, pay_stranger
+from tests.support.batches import item, items, pay_stranger, run_rows
 from tests.support.places import EITHER, Place
 from tests.support.workbooks import values_of
 
@@ -38,8 +38,7 @@ async def test_a_workbook_has_rows_money_and_certificate(
 ) -> None:
     service.on("payouts.create", description="row 1").respond("http:422")
     out = tmp_path / "june-report.xlsx"
-    await batch.load(ROWS)
-    await batch.run()
+    await run_rows(batch, ROWS)
     await batch.export(out)
     assert out.stat().st_mode & 0o777 == 0o600
     sheets, book = values_of(out), openpyxl.load_workbook(out)

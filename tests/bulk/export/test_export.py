@@ -20,7 +20,7 @@ from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.sources._rejects import unescaped
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item, items, run_rows
 from tests.support.desks import Desk, Pay
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER, Place
@@ -216,8 +216,7 @@ async def test_an_export_has_what_the_service_said_of_the_payout_and_when(
     service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:
     rounded = Decimal("2.0099999999999999999999")  # equal only as a double
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     service.advance(86_400.0)
     service._core.world.tenants[service.api_key].payouts_by_id[
         next(entry.id for entry in service.books.payouts() if entry.amount == Decimal("2.01"))

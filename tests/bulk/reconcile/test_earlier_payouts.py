@@ -14,7 +14,7 @@ from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import in_process, item, items, ledger_rows, open_at, run_rows, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.sightings import lists, posts
 
@@ -42,8 +42,7 @@ def extra(report: BatchReport) -> tuple[int, int]:
 async def lives_beside_its_successor(service: Sandbox, batch: PayoutBatch) -> None:
     """The first row's payout has failed, the row is paid anew, and then the first one arrives."""
     fails(service, 1)
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     await batch.retry_failed()
     await batch.run(wait_final=60.0)
     turn(service, 0, "completed", completed=True, failed=False)
@@ -76,8 +75,7 @@ async def test_a_second_payout_with_the_rows_proof_is_in_excess_in_its_own_curre
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, has_proof: bool
 ) -> None:
     """Without it, it is a stranger's."""
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     wallet = Instrument.phone("+2290190112233", "BJ")
     twin = await client.payouts.create(amount="7.25", currency="GHS", method="mtn_bj", instrument=wallet)
     tenant = service._core.world.tenants[service.api_key]
@@ -121,8 +119,7 @@ async def test_the_payout_of_a_row_that_was_rejected_is_the_rows_after_all(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     service.on("payouts.create", description="row 1").respond("http:422")
-    await batch.load(items(2))
-    assert (await batch.run()).counts["rejected"] == 1
+    assert (await run_rows(batch, 2)).counts["rejected"] == 1
     row, _ = await ledger_rows(batch)
     binding = batch._ledger.known.binding
     # as if the refused request had been carried out all the same
@@ -159,8 +156,7 @@ def lives(service: Sandbox, place: int = 0, status: str = "completed") -> str:
 
 async def retried(batch: PayoutBatch, count: int = 2) -> None:
     """The first row's payout fails, and the row is made new again."""
-    await batch.load(items(count))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, count, wait_final=60.0)
     assert (await batch.retry_failed()).rows == (1,)
 
 
@@ -249,8 +245,7 @@ async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
 @EITHER
 async def test_many_retried_rows_share_one_reading(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, *range(1, 31))
-    await batch.load(items(40))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 40, wait_final=60.0)
     assert len((await batch.retry_failed()).rows) == 30
     before = lists(service)
     assert (await batch.run()).counts["created"] == 40

@@ -12,7 +12,7 @@ from payments_async import AsyncPayments
 from payments_async.bulk import BatchFigures, PayoutBatch, RowState
 from payments_async.bulk._ledger.figures import awaited
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at, run_rows, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.sightings import lists
 from tests.support.spoiled import spoiling
@@ -29,8 +29,7 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
 ) -> None:
     ends(service, "fail:RECIPIENT_ERROR", 2)
     async with in_process(service) as client, open_at(place, client) as batch:
-        await batch.load(items(3))
-        plain = await batch.run()
+        plain = await run_rows(batch, 3)
         assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
         report = await batch.run(wait_final=60.0)
         assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
@@ -49,8 +48,7 @@ async def test_the_time_is_kept_and_said_to_be_over(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     ends(service, "hang", 1)
-    await batch.load(items(2))
-    report = await batch.run(wait_final=100.0)
+    report = await run_rows(batch, 2, wait_final=100.0)
     assert sum(runtime_of(client).slept) <= 102.0
     assert (report.exit_code, report.counts["not_final"], report.is_complete) == (75, 1, True)
     assert "1 payout is not final yet" in str(report.stopped)
@@ -61,8 +59,7 @@ async def test_the_time_is_kept_and_said_to_be_over(
 async def test_a_payout_that_cannot_be_read_is_reported_and_not_waited_for_in_silence(
     batch: PayoutBatch,
 ) -> None:
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
     report = await batch.run(wait_final=100.0)
     assert (report.exit_code, report.counts["not_final"]) == (75, 1)
@@ -73,8 +70,7 @@ async def test_the_list_is_never_walked_more_often_than_every_five_seconds(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     ends(service, "hang")
-    await batch.load(items(1))
-    await batch.run()
+    await run_rows(batch, 1)
     before, began = lists(service), runtime_of(client).monotonic()
     for _ in range(12):
         await batch.run(wait_final=2.5)
@@ -88,8 +84,7 @@ async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
     ends(service, "complete after=30s")
     client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(250))
-        await batch.run()
+        await run_rows(batch, 250)
         rule = service.on("payouts.list")
         for place, word in enumerate(("http:503", "reset", "lost_response", "http:400", "bad_json")):
             rule.respond(word, times=2, after=3 * place + 1)
@@ -103,8 +98,7 @@ async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the
 ) -> None:
     client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
+        await run_rows(batch, 2)
         service.on("payouts.list").respond("http:503", times=None)
         report = await batch.run(wait_final=600.0)
         assert (report.exit_code, report.counts["not_final"]) == (75, 2)
@@ -112,8 +106,7 @@ async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the
 
 
 async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, batch: PayoutBatch) -> None:
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     before = lists(service)
     service.on("payouts.list").respond("http:401", times=None)
     report = await batch.run(wait_final=600.0)
@@ -127,8 +120,7 @@ async def test_following_goes_on_after_a_restart_with_what_is_not_final(
 ) -> None:
     ends(service, "complete after=900s", 1)
     async with in_process(service) as client, open_at(place, client) as batch:
-        await batch.load(items(5))
-        await batch.run()
+        await run_rows(batch, 5)
 
         def cancel(figures: BatchFigures) -> None:
             if figures.counts["arrived"] == 4:
@@ -161,8 +153,7 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
 
 
 async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
+    report = await run_rows(batch, 3, lambda _: batch.stop("enough"), wait_final=60.0)
     assert report.stopped == "enough"
     assert report.counts["not_final"] == report.counts["created"]
 
@@ -174,8 +165,7 @@ async def test_why_a_payout_failed_is_recorded_with_its_creation(
     if not answered:  # as often as it is posted: the list then shows what became of it
         service.on("payouts.create", description="row 1").respond("lost_response", times=8)
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR immediate")
-    await batch.load(items(2))
-    report = await batch.run()
+    report = await run_rows(batch, 2)
     row, _ = await ledger_rows(batch)
     assert (row.service_status, row.outcome) == ("failed", "failed")
     assert row.failure_code == "RECIPIENT_ERROR"

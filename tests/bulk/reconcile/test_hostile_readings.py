@@ -19,7 +19,16 @@ from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger, runtime_of
+from tests.support.batches import (
+    alter,
+    in_process,
+    items,
+    ledger_rows,
+    open_at,
+    pay_stranger,
+    run_rows,
+    runtime_of,
+)
 from tests.support.places import EITHER, Place
 from tests.support.scripted import altered
 from tests.support.sightings import posts
@@ -108,8 +117,7 @@ async def test_a_list_in_another_order_makes_no_clean_certificate_over_an_excess
 async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_recorded(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
 ) -> None:
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     turn(service, 0, "failed", completed=False, failed=True)
     slow = await ReadingStore.begin(batch._ledger, None)
     assert slow is not None
@@ -128,8 +136,7 @@ async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_re
 async def test_a_reading_that_was_left_is_gone_on_with_where_it_stood(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
 ) -> None:
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     left = await ReadingStore.begin(batch._ledger, None)
     assert left is not None
     await left.take((await listed(batch._service))[:1], "a place")
@@ -215,8 +222,7 @@ async def test_what_no_database_can_hold_is_kept_readable(
     async with in_process(service) as client:
         alter(client, spoil)
         async with open_at(place, client) as batch:
-            await batch.load(items(2))
-            assert (await batch.run()).counts["rejected"] == refused
+            assert (await run_rows(batch, 2)).counts["rejected"] == refused
             assert (await batch.reconcile()).is_clean
             row, other = await ledger_rows(batch)
     assert other.payout_id.startswith("po_\ufffd")

@@ -25,6 +25,7 @@ from tests.support.batches import (
     ledger_rows,
     open_at,
     pay_stranger,
+    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
@@ -105,8 +106,7 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(
 ) -> None:
     service.on("payouts.create", description="row 7").outcome("fail:RECIPIENT_ERROR")
     told: list[Any] = []
-    await batch.load(items(150))
-    await batch.run()
+    await run_rows(batch, 150)
     service.advance(60.0)
     certificate = await batch.reconcile(told.append)
     assert (certificate.is_clean, certificate.audit.turns, certificate.report.exit_code) == (True, (), 1)
@@ -163,8 +163,7 @@ async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs
 ) -> None:
     client = in_process(service, max_retries=0)
     async with client, open_at(place, client) as batch:
-        await batch.load(items(150))
-        await batch.run()
+        await run_rows(batch, 150)
         service.advance(60.0)
         service.on("payouts.list").respond("http:503", after=1)
         with pytest.raises(PaymentsError):

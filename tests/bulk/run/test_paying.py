@@ -21,6 +21,7 @@ from tests.support.batches import (
     items,
     ledger_rows,
     paid,
+    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
@@ -107,8 +108,7 @@ async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
         batch._service._client,
         lambda _, answer: altered(answer, body=body) if answer.status == 409 else answer,
     )
-    await batch.load(items(1))
-    await batch.run(patience=60.0)
+    await run_rows(batch, 1, patience=60.0)
     row = (await ledger_rows(batch))[0]
     assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
     assert (await batch.run()).exit_code == 0

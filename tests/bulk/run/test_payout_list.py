@@ -10,7 +10,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, items, ledger_rows
+from tests.support.batches import alter, ledger_rows, run_rows
 from tests.support.sightings import lists
 from tests.support.spoiled import circling, crowding, silent, spoiling
 
@@ -28,8 +28,7 @@ from tests.support.spoiled import circling, crowding, silent, spoiling
 async def test_a_list_that_was_not_read_whole_certifies_nothing(
     batch: PayoutBatch, spoilt: Any, why: str
 ) -> None:
-    await batch.load(items(250))
-    await batch.run()
+    await run_rows(batch, 250)
     first = (await ledger_rows(batch))[0].reference
     alter(batch._service._client, spoilt(first) if spoilt is spoiling else spoilt())
     with pytest.raises(PaymentsError, match=why):
@@ -37,8 +36,7 @@ async def test_a_list_that_was_not_read_whole_certifies_nothing(
 
 
 async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    await batch.run()
+    await run_rows(batch, 3)
     alter(batch._service._client, silent({"next_cursor": None}))
     assert (await batch.reconcile()).is_clean
 
@@ -47,8 +45,7 @@ async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatc
 async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_place(
     service: Sandbox, batch: PayoutBatch, fault: str, begun: int
 ) -> None:
-    await batch.load(items(250))
-    await batch.run()
+    await run_rows(batch, 250)
     before = len(service.requests)
     service.on("payouts.list").respond(fault, after=1, times=2)  # its second page, and where the next goes on
     for _ in range(2):
@@ -62,8 +59,7 @@ async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_
 async def test_a_page_with_what_cannot_be_read_is_asked_for_once_more(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
-    await batch.load(items(250))
-    await batch.run()
+    await run_rows(batch, 250)
     spoil, before = spoiling((await ledger_rows(batch))[0].reference), lists(service)
     spoilt = list[Any]()
 

@@ -25,6 +25,7 @@ from tests.support.batches import (
     items,
     ledger_rows,
     paid,
+    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
@@ -204,8 +205,7 @@ async def test_a_refused_row_is_paid_unchanged_after_retry_failed(service: Sandb
     refuse(service, 2)
     replaying = Replaying()
     async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        assert (await batch.run()).counts["rejected"] == 1
+        assert (await run_rows(batch, 3)).counts["rejected"] == 1
         before = (await ledger_rows(batch))[1]
         report = await batch.retry_failed(rejected=True)
         assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
@@ -228,8 +228,7 @@ async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     replaying = Replaying()
     edited = [item(1, description="first change")]
     async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        assert (await batch.run()).exit_code == 1
+        assert (await run_rows(batch, 1)).exit_code == 1
         await batch.load(edited, accept_edits=True)
         assert (await batch.run()).exit_code == 1
         await batch.load(items(1), accept_edits=True)
@@ -242,8 +241,7 @@ async def test_a_row_that_was_not_refused_cannot_be_sent_again(
     service: Sandbox, batch: PayoutBatch, number: int, reason: str
 ) -> None:
     refuse(service, 2)
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     with pytest.raises(BulkError, match=reason):
         await batch.retry_failed(rows=[number, 2], rejected=True)
     assert (await batch.status()).counts["rejected"] == 1
@@ -253,8 +251,7 @@ async def test_only_the_refused_rows_that_were_named_are_sent_again(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     refuse(service, 1, 2)
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     assert (await batch.retry_failed(rows=[2], rejected=True)).rows == (2,)
     assert (await batch.status()).counts["rejected"] == 1
 
@@ -262,8 +259,7 @@ async def test_only_the_refused_rows_that_were_named_are_sent_again(
 async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="all").respond("http:422", times=None)
     rows = [item(number, description="all") for number in range(1, 521)]
-    await batch.load(rows)
-    await batch.run()
+    await run_rows(batch, rows)
     report = await batch.retry_failed(rejected=True)
     assert report.rows == tuple(range(1, 521))
     assert (await batch.status()).counts["not_started"] == 520

@@ -12,7 +12,7 @@ import pytest
 from payments_async import AsyncPayments, ServerError
 from payments_async.bulk import BatchReport, BulkError, LedgerMismatch, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, item, items, open_at
+from tests.support.batches import assert_true, in_process, item, items, open_at, run_rows
 from tests.support.desks import Pay
 from tests.support.sightings import posts
 
@@ -205,8 +205,7 @@ async def test_a_batch_that_waits_for_a_person_is_asked_again_after_a_minute(bat
 
 async def test_payouts_that_are_followed_are_looked_at_again(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create").outcome("hang")
-    await batch.load(items(3))
-    report = await batch.run(for_seconds=10, wait_final=7200)
+    report = await run_rows(batch, 3, for_seconds=10, wait_final=7200)
     assert (report.exit_code, report.is_complete, report.resumable) == (75, True, "now")
     assert report.next is not None
     assert 1.0 <= report.next <= 60.0
