@@ -25,23 +25,22 @@ def ends(service: Sandbox, words: str, number: int | None = None) -> None:
 
 @EITHER
 async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: PayoutBatch, place: Place
 ) -> None:
     ends(service, "fail:RECIPIENT_ERROR", 2)
-    async with in_process(service) as client, open_at(place, client) as batch:
-        plain = await run_rows(batch, 3)
-        assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
-        report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
-        assert report.counts["arrived"] == 2
-        row = (await ledger_rows(batch))[1]
-        assert (row.state, row.service_status, row.failure_code) == (
-            RowState.CREATED,
-            "failed",
-            "RECIPIENT_ERROR",
-        )
-    async with open_at(place) as batch:
-        assert (await batch.status()).counts["failed"] == 1
+    plain = await run_rows(batch, 3)
+    assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
+    report = await batch.run(wait_final=60.0)
+    assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
+    assert report.counts["arrived"] == 2
+    row = (await ledger_rows(batch))[1]
+    assert (row.state, row.service_status, row.failure_code) == (
+        RowState.CREATED,
+        "failed",
+        "RECIPIENT_ERROR",
+    )
+    async with open_at(place) as other:
+        assert (await other.status()).counts["failed"] == 1
 
 
 async def test_the_time_is_kept_and_said_to_be_over(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -189,50 +187,42 @@ class Replaying:
         return altered(first, headers=CIMultiDictProxy(headers))
 
 
-@asynccontextmanager
-async def replayed(service: Sandbox, replaying: Replaying) -> AsyncIterator[AsyncPayments]:
-    async with in_process(service) as client:
-        alter(client, replaying)
-        yield client
-
-
 def refuse(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
     for number in numbers:
         service.on("payouts.create", description=f"row {number}").respond("http:422", times=times)
 
 
-async def test_a_refused_row_is_paid_unchanged_after_retry_failed(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_refused_row_is_paid_unchanged_after_retry_failed(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
     refuse(service, 2)
-    replaying = Replaying()
-    async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        assert (await run_rows(batch, 3)).counts["rejected"] == 1
-        before = (await ledger_rows(batch))[1]
-        report = await batch.retry_failed(rejected=True)
-        assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
-        after = (await ledger_rows(batch))[1]
-        assert (after.state, after.failure_code, after.failure_message) == (RowState.NEW, None, None)
-        assert (after.reference, after.body) == (before.reference, before.body)
-        assert after.revision == before.revision + 1
-        assert (await batch.run()).exit_code == 0
-        assert (await batch.reconcile()).is_clean
-        assert (await batch.load(items(3))).is_new is False
+    alter(batch._service._client, replaying := Replaying())
+    assert (await run_rows(batch, 3)).counts["rejected"] == 1
+    before = (await ledger_rows(batch))[1]
+    report = await batch.retry_failed(rejected=True)
+    assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
+    after = (await ledger_rows(batch))[1]
+    assert (after.state, after.failure_code, after.failure_message) == (RowState.NEW, None, None)
+    assert (after.reference, after.body) == (before.reference, before.body)
+    assert after.revision == before.revision + 1
+    assert (await batch.run()).exit_code == 0
+    assert (await batch.reconcile()).is_clean
+    assert (await batch.load(items(3))).is_new is False
     assert len(set(replaying.keys)) == len(replaying.keys) == 4
     assert len(service.books.payouts()) == 3
 
 
 async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     refuse(service, 1)
     service.on("payouts.create", description="first change").respond("http:422", times=1)
-    replaying = Replaying()
-    edited = [item(1, description="first change")]
-    async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        assert (await run_rows(batch, 1)).exit_code == 1
-        await batch.load(edited, accept_edits=True)
-        assert (await batch.run()).exit_code == 1
-        await batch.load(items(1), accept_edits=True)
-        assert (await batch.run()).exit_code == 0
+    alter(batch._service._client, replaying := Replaying())
+    assert (await run_rows(batch, 1)).exit_code == 1
+    await batch.load([item(1, description="first change")], accept_edits=True)
+    assert (await batch.run()).exit_code == 1
+    await batch.load(items(1), accept_edits=True)
+    assert (await batch.run()).exit_code == 0
     assert len(set(replaying.keys)) == 3
 
 
