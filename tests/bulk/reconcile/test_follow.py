@@ -34,11 +34,8 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
     assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
     assert report.counts["arrived"] == 2
     row = (await ledger_rows(batch))[1]
-    assert (row.state, row.service_status, row.failure_code) == (
-        RowState.CREATED,
-        "failed",
-        "RECIPIENT_ERROR",
-    )
+    assert (row.state, row.service_status) == (RowState.CREATED, "failed")
+    assert row.failure_code == "RECIPIENT_ERROR"
     async with open_at(place) as other:
         assert (await other.status()).counts["failed"] == 1
 

@@ -168,10 +168,8 @@ async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs
         service.on("payouts.list").respond("http:503", after=1)
         with pytest.raises(PaymentsError):
             await batch.reconcile()
-        assert ((await batch.status()).counts["arrived"], (await batch.status()).counts["not_final"]) == (
-            100,
-            50,
-        )
+        counts = (await batch.status()).counts
+        assert (counts["arrived"], counts["not_final"]) == (100, 50)
         assert (await batch.reconcile()).is_clean
 
 
