@@ -15,7 +15,6 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk._run.service import day_of
 from payments_async.bulk.errors import LedgerMismatch
-from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
@@ -156,21 +155,6 @@ async def test_all_of_the_list_is_read_where_a_part_cannot_show_every_row(
         # all of it once: an earlier ledger has paid rows 1 and 2, and may have paid row 3
         assert [dated(query) is None for query in queries] == [False, True, False]
         assert dated(queries[0]) > dated(queries[2])
-
-
-async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
-    service: Sandbox, place: Place
-) -> None:
-    client = in_process(service, max_retries=0)
-    async with client, open_at(place, client) as batch:
-        await run_rows(batch, 150)
-        service.advance(60.0)
-        service.on("payouts.list").respond("http:503", after=1)
-        with pytest.raises(PaymentsError):
-            await batch.reconcile()
-        counts = (await batch.status()).counts
-        assert (counts["arrived"], counts["not_final"]) == (100, 50)
-        assert (await batch.reconcile()).is_clean
 
 
 @EITHER

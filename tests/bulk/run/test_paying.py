@@ -149,19 +149,10 @@ async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
     assert len(service.books.payouts()) == 100
 
 
-async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(
-    client: AsyncPayments, tmp_path: Path
-) -> None:
+async def test_an_audit_shows_a_hundred_findings(client: AsyncPayments, tmp_path: Path) -> None:
     rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]
-    await paid(tmp_path / "theirs", client, rows, max_rows=1)
-    async with PayoutBatch.open(tmp_path / "ours", client) as batch:
-        await batch.load([rows[0]], batch_id="ours")
-        report = await batch.run()
-        assert (report.exit_code, report.counts["conflict"]) == (1, 1)
-        (finding,) = (await batch.reconcile()).findings
-        assert finding.startswith("row 1: in conflict, and the list shows po_")
     await paid(tmp_path / "theirs", client, rows)
-    async with PayoutBatch.open(tmp_path / "new", client) as batch:
+    async with PayoutBatch.open(tmp_path / "ours", client) as batch:
         await batch.load(rows, batch_id="another", pay_again=True)
         audit = (await batch.reconcile()).audit
     assert (audit.differing, len(audit.findings)) == (120, 100)
