@@ -11,8 +11,7 @@ from typing import Any, Final
 from payments_async import Instrument
 from payments_async.bulk import BulkError, Outbox
 from tests.support.batches import item
-from tests.support.walks.line import FAULTS, RULES
-from tests.support.walks.processes import Process
+from tests.support.walks.processes import FAULTS, RULES, Process
 from tests.support.walks.walk import Breach, Place, Step, Walk
 
 _TURNS: Final = {

@@ -33,8 +33,7 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._common.profiles import OBSERVED
 from tests.support.batches import Dated, Item, item
 from tests.support.ledger_clock import ledger_time
-from tests.support.walks.line import Late, Line
-from tests.support.walks.processes import Clock, Process, at_gates
+from tests.support.walks.processes import Clock, Late, Line, Process, at_gates
 
 _ROWS: Final = (3, 4, 6, 9)
 ALIVE: Final = ("pending", "processing", "completed")
