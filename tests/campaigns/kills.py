@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -397,11 +397,8 @@ def main() -> int:
                 folder = Path(tempfile.mkdtemp())
                 options = {"seed": asked.seed, "every": asked.every, "share": asked.share}
                 began = time.monotonic()
-                if database == "sqlite":
-                    trial, problems = run(folder, story, service, asked.rows, **options)
-                else:
-                    with postgres_server() as server:
-                        trial, problems = run(folder, story, service, asked.rows, server=server, **options)
+                with nullcontext() if database == "sqlite" else postgres_server() as server:
+                    trial, problems = run(folder, story, service, asked.rows, server=server, **options)
                 seconds = time.monotonic() - began
                 print(
                     f"{database}, {service}, {story}: {asked.rows} rows, {trial.kills} kills, "
