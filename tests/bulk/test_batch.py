@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from payments_async import Instrument, PayoutRequest
 from payments_async.bulk import BulkError, LedgerError, SourceErrors, SourceUnreadable
 from payments_async.bulk._protocol.outcomes import brief
 from payments_async.bulk.errors import LedgerMissing, LedgerUnavailable
@@ -89,26 +88,6 @@ async def test_a_batch_is_used_within_its_context(desk: Desk, client: Any, tmp_p
         with pytest.raises(LedgerMissing):
             await other.__aenter__()
     assert list(tmp_path.iterdir()) == []
-
-
-async def test_a_batch_without_rows_cannot_run(batch: Any) -> None:
-    with pytest.raises(LedgerMissing):
-        await batch.run()
-
-
-async def test_payouts_themselves_are_rows_too(batch: Any) -> None:
-    phone = Instrument.phone("+2290190112233", "BJ")
-    request = PayoutRequest(amount=5, currency="XCD", method="mtn_bj", instrument=phone)
-
-    async def given() -> Any:
-        yield request
-
-    class Twice:
-        def __aiter__(self) -> Any:
-            return given()
-
-    assert (await batch.load(Twice())).totals == {"XCD": Decimal(5)}
-    assert (await batch.run()).exit_code == 0
 
 
 async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(

@@ -61,13 +61,9 @@ async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> N
 @pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
 async def test_a_batch_has_the_name_it_is_given(desk: Desk, client: Any, tmp_path: Path, name: str) -> None:
     async with desk.open(tmp_path / "l", client, batch_id=None) as batch:
-        await _named(batch, name)
-
-
-async def _named(batch: Any, name: str) -> None:
-    assert (await batch.preview(items(1), batch_id=name)).batch_id == name
-    assert (await batch.load(items(1), batch_id=name)).batch_id == name
-    assert (await batch.load(items(1))).batch_id == batch.batch_id == name
+        assert (await batch.preview(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1))).batch_id == batch.batch_id == name
 
 
 async def test_a_name_in_another_unicode_form_is_the_same_name(

@@ -33,14 +33,11 @@ def test_a_row_shows_its_payout_and_where_to_look(here: Here) -> None:
     assert "phone_number ***" in shown.out
     assert facts["reference"] in shown.out
     assert facts["payout_id"] in shown.out
-    page = f"/_sandbox/payouts/{facts['payout_id']}"
-    assert facts["inspector"] == here.sandbox.base_url.removesuffix("/v1") + page
     assert (facts["sends"], facts["amount"], facts["outcome"]) == (2, "1.07", "not_final")
     for other in ((LEDGER, str(facts["reference"])), (LEDGER, "1"), ("1", "--ledger", LEDGER)):
         assert here("show", *other).out == shown.out
     rejected = here("show", LEDGER, "r2").out
     assert "✗ Outcome    rejected; HTTP 422" in rejected
-    assert "Inspector" not in rejected
     assert "Statuses" not in rejected
     assert "✗ Outcome    failed; RECIPIENT_ERROR" in here("show", LEDGER, "r3").out
 

@@ -49,7 +49,6 @@ def row(number: int, **changes: Any) -> RowView:
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
         "decided_at": BEGAN + 6.0,
-        "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
     }
     return RowView(**{**facts, **changes})

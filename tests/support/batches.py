@@ -15,9 +15,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
-from payments_async._runtime import SYSTEM
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk._ledger.database import Database
 from payments_async.bulk._ledger.views import all_rows
@@ -160,15 +158,6 @@ def steady_ledgers() -> Iterator[None]:
         yield
 
 
-def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayments:
-    """A client on a real socket; the sandbox's clock moves along with its waits."""
-    runtime = SteadyRuntime(seed, on_jump=sandbox.advance)
-    transport = Dated(runtime.wrap(AiohttpTransport(runtime=SYSTEM)), sandbox)
-    return AsyncPayments(
-        sandbox.api_key, base_url=sandbox.base_url, transport=transport, runtime=runtime, **options
-    )
-
-
 def in_process(
     sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **options: Any
 ) -> AsyncPayments:
@@ -201,6 +190,12 @@ async def paid(place: Path | str, client: AsyncPayments, rows: Sequence[Item], *
         await batch.load(rows)
         await batch.limit(max_rows=max_rows)
         return await batch.run(**options)
+
+
+async def run_rows(batch: Any, rows: int | Sequence[Item], *progress: Any, **options: Any) -> Any:
+    """Load an open batch, of either surface, with these rows, or so many, and run it: its report."""
+    await batch.load(items(rows) if isinstance(rows, int) else rows)
+    return await batch.run(*progress, **options)
 
 
 async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:

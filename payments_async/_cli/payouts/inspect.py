@@ -22,7 +22,7 @@ from ...bulk._page import write_page
 from ...bulk._texts.advice import PAUSED, after_run
 from ...bulk._texts.figures import seconds_left, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
-from ...bulk._texts.outcomes import failures_text, inspector_page, status_text, title_of
+from ...bulk._texts.outcomes import failures_text, status_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums, rate_text
 from ...bulk.sources import write_template
 from ...models._masking import clean
@@ -169,15 +169,12 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     if row is None:
         problem = f"{ledger.shown}: no row has this key, reference or number: {name}"
         raise CommandEnded(problem, Exit.USAGE)
-    inspector = inspector_page(row)
     line = "" if row.line is None else f", line {row.line} of the file"
     text = f"{row.row_key}, number {row.number}{line}"
     context.show.heading(ledger.shown, f"row {row.number}")
-    context.show.step("Row", text, good=None, **row.facts(), inspector=inspector)
+    context.show.step("Row", text, good=None, **row.facts())
     _show_facts(row, context.show.line)
     _show_statuses(row, context)
-    if inspector:
-        context.show.line("Inspector", inspector, wrap=False)
     return Exit.DONE
 
 

@@ -11,7 +11,6 @@ from http import HTTPStatus
 from typing import Final
 
 from ..._runtime import SYSTEM
-from ...bulk._texts.quantities import took_text
 from ...errors import ConfigurationError
 from .._exit_codes import Exit, until_interrupted
 from .._output import show_for
@@ -89,7 +88,7 @@ class DeliveryPrinter:
         started = SYSTEM.monotonic()
         status, problem = self._forward(self._address, body, headers)
         seconds = SYSTEM.monotonic() - started
-        text = f"{self._address.place} answered {status} in {took_text(seconds)}"
+        text = f"{self._address.place} answered {status} in {seconds * 1000:,.0f} ms"
         if problem:
             text = f"{problem}; `payments webhooks resend {name}` sends it again" if name else problem
         record, took = delivery.record, round(seconds, 3)

@@ -65,13 +65,13 @@ async def causes(ledger: Ledger, most: int = 50) -> tuple[Cause, ...]:
             add_rows(sums[group], row.currency, 1, row.amount)
             if len(first[group]) < most:
                 first[group].append(row)
-    each, base_url = most // max(len(sums), 1), ledger.known.binding.base_url
+    each = most // max(len(sums), 1)
     found = [
         Cause(
             *group,
             sum(number for number, _ in added.values()),
             {currency: amount for currency, (_, amount) in sorted(added.items())},
-            tuple(view_of(row, base_url) for row in first[group][:each]),
+            tuple(map(view_of, first[group][:each])),
         )
         for group, added in sums.items()
     ]

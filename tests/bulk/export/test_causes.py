@@ -11,7 +11,7 @@ from payments_async import Instrument
 from payments_async.bulk import Cause, Outcome
 from payments_async.bulk._export import causes
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, pay_stranger
+from tests.support.batches import item, pay_stranger, run_rows
 from tests.support.places import EITHER
 
 REFUSALS = ("http:422", "http:422", "http:400", "http:413")
@@ -57,8 +57,7 @@ async def test_reasons_of_which_each_row_has_its_own_take_bounded_memory(
     monkeypatch.setattr(causes, "_MOST_REASONS", 1)
     for number, refusal in enumerate(REFUSALS, start=1):
         service.on("payouts.create", description=f"row {number}").respond(refusal)
-    await batch.load(items(4))
-    await batch.run()
+    await run_rows(batch, 4)
     found: tuple[Cause, ...] = await batch.causes(1)
     assert sorted((cause.count, cause.reason == "other reasons") for cause in found) == [
         (2, False),

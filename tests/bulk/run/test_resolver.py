@@ -136,15 +136,6 @@ async def test_a_list_that_cannot_be_read_is_read_again_and_proves_nothing_meanw
     assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 1, None)
 
 
-async def test_a_list_that_is_never_readable_leaves_the_row_in_doubt(
-    service: Sandbox, tmp_path: Path
-) -> None:
-    service.on("payouts.create").respond("http:409")
-    service.on("payouts.list").respond("http:400", times=None)
-    state, _, _ = await state_after(service, tmp_path, items(1), patience=60.0)
-    assert state is RowState.IN_DOUBT
-
-
 async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, pay: Pay) -> None:
     service.on("payouts.create").respond("http:409")
     service.on("payouts.list").respond("http:401", times=None)
