@@ -17,7 +17,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
 from payments_sync._blocking_call import BlockingCall
 from payments_sync._event_loop import Bridge
-from tests.sync.scenes import ADDRESS, KEY, Silence, interrupt_main_thread, note, payout, run
+from tests.sync.scenes import ADDRESS, KEY, Silence, alone, interrupt_main_thread, note, payout, run
 
 
 class Doorbell(VirtualClock):
@@ -124,14 +124,6 @@ async def succeed() -> str:
 
 async def nothing() -> None:
     """What there is to close."""
-
-
-async def alone(call: BlockingCall[Any]) -> None:
-    """Run a call as a queue does."""
-    running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
-    running[call] = asyncio.create_task(call.run(running))
-    await running[call]
-    assert running == {}
 
 
 async def fail_definitely() -> str:

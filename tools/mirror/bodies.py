@@ -69,7 +69,6 @@ def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
 
 
 def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    returns = ast.unparse(method.returns) if method.returns else ""
     if "property" in map(ast.unparse, method.decorator_list):
         yield f"return {twin}"
     elif isinstance(method, ast.FunctionDef):
@@ -78,8 +77,7 @@ def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
         yield "# a ParamSpec does not hold overloads"
         yield _call("return self._bridge.call", [f"lambda: {_call(twin, given)}"])
     else:
-        way = "iterate" if returns.startswith("AsyncIterator") else "call"
-        yield _call(f"return self._bridge.{way}", [twin, *given])
+        yield _call("return self._bridge.call", [twin, *given])
 
 
 def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
@@ -94,7 +92,7 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
     elif isinstance(method, ast.FunctionDef) and method.returns and ast.unparse(method.returns) == "Self":
         yield "api_key = hidden(api_key)"
         yield _call(f"twin = {twin}", given)
-        yield "bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)"
+        yield "bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose)"
         yield "sibling = object.__new__(type(self))"
         yield "sibling._assemble(twin, bridge)"
         yield "return sibling"
