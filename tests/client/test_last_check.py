@@ -32,7 +32,7 @@ def sent(client: Any, number: int, may_send: Any) -> Any:
 
 
 async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request(service: Sandbox) -> None:
-    async with in_process(service, limits=RateLimits(writes=60, burst=1)) as client:
+    async with in_process(service, limits=RateLimits(writes=1)) as client:
         clock = runtime_of(client)
         until = clock.monotonic() + 2.5
         calls = [sent(client, number, lambda: clock.monotonic() < until) for number in range(1, 9)]

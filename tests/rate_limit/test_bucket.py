@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from payments_async._rate_limit.bucket import NONE, TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 
-# A fact, "requests a minute" x "at once", and what happens: the second, what, its figures. The first grant is 0,
-# and a probe is waited for 120 seconds.
+# A fact, "requests a minute" x "at once", and what happens: the second, what, its figures. Grants are counted
+# from 0, and a probe is waited for 120 seconds.
 LINES = """
 the bucket refills at the rate of the limit; 60 x 1
     10 takes one, 10.98 takes none, 11 takes one

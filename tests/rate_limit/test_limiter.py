@@ -225,30 +225,6 @@ async def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() 
 
 
 @simulated
-async def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    first = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    limiter.close_after_429(first, 0.0, 30.0)
-    await task
-    assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
-
-
-@simulated
-async def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    grant = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    limiter.release(grant, 0.0)
-    await settle_down()
-    assert not task.done()
-    await task
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
-
-
-@simulated
 async def test_a_higher_limit_lets_the_line_go() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
     limiter.try_acquire(0.0)

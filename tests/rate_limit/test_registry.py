@@ -39,19 +39,7 @@ def closed(key: KeyLimiter, now: float) -> set[str]:
     return {kind for kind, state in key.snapshot(now).items() if state.closed_for}
 
 
-# --- Which limiters a request passes ----------------------------------------------------------------------
-
-
 # --- Records come and go -------------------------------------------------------------------------------
-
-
-@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
-def test_many_records_do_not_stay() -> None:
-    key = KeyLimiter()
-    for number in range(30_000):
-        now = number / 99.0
-        leave(enter(key, "diagnostic", now, f"po_{number}"), now)
-    assert len(key._records.all()) <= 2 * 6_000
 
 
 def test_a_record_in_use_or_closed_keeps_its_limiter() -> None:
@@ -205,14 +193,6 @@ def test_after_a_fork_every_registry_begins_anew_and_old_grants_end_unseen() -> 
     key.close_after_429(enter(key, "diagnostic", 0.0, "po_3"), 0.0, 60.0)
     assert closed(key, 0.0) == set()
     assert key.limits.writes == 5
-
-
-def test_a_grant_of_the_parent_that_is_refused_in_the_child_closes_nothing_there() -> None:
-    key = KeyLimiter()
-    held = enter(key, "refund_availability", 0.0)
-    key.forked()
-    key.close_after_429(held, 0.0, 60.0)
-    assert key.idle(0.0)
 
 
 def in_a_forked_child(check: Callable[[], bool]) -> bool:
