@@ -103,13 +103,10 @@ class RateLimiter:
         finally:
             lock.release()
 
-    def close_after_429(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """End a grant after a 429: close for `seconds`, then let one probe through (Errors, rule 1).
-
-        Returns the seconds of the closing, which are more after repeated mistakes (`TokenBucket.refuse`).
-        """
+    def close_after_429(self, grant: int, now: float, seconds: float) -> None:
+        """End a grant after a 429: close for `seconds`, then let one probe through (Errors, rule 1)."""
         with self._lock:
-            return self._bucket.refuse(grant, now, seconds, mistaken=mistaken)
+            self._bucket.refuse(grant, now, seconds)
 
     def put_back(self, grant: int) -> None:
         """Return the grant of a request that was never sent, to the next in the queue."""

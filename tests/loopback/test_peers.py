@@ -52,13 +52,6 @@ def test_an_answer_names_the_owner_of_the_socket_that_was_asked_for(
     assert peers.read_answer(message, PEER, HERE) == owner
 
 
-def test_the_question_names_both_ends_as_the_peer_sees_them() -> None:
-    message = peers.question(PEER, HERE)
-    assert (len(message), int.from_bytes(message[:4], sys.byteorder)) == (72, 72)
-    assert message[24:28] == b"\xb1\xce\xa5\x29"
-    assert message[28:32] == message[44:48] == b"\x7f\0\0\1"
-
-
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Both ends of a connection: the caller's and the server's."""
