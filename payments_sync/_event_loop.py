@@ -116,13 +116,15 @@ class LoopThread:
 class Bridge:
     """Runs one client's calls on the loop, from any thread.
 
-    `close` is the client's coroutine function that closes its connections on the running loop.
+    `close` is the client's coroutine function that closes its connections on the running loop. `base` is the
+    bridge of a client whose connections this one shares: until that is closed, the loop and they stay.
     """
 
-    __slots__ = ("__weakref__", "_close", "_finalizer", "_joined", "_loop_thread")
+    __slots__ = ("__weakref__", "_base", "_close", "_finalizer", "_is_closed", "_joined", "_loop_thread")
 
-    def __init__(self, close: Close) -> None:
-        self._close = close
+    def __init__(self, close: Close, base: Bridge | None = None) -> None:
+        self._close, self._base = close, base
+        self._is_closed = False
         self._joined: CallQueue | None = None
 
     def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -178,7 +180,7 @@ class Bridge:
         """
         self._refuse_own_loop()
         with _loop_thread.lock:
-            queue, self._joined = self._leased(), None
+            queue, self._joined, self._is_closed = self._leased(), None, True
             if queue is None:
                 return
             self._finalizer.detach()
@@ -225,10 +227,12 @@ class Bridge:
         if (joined := self._leased()) is not None:  # by a signal handler's call meanwhile
             _loop_thread.give_back()
             return joined
-        self._joined, self._loop_thread = queue, _loop_thread
+        self._joined, self._loop_thread, self._is_closed = queue, _loop_thread, False
         self._finalizer = finalize(self, _collected, _loop_thread, queue, self._close)
         self._finalizer.atexit = False  # LoopThread.end closes what is left
         _loop_thread.bridges.add(self)
+        if self._base is not None and not self._base._is_closed:
+            self._base._queue()
         return queue
 
 

@@ -52,17 +52,15 @@ class GuardOwner:
     insecure_database: bool = False
 
 
+@attrs.define(eq=False)
 class _JudgedWrite:
     """A write that the rules allow."""
 
-    __slots__ = ("doubted", "first", "payment")
-
-    def __init__(self, payment: Payment, now: float) -> None:
-        self.payment: Payment = payment
-        self.first: float = now
-        """When it was judged; monotonic seconds."""
-        self.doubted: bool = False
-        """True if a call ended without a definite answer: a later refusal proves nothing then."""
+    payment: Payment
+    first: float
+    """When it was judged; monotonic seconds."""
+    doubted: bool = False
+    """True if a call ended without a definite answer: a later refusal proves nothing then."""
 
 
 class Admission:

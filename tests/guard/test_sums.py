@@ -207,9 +207,8 @@ def test_amounts_are_counted_to_four_decimals_and_rounded_up(value: str, units: 
 @pytest.mark.parametrize("loss", ["lost", "put back"])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_file_that_was_lost_or_put_back_refuses_and_counts_what_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, loss: str, is_new: bool
+    tmp_path: Path, time: Time, loss: str, is_new: bool
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     path, copy = tmp_path / "guard.sqlite", tmp_path / "copy.sqlite"
     first = begun(FileState(str(path), time))
     assert fits(first, "30", "first")
@@ -254,7 +253,6 @@ def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
 def test_a_file_that_another_process_has_is_waited_for_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, ends: bool
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     path = tmp_path / "guard.sqlite"
     sums = begun(FileState(str(path), time))
     with closing(sqlite3.connect(path)) as other:
@@ -291,7 +289,6 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
 
 
 def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     note = ProgressNote(str(tmp_path / "guard.sqlite"), "account")
     with monkeypatch.context() as patch:
         patch.setattr("sys.platform", "win32")
@@ -345,7 +342,6 @@ def test_a_clock_that_is_set_brings_no_room(
     who: str,
     where: str,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     state: Any = FileState(str(tmp_path / "guard.sqlite"), time)
     if where == "database":
         state = DatabaseState(request.getfixturevalue("database"), time)
@@ -378,7 +374,6 @@ def set_clock(patch: pytest.MonkeyPatch, time: Time, moved: float) -> None:
 def test_a_machine_without_a_known_start_goes_by_its_wall_clock_and_by_what_a_process_has_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(clocks, "BOOT_ID", str(tmp_path / "none"))
     monkeypatch.setattr(clocks, "_boot_id", clocks._boot_id.__wrapped__)
     sums = begun(FileState(str(tmp_path / "guard.sqlite"), time))

@@ -33,19 +33,9 @@ from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
 from tests.support.scripted import ScriptedTransport, Step, lost
-from tests.support.simulated import SimulatedRuntime, run_simulated
+from tests.support.simulated import SimulatedRuntime, run_simulated, simulated
 
 CREATED = payout_answer(reference=None)
-
-
-def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test that runs on simulated time."""
-
-    def test() -> None:
-        run_simulated(main())
-
-    test.__name__, test.__doc__ = main.__name__, main.__doc__
-    return test
 
 
 def in_fleet(*script: Step, **options: Any) -> Callable[[Callable[..., Any]], Callable[[], None]]:

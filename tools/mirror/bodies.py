@@ -69,7 +69,7 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
     elif isinstance(method, ast.FunctionDef) and method.returns and ast.unparse(method.returns) == "Self":
         yield "api_key = hidden(api_key)"
         yield _call(f"twin = {twin}", given)
-        yield "bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose)"
+        yield "bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose, self._bridge)"
         yield "sibling = object.__new__(type(self))"
         yield "sibling._assemble(twin, bridge)"
         yield "return sibling"
