@@ -32,7 +32,7 @@ from importlib.util import find_spec
 from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet, finalize
 
-from anyio.from_thread import BlockingPortal, BlockingPortalProvider
+from anyio.from_thread import BlockingPortalProvider
 
 from payments_async._guard import asking
 from payments_async._runtime import check_process, renewed_in_child
@@ -55,7 +55,6 @@ class LoopThread:
         self.bridges: WeakSet[Bridge] = WeakSet()
         """Those that have had a lease."""
         self._leases = 0
-        self._portal: BlockingPortal | None = None
         self._provider = BlockingPortalProvider("asyncio", {"loop_factory": _new_loop})
 
     def lease(self) -> CallQueue:
@@ -78,11 +77,12 @@ class LoopThread:
             portal = _uninterrupted(self._provider.__enter__)
         except RuntimeError as error:
             raise PaymentsError(f"{_NO_THREAD} ({error})") from error
+        queue = portal.call(_new_queue)
         if self._leases:  # a signal handler's call has started it meanwhile
             self._end_portal()
-        elif self.queue is None or portal is not self._portal:
-            self.queue, self._portal = portal.call(_new_queue), portal
-            portal.start_task_soon(self.queue.serve, portal.sleep_until_stopped)
+            return
+        self.queue = queue
+        portal.start_task_soon(queue.serve, portal.sleep_until_stopped)
 
     def _end_portal(self) -> None:
         self._provider.__exit__(None, None, None)
