@@ -217,20 +217,11 @@ class _HeldSums:
         for currency, windows in self._limits.items():
             for seconds, _ in windows:
                 if (currency, seconds) not in self._known_from:
-                    self._add_window(currency, seconds)
+                    self._known_from[currency, seconds] = known_from = self._settled + seconds
+                    self._run(_NEW_WINDOW, currency=currency, seconds=seconds, known_from=known_from)
 
     def _run(self, statement: str, **values: Any) -> Any:
         return self._do(statement, {"account": self._account, **values})
-
-    def _add_window(self, currency: str, seconds: int) -> None:
-        """Begin to count in a window. The shortest longer one has kept all that it needs."""
-        longer = [length for name, length in self._known_from if name == currency and length > seconds]
-        known_from = self._settled + seconds
-        if longer:
-            trusted = self._known_from[currency, min(longer)]
-            known_from = min(trusted, max(self.now, trusted - min(longer)) + seconds)
-        self._known_from[currency, seconds] = known_from
-        self._run(_NEW_WINDOW, currency=currency, seconds=seconds, known_from=known_from)
 
     def trust(self) -> None:
         """Trust all windows."""

@@ -160,30 +160,13 @@ def test_of_several_windows_the_one_without_room_is_named_with_the_time_of_room(
     assert (held.window, held.wait) == (HOUR, 1.0)
 
 
-WEEK = DAY * 7
-
-
-@pytest.mark.parametrize(
-    ("counted", "trusted", "at", "known_in"),
-    [
-        ((), False, 10, HELD + HOUR),
-        ((DAY,), False, 10, HELD + HOUR - 10),  # what a lost state may have paid until then is unknown
-        ((DAY,), False, 2_000, HOUR),
-        ((DAY,), False, HELD + DAY - 60, 60),
-        ((DAY,), True, 10, 0),
-        ((WEEK, DAY), True, 10, 0),
-    ],
-)
-def test_a_new_window_is_known_as_far_as_the_shortest_longer_one(
-    time: Time, counted: Any, trusted: bool, at: float, known_in: float
-) -> None:
-    sums = sums_in(MemoryState(time), {"GHS": [(seconds, Decimal(100)) for seconds in counted]})
-    sums.settle(amount("nothing", "1"), "never")
-    if trusted:
-        sums.begin()
-    time.at = BEGAN + at
+@pytest.mark.parametrize("counted", [(), (DAY,)])
+def test_a_new_window_is_not_known_though_others_are(time: Time, counted: tuple[int, ...]) -> None:
+    sums = begun(MemoryState(time), {"GHS": [(seconds, Decimal(100)) for seconds in counted]})
     sums.limits = LIMITS
-    assert [each.wait for each in sums.figures()] == [pytest.approx(known_in)]
+    assert [each.wait for each in sums.figures()] == [HELD + HOUR]
+    sums.begin()
+    assert [each.wait for each in sums.figures()] == [0.0]
 
 
 def test_who_only_looks_changes_nothing(time: Time) -> None:
