@@ -65,7 +65,7 @@ class RateLimiter:
         lock.acquire()
         try:
             queue = self._queue
-            if queue.interactive or queue.bulk:
+            if (queue.interactive or queue.bulk) and queue.first() is not None:
                 return NONE
             return self._bucket.take(now)
         finally:
@@ -204,13 +204,12 @@ class RateLimiter:
                 group.loop.call_soon_threadsafe(self._check, group)
 
     def _check(self, group: LoopWaiters) -> None:
-        """Run on the group's own loop: end overdue waits, queue those passed over again, give grants."""
+        """Run on the group's own loop: end overdue waits, give grants."""
         now = group.runtime.monotonic()
         with self._lock:
             group.stop_timer()
             for waiter in group.overdue(now):
                 self._queue.leave(waiter)
                 waiter.wake()
-            self._queue.come_back(group)
             self._hand_out(now)
             self._queue.end(group)

@@ -17,7 +17,7 @@ import pytest
 from payments_async import ConfigurationError
 from payments_async._guard import clocks, postgresql, sqlite
 from payments_async._guard.postgresql import DatabaseState
-from payments_async._guard.progress_note import ProgressNote
+from payments_async._guard.progress_note import noted
 from payments_async._guard.sqlite import FileState, MemoryState
 from payments_async._guard.state import StateUnavailable
 from payments_async._guard.sums import LEASE, SETTLING, GuardSums, WriteAmount, amount_of, units_of
@@ -272,11 +272,11 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
 
 
 def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = ProgressNote(str(tmp_path / "guard.sqlite"), "account")
+    state = str(tmp_path / "guard.sqlite")
     with monkeypatch.context() as patch:
         patch.setattr("sys.platform", "win32")
-        note.note((1.0, 2))
-        assert note.reached() == (1.0, 2)
+        assert noted(state, "account", (1.0, 2)) is None
+        assert noted(state, "account") == (1.0, 2)
 
 
 @pytest.mark.parametrize(

@@ -393,18 +393,6 @@ def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop:
     assert limiter.snapshot(SYSTEM.monotonic()).used == 2
 
 
-def test_a_caller_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
-    """Here nothing but the loop's own timer, long due, calls it back."""
-    limiter = RateLimiter(TokenBucket(6_000, 1))
-    limiter.try_acquire(SYSTEM.monotonic() + 0.3)  # full until both stand in line, on a busy machine, too
-    cancelled, asleep = (other_loop.run_until_complete(stand(limiter)) for _ in range(2))
-    assert asyncio.run(limiter.acquire(SYSTEM)) == ORDINARY
-    cancelled.cancel()
-    assert other_loop.run_until_complete(asleep) == ORDINARY
-    assert cancelled.cancelled()
-    assert limiter.snapshot(SYSTEM.monotonic()).used == 3
-
-
 def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_loop: Pretending) -> None:
     async def main() -> None:
         limiter.put_back(held)
