@@ -139,10 +139,6 @@ class TokenBucket:
         self._opens = max(self._opens, now + seconds)
         self._probe_until = 0.0
 
-    def is_probe(self, grant: int) -> bool:
-        """Return whether a grant is a closing's probe."""
-        return grant > ORDINARY
-
     def wait(self, now: float, priority: Priority = "interactive") -> float:
         """Seconds until `take` can grant; 0.0 when it would grant now."""
         delay = max(self._full_at - now - self._tolerance, 0.0)

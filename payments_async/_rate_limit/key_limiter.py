@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError
-from .bucket import WINDOW, TokenBucket
+from .bucket import ORDINARY, WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
@@ -131,7 +131,7 @@ class KeyLimiter:
         narrow.close_after_429(grant, now, seconds)
         for limiter, grant in rest:
             live = limiter is self._classes["diagnostic"]
-            if (live and self._records.refuses_others(narrow, now, seconds)) or limiter.is_probe(grant):
+            if (live and self._records.refuses_others(narrow, now, seconds)) or grant > ORDINARY:
                 limiter.close_after_429(grant, now, seconds)
             else:
                 limiter.release(grant, now)

@@ -125,10 +125,6 @@ class RateLimiter:
         with self._lock:
             self._bucket.count(now, sent)
 
-    def is_probe(self, grant: int) -> bool:
-        """Return whether a grant is the probe after a closing."""
-        return self._bucket.is_probe(grant)
-
     def wait(self, now: float) -> float:
         """Seconds until the bucket can grant, leaving the queue aside."""
         with self._lock:

@@ -58,12 +58,8 @@ class RateLimits(ValueMixin):
         default=_assumptions.REFUND_AVAILABILITY_LIMIT, validator=_check_rate
     )
     """Refund availability, which also counts as a read."""
-    _is_share: bool = attrs.field(default=False, init=False, eq=False, repr=False)
-
-    @property
-    def is_share(self) -> bool:
-        """True for a process's part of the limits (`share`)."""
-        return self._is_share
+    is_share: bool = attrs.field(default=False, init=False, eq=False, repr=False)
+    """True for a process's part of the limits (`share`)."""
 
     def of(self, kind: BucketClass) -> int:
         """The limit of one class in requests a minute."""
@@ -100,7 +96,7 @@ _FIELDS: Final[dict[BucketClass, str]] = {
 def _made(figures: Iterable[int], *, is_share: bool) -> RateLimits:
     """Limits with figures in the order of `_FIELDS`."""
     limits = RateLimits(**dict(zip(_FIELDS.values(), figures, strict=True)))
-    object.__setattr__(limits, "_is_share", is_share)
+    object.__setattr__(limits, "is_share", is_share)
     return limits
 
 
