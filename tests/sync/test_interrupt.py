@@ -134,25 +134,6 @@ async def fail_afterwards() -> str:
     raise PaymentsError("unreadable", effect="happened")
 
 
-@pytest.mark.parametrize(
-    ("ending", "result", "shown"),
-    [
-        (succeed, "record", "its record is in .result"),
-        (fail_definitely, None, "before it could move money"),
-        (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
-    ],
-)
-def test_an_interruption_just_after_the_end_says_how_it_ended(
-    ending: Any, result: str | None, shown: str
-) -> None:
-    call: BlockingCall[str] = BlockingCall(ending, (), {})
-    asyncio.run(alone(call))
-    stopped = KeyboardInterrupt()
-    call.annotate(stopped, ended=call.wait_briefly())
-    assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert shown in note(stopped)
-
-
 def test_a_call_cancelled_before_it_began_never_runs() -> None:
     ran: list[int] = []
 
@@ -173,6 +154,7 @@ def test_a_call_cancelled_before_it_began_never_runs() -> None:
     ("ending", "result", "shown"),
     [
         (succeed, "record", "its record is in .result"),
+        (fail_definitely, None, "before it could move money"),
         (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
     ],
 )
