@@ -161,7 +161,7 @@ class Payments:
             api_key=api_key, timeout=timeout, deadline=deadline, max_retries=max_retries,
             on_limit=on_limit, max_retry_after=max_retry_after, on_event=on_event,
         )  # fmt: skip
-        bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)
+        bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose, self._bridge)
         sibling = object.__new__(type(self))
         sibling._assemble(twin, bridge)
         return sibling

@@ -150,7 +150,7 @@ async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandb
 async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request() -> None:
     """A bulk worker's lease can end while its call waits."""
     service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
-    async with in_process(service, limits=RateLimits(writes=60, burst=1)) as client:
+    async with in_process(service, limits=RateLimits(writes=1)) as client:
         clock = runtime_of(client)
         until = clock.monotonic() + 2.5
         prepared = [client.payouts.prepare(**{**PAYOUT, "reference": f"r-{n}"}) for n in range(8)]

@@ -116,4 +116,3 @@ def test_language_models_get_every_page_once(tmp_path: Path) -> None:
     assert [line for line in listed.splitlines() if line.startswith("- ") and "](examples/" in line]
     for page, text in texts.items():
         assert (tmp_path / page).read_text() == text
-        assert text.strip() in (tmp_path / "llms-full.txt").read_text()
