@@ -115,7 +115,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
     def reset(self) -> None:
         """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
         with self._lock:
-            self._changed = True
             self._core.world.reset()
             self._core.rules.clear()
             self._outbox.clear()
@@ -128,7 +127,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         While it serves, the tries of webhooks that are due with it leave now.
         """
         with self._lock:  # so that no request in between takes what fell due out of the report
-            self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from types import TracebackType
 from typing import Self
 
@@ -45,9 +44,7 @@ class Sandbox(SandboxControls):
     machine), to no other host unless it is named in `allow_webhooks_to`.
 
     `scenario` is words for the requests and records that nothing else decides, such as `slow:200ms` or
-    `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
-    idempotency keys, timers and waiting webhooks outlive the sandbox; written by `save`, by `stop`, and every
-    two seconds in between while it serves. `StateError` when it cannot be used.
+    `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. Everything is forgotten with the sandbox.
 
     The user of this process (and root) reaches the server, no other user of the machine; with `shared` all
     of them do. Where the machine does not say which user a connection is from (it must be Linux), the API
@@ -69,7 +66,6 @@ class Sandbox(SandboxControls):
         port: int | None = None,
         allow_webhooks_to: Iterable[str] = (),
         scenario: str | None = None,
-        state: str | PathLike[str] | None = None,
         shared: bool = False,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
@@ -82,7 +78,7 @@ class Sandbox(SandboxControls):
         self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
         self._server: Server | None = None
         self._core.default = default_scenario(scenario)
-        self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
+        self.api_key: str = self.new_key()
 
     @property
     def base_url(self) -> str:
@@ -124,8 +120,6 @@ class Sandbox(SandboxControls):
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
-        if self._saver is not None and self._saver.is_over:
-            raise RuntimeError("the sandbox has left its state file; make another Sandbox")
         clock = self.clock
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
         sender = WebhookSender(callbacks, self._allowed)
@@ -134,25 +128,12 @@ class Sandbox(SandboxControls):
         server.start()
         self._server, self._outbox.poke = server, sender.poke
         sender.poke()
-        if self._saver is not None:
-            self._saver.start()
 
     def stop(self) -> None:
-        """Stop serving; the state stays. Without effect when it does not serve.
-
-        With a state file it writes and leaves that, too, serving or not; `StateError` when it cannot.
-        """
+        """Stop serving; the records stay. Without effect when it does not serve."""
         server, self._server, self._outbox.poke = self._server, None, None
         if server is not None:
             server.stop()
-        if self._saver is not None:
-            self._saver.stop()
-
-    def save(self) -> None:
-        """Write the state file now; `StateError` when it cannot be, `RuntimeError` without one."""
-        if self._saver is None:
-            raise RuntimeError("this sandbox has no state file: Sandbox(state=...)")
-        self._saver.save()
 
     def __enter__(self) -> Self:
         self.start()

@@ -33,7 +33,6 @@ SHARED = {
     "remove_rule",
     "reset",
     "rules",
-    "save",
     "send_again",
     "start",
     "stop",

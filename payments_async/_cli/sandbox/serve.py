@@ -16,7 +16,7 @@ from typing import Final
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...models._masking import clean
-from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox import Sandbox, UnknownWord, VirtualClock
 from ...sandbox._webhooks.address_guard import read_allowed
 from ...sandbox.advisor import Finding
 from ...sandbox.advisor._findings import findings_of
@@ -46,8 +46,6 @@ def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iter
             yield sandbox
         finally:
             sandbox.stop()
-    except StateError as unfit:
-        raise ConfigurationError(f"--state: {unfit}") from unfit
     except UnknownWord as unfit:
         raise ConfigurationError(f"--scenario: {unfit}") from unfit
 
@@ -62,7 +60,6 @@ def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
     try:
         sandbox.start()
     except OSError as refused:
-        sandbox.stop()  # closes the state
         if options.port is not None:
             reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
             problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
@@ -83,7 +80,6 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         port=port,
         clock=VirtualClock(speed=options.speed),
         scenario=options.scenario,
-        state=options.state,
         allow_webhooks_to=options.allow_webhooks_to,
         shared=options.shared,
     )
@@ -114,7 +110,6 @@ def print_address(
         text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        kept = f"  State      {options.state}\n" if options.state is not None else ""
         title = wrapped(
             "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
         )
@@ -123,7 +118,7 @@ def print_address(
             f"  Base URL   {base_url}\n"
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
-            f"{kept}\n"
+            "\n"
             f"For programs in another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )

@@ -144,7 +144,3 @@ class RequestRefused(Exception):
         self.message = message
         self.errors = errors
         self.headers: Mapping[str, str] = headers or {}
-
-
-class StateError(Exception):
-    """A state file cannot be used or written; the text says why."""
