@@ -11,13 +11,12 @@ from .._loopback.access import Access
 from .._loopback.peers import can_tell
 from ._api.core import Core
 from ._api.rule import default_scenario
-from ._checkout.router import answer_stream
 from ._common.clock import Clock, VirtualClock, real_secret
 from ._common.json import encode
 from ._common.operations import CONSOLE, CONTROL_API, PREFIX
 from ._common.profiles import Profile, profile_named
 from ._common.rate_limits import SandboxLimits
-from ._common.values import Answer, Request, RequestRefused, Stream
+from ._common.values import Answer, Request, RequestRefused
 from ._controls import SandboxControls
 from ._http.server import Server, check_port
 from ._records.tenants import authenticate
@@ -105,14 +104,12 @@ class Sandbox(SandboxControls):
         """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
 
         `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
-        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`; their live streams need `start`.
+        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`.
         """
         plain, _, query = path.partition("?")
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
         request = Request(method, plain, query, lowered, body or b"", address)
         answer = self._serve(request)
-        if isinstance(answer, Stream):
-            raise ValueError(f"{plain} is a live stream; read it over HTTP")
         answer.on_end()
         return answer
 
@@ -158,18 +155,13 @@ class Sandbox(SandboxControls):
         address = "not serving" if self._server is None else repr(self.base_url)
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
-    def _serve(self, request: Request) -> Answer | Stream:
+    def _serve(self, request: Request) -> Answer:
         """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
         if request.path.startswith(CONSOLE):
             return self._answer_console(request)
-        answer = answer_stream(self, request) or self._answer(request)
-        if self._journal.is_mostly_unread:  # the Advisor reads it before its oldest entries go
-            from .advisor._findings import findings_of
+        return self._answer(request)
 
-            findings_of(self).update(self)
-        return answer
-
-    def _answer_console(self, request: Request) -> Answer | Stream:
+    def _answer_console(self, request: Request) -> Answer:
         """The control API below `/_sandbox/api/`, the inspector's pages beside it; no part of the API.
 
         Imported with their first request: they would make `import payments_async.sandbox` a twelfth dearer.

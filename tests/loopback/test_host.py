@@ -15,7 +15,7 @@ from tests.sandbox.raw_requests import PAYOUT, Api
 EVERYWHERE = [
     "/v1/payouts",
     "/v1/nothing",
-    *(f"/checkout/{{session}}{part}" for part in ("", "/phone", "/events")),
+    *(f"/checkout/{{session}}{part}" for part in ("", "/phone")),
     "/checkout/assets/checkout.css",
     "/actions/x",
     "/_sandbox/",

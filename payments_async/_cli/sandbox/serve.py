@@ -18,9 +18,8 @@ from ...errors import ConfigurationError
 from ...models._masking import clean
 from ...sandbox import Sandbox, UnknownWord, VirtualClock
 from ...sandbox._webhooks.address_guard import read_allowed
-from ...sandbox.advisor import Finding
-from ...sandbox.advisor._findings import findings_of
-from ...sandbox.advisor._rules import RULES
+from ...sandbox.advisor import Finding, advise
+from ...sandbox.advisor._rules import READ_BACK_WITHIN, RULES
 from .._exit_codes import Exit, until_interrupted
 from .._text import print_message, text_width, wrapped
 from .serve_options import ServeOptions
@@ -131,7 +130,8 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
 
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
-    found = findings_of(sandbox).update(sandbox, is_over=is_over)
+    now = sandbox.clock.now() + (READ_BACK_WITHIN if is_over else 0.0)
+    found = advise(sandbox.entries(), now)
     unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
     if not found and not unnamed:
         return False

@@ -13,7 +13,6 @@ import attrs
 import msgspec
 
 from ..._loopback import Request as Request
-from ..._loopback import Stream as Stream
 from .masking import shown_address
 from .scenario_words import HookWords
 

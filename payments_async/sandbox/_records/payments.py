@@ -159,12 +159,6 @@ def read_payment(world: World, tenant: Tenant, payment: PaymentRecord) -> None:
         read_attempt(world, tenant, payment.active_attempt)
 
 
-def message_payer(world: World, attempt: AttemptRecord) -> None:
-    """Send the payer's phone one more message; a one-time code in it replaces the last one."""
-    attempt.messages += 1
-    world.add_effect(Change(world.now, "attempt", attempt.id, attempt.status, attempt.status))
-
-
 def settle_attempt(
     world: World, tenant: Tenant, attempt: AttemptRecord, outcome: ScenarioOutcome | None = None
 ) -> None:

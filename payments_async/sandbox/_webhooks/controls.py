@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from .._common.clock import Clock
@@ -12,7 +11,7 @@ from .._records.emit_webhook import emit_webhook, forged_payload, webhook_body
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from .outbox import WebhookOutbox
-from .webhook import ReceiverAnswer, Webhook
+from .webhook import Webhook
 
 
 class WebhookControls:
@@ -60,11 +59,10 @@ class WebhookControls:
         with self.reading():
             return self._outbox.queue.webhooks
 
-    def find_webhook(self, webhook_id: str) -> tuple[Webhook, Sequence[ReceiverAnswer | None]]:
-        """A delivery and the answer to each of its tries; `LookupError`. Not for tests."""
+    def find_webhook(self, webhook_id: str) -> Webhook:
+        """The delivery of this id; `LookupError`. Not for tests."""
         with self.reading():
-            webhook = self._outbox.queue.find(webhook_id)
-            return webhook, [one.answer for one in webhook.tries]
+            return self._outbox.queue.find(webhook_id)
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery again, with new tries, whatever its result was; `LookupError`."""

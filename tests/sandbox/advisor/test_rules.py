@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
@@ -439,3 +440,20 @@ async def test_our_own_client_gives_no_reason_for_advice(
 
     assert rules(serving) == []
     assert len(serving.requests) > 60
+
+
+def test_what_a_request_showed_is_not_guessed_once_its_answer_was_dropped(api: Api, sandbox: Sandbox) -> None:
+    """Without the answer it is not known that a list showed a record."""
+    for step in (*DELIVERED, get(PAYOUTS), wait(60)):
+        step(api)
+    assert advise(sandbox.entries(), sandbox.clock.now()) == []
+    for exchange in sandbox.journal.newest_exchanges():
+        exchange.drop_bytes()
+    assert advise(sandbox.entries(), sandbox.clock.now()) == []
+
+
+def test_the_control_api_gives_the_findings(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(2):
+        api.payout(reference="r-1")
+    (found,) = json.loads(sandbox.handle("GET", "/_sandbox/api/advice").body)["findings"]
+    assert (found["rule"], found["requests"]) == ("posted_without_key", ["req_00000001", "req_00000002"])

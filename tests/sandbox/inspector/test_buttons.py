@@ -75,9 +75,9 @@ def test_the_clock_is_moved_and_paced(sandbox: Sandbox, api: Api) -> None:
 
 
 def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api) -> None:
-    api.payout(webhook_url="http://127.0.0.1:9/hook", reference="hooked")
+    payout = api.payout(webhook_url="http://127.0.0.1:9/hook").data["id"]
     press(sandbox, "webhooks", "Resend")
-    wrong = submit(sandbox, "webhooks", 400, record="hooked", event="payout.complete")
+    wrong = submit(sandbox, "webhooks", 400, record=payout, event="payout.complete")
     assert (wrong["field"], "payout.completed" in wrong["near"]) == ("event", True)
-    submit(sandbox, "webhooks", 201, record="hooked", event="payout.completed", url="http://127.0.0.1:9/")
+    submit(sandbox, "webhooks", 201, record=payout, event="payout.completed", url="http://127.0.0.1:9/")
     assert [one.origin for one in sandbox.webhooks] == ["due", "resent", "forged"]

@@ -12,7 +12,7 @@ from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox._common.scenario_words import HookWord
 from payments_async.sandbox._webhooks import retry_schedule
 from payments_async.sandbox._webhooks.retry_schedule import HELD_FOR, TRY_TIMES, WebhookQueue
-from payments_async.sandbox._webhooks.webhook import hook_effects, receiver_answer
+from payments_async.sandbox._webhooks.webhook import hook_effects
 
 FAILED = 500
 
@@ -119,21 +119,6 @@ def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert queue.find(ids[3]).reason == "2 deliveries were waiting already"
     deliver(queue, 0)
     assert [webhook.id for webhook in queue.webhooks] == [ids[0], ids[1], ids[3]]
-
-
-def test_the_latest_webhooks_keep_what_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_schedule, "ANSWERED", 2)
-    queue = WebhookQueue()
-    for number in range(4):
-        queue.accept(due(record=f"po_{number}"))
-    for webhook in queue.take(0, 10):
-        queue.report(webhook.id, WebhookTry(0, 0.1, 200, answer=receiver_answer([], b"OK")))
-    assert [webhook.tries[0].answer is None for webhook in queue.webhooks] == [True, True, False, False]
-    again = queue.resend(queue.webhooks[3].id, 0)
-    for at in (0, 30, 120):
-        queue.take(at, 1)
-        queue.report(again.id, WebhookTry(at, 0.1, 500, answer=receiver_answer([], b"no")))
-    assert [tried.answer is None for tried in queue.find(again.id).tries] == [False, False, False]
 
 
 def test_neither_address_nor_body_is_shown() -> None:
