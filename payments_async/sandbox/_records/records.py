@@ -253,5 +253,3 @@ class PaymentRecord:
             return Decimal(0)
         return less(self.amount, self.refunded, self.reserved)
 
-
-Record = PayoutRecord | AttemptRecord | PaymentRecord
