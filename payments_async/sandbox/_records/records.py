@@ -252,4 +252,3 @@ class PaymentRecord:
         if self.completed_at is None:
             return Decimal(0)
         return less(self.amount, self.refunded, self.reserved)
-

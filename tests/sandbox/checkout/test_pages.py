@@ -666,26 +666,6 @@ def test_the_page_of_a_payment_not_begun_is_where_it_begins(api: Api) -> None:
     assert payer.get("/payment").headers["Location"] == payer.path()
 
 
-@pytest.mark.parametrize("scenario", [None, "hang", "action:collect_otp", "fail:NO immediate"])
-def test_a_form_sent_twice_has_one_effect(api: Api, scenario: str | None) -> None:
-    payer = visit(api, scenario)
-    form = payer.form_for()
-    payer.send(**form)
-    status = payer.payment["active_attempt"]["status"]
-    again = payer.send(**form)
-    assert again.headers["Location"] == payer.path("" if scenario is None else "/payment")
-    assert payer.attempts == 1
-    assert payer.payment["active_attempt"]["status"] == status
-
-
-def test_of_two_tabs_one_pays(api: Api) -> None:
-    payer = visit(api)
-    tabs = [payer.form_for(method) for method in (BALANCE, "sandbox_bank")]
-    landed = [payer.send(**tab).headers["Location"] for tab in tabs]
-    assert landed == [payer.path("/payment"), payer.path()]
-    assert (payer.attempts, payer.collected) == (1, 50)
-
-
 @pytest.mark.parametrize(("ending", "said"), [("990000", "Payment complete"), ("990001", "not enough money")])
 def test_a_magic_number_decides_unless_the_creation_did(api: Api, ending: str, said: str) -> None:
     payer = visit(api)

@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import cycle
-from typing import Any
 
 import pytest
 
 from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
-from tests.sandbox.raw_requests import PHONE, Api
+from tests.sandbox.raw_requests import Api
 
 HOOK = "http://127.0.0.1:9/hook"
-
-
-def created(api: Api, way: str, **fields: Any) -> list[tuple[str, str]]:
-    """Origin and state of the webhooks of a payout that was asked for one way or another."""
-    options: dict[str, Any] = {"webhook_url": HOOK, **fields}
-    if way == "control":
-        api.sandbox.on("payouts.create").webhook("drop")
-    elif way == "header":
-        options["scenario"] = "drop"
-    elif way == "metadata":
-        options["metadata"] = {"sandbox_scenario": "drop"}
-    else:
-        options["instrument"] = {**PHONE, "phone_number": "+22990990040"}
-    api.payout(**options)
-    return [(webhook.origin, webhook.state) for webhook in api.sandbox.webhooks]
-
-
-@pytest.mark.parametrize("way", ["control", "header", "metadata", "magic"])
-def test_each_of_the_four_ways_in_is_followed(api: Api, way: str) -> None:
-    assert created(api, way) == [("due", "dropped")]
-    api.sandbox.advance(5)
-    assert [webhook.state for webhook in api.sandbox.webhooks] == ["dropped", "dropped"]
-    assert [delivery.event for delivery in api.sandbox.deliveries] == ["payout.created", "payout.completed"]
 
 
 def test_the_first_that_says_anything_counts_and_ok_is_saying_something(api: Api) -> None:
