@@ -68,15 +68,6 @@ def test_headers_and_addresses_count_as_bytes_and_are_dropped_with_them() -> Non
     assert len(gone.log.path) == len(gone.log.idempotency_key or "") == 200
 
 
-def test_the_request_log_drops_headers_with_the_journal(sandbox: Sandbox, api: Api) -> None:
-    sandbox.journal._room = 2_000
-    for _ in range(8):
-        api.get("/payouts", idempotency_key="key-00001")
-    first, *_, last = sandbox.requests
-    assert (first.headers, first.path) == ({}, "/v1/payouts")
-    assert dict(last.headers) == {"x-idempotency-key": "key-00001"}
-
-
 def test_a_body_larger_than_the_budget_is_not_kept_and_harms_no_later_one() -> None:
     journal = Journal(body_bytes=100)
     fill(journal, 1, size=1000)

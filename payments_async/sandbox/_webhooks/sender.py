@@ -167,7 +167,7 @@ class WebhookSender:
             ):
                 body += chunk
             error = "a redirect is not followed" if 300 <= response.status < 400 else None
-            answer = "" if response.ok else body.decode("utf-8", "replace")[:_ANSWER_SHOWN]
+            answer = "" if response.status < 300 else body.decode("utf-8", "replace")[:_ANSWER_SHOWN]
             return WebhookTry(at, 0.0, response.status, error, LISTENER in response.headers, answer)
 
     def _opened(self) -> aiohttp.ClientSession:

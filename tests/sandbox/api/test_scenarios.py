@@ -5,11 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async.sandbox import (
-    OBSERVED,
     Cut,
     Drop,
     Hang,
@@ -239,12 +237,6 @@ def test_other_numbers_are_ordinary(api: Api, number: str) -> None:
     assert (payout.plan.outcome, payout.plan.timing.seconds) == (ScenarioOutcome("complete"), 5.0)
 
 
-def test_magic_can_be_switched_off() -> None:
-    sandbox = Sandbox(profile=attrs.evolve(OBSERVED, magic=False))
-    api = Api(sandbox, sandbox.api_key)
-    assert api.payout(instrument={**PHONE, "phone_number": "+229990022"}).status == 201
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -281,13 +273,6 @@ def test_the_first_match_wins_control_before_header_before_metadata_before_magic
     api.sandbox.on("payouts.create").outcome("fail:RULE")
     api.sandbox.on("payouts.create").outcome("fail:LATER_RULE")
     assert code(metadata=metadata, scenario="fail:HEADER") == "RULE"
-
-
-def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None:
-    rule = api.sandbox.on("payouts.create").respond("lost_response")
-    api.payout(scenario="fail:HEADER immediate")
-    assert rule.is_used_up
-    assert api.sandbox.books.payouts()[0].status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -355,13 +340,6 @@ def test_a_fault_for_every_time_never_ends(api: Api) -> None:
     assert api.payout().status == 500
 
 
-def test_an_outcome_can_be_for_so_many_records(api: Api) -> None:
-    rule = api.sandbox.on("payouts.create").outcome("fail:NO immediate", times=1)
-    assert api.sandbox.unused_rules == [rule]
-    assert [api.payout().data["status"] for _ in range(2)] == ["failed", "pending"]
-    assert rule.is_used_up
-
-
 def rule(sandbox: Sandbox) -> Rule:
     return sandbox.on("payouts.create")
 
@@ -426,8 +404,3 @@ def test_a_default_outcome_holds_where_it_can() -> None:
     api.intent()
     assert [entry.status for entry in api.sandbox.books.payments()] == ["expired"]
     assert [entry.status for entry in api.sandbox.books.payouts()] == ["pending"]
-
-
-def test_an_unknown_word_for_the_default_is_refused_at_once() -> None:
-    with pytest.raises(UnknownWord, match="near: lost_response"):
-        Sandbox(scenario="lost_respons")

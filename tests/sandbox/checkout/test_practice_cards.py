@@ -135,13 +135,6 @@ def test_a_card_in_any_other_field_is_refused_and_not_shown_again(
     assert payer.attempts == 0
 
 
-def test_digits_of_an_arabic_keyboard_are_digits(api: Api) -> None:
-    payer = visit(api)
-    payer.pay("sandbox_mobile_code", phone="٠٢٠٢٣٤٥٦٧٨")
-    payer.send(**{**payer.form("/payment"), "do": "code", "code": payer.code.translate(ARABIC)})
-    assert "Payment complete" in payer.look("/payment")
-
-
 def _pages(payer: Payer, waiting: Payer) -> list[str]:
     inspector = ("", "payments", "api/journal", "api/requests", "api/payments?reveal=1")
     return [

@@ -161,13 +161,6 @@ def test_payouts_of_all_keys_are_shown_newest_first(sandbox: Sandbox, api: Api, 
     assert [row[:3] for row in rows(page(sandbox, "payouts"))] == ["r-3", "r-2", "r-1", "r-0"]
 
 
-def test_an_amount_has_its_currency_first_and_its_thousands_apart(sandbox: Sandbox, api: Api) -> None:
-    api.payout(amount=1250.75, currency="GHS")
-    api.checkout(amount=1_250_000, currency="XOF")
-    assert "GHS 1,250.75" in text_of(page(sandbox, "payouts"))
-    assert "XOF 1,250,000" in text_of(page(sandbox, "payments"))
-
-
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
