@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ._api.core import Core
 from ._common.clock import Clock, real_seconds
-from ._common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
+from ._common.values import Answer, Delivery, Effect, LoggedRequest, Request
 from ._journal import Journal, JournalEntry, LoggedExchange, tried
 from ._records.world import World
 from ._webhooks import Webhook, WebhookTry
@@ -101,9 +101,6 @@ class SandboxService(WebhookControls):
         """Record effects and queue webhooks. Returns the webhooks that the request's answer waits for."""
         awaits: list[str] = []
         for effect in effects:
-            if isinstance(effect, Notice):
-                self._outbox.inbox.append(effect)
-                continue
             assert not isinstance(effect, LoggedRequest)  # it comes with its answer, by `add_exchange`
             self._journal.add(effect)
             if isinstance(effect, Delivery) and (webhook_id := self._outbox.keep(effect)):

@@ -105,12 +105,6 @@ class SandboxTenant:
         return [delivery for delivery in self.service.deliveries if delivery.record_id in ids]
 
     @property
-    def inbox(self) -> list[Delivery]:
-        """Deliveries that the tenant's records would have caused with a `webhook_url`, oldest first."""
-        ids = self._ids()
-        return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
-
-    @property
     def webhooks(self) -> list[Webhook]:
         """Each delivery about the tenant's records, with its state and attempts, oldest first."""
         ids = self._ids()

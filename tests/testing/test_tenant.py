@@ -69,10 +69,10 @@ def test_methods_that_only_pass_on_have_the_signatures_of_the_sandbox(name: str)
 
 def test_each_sees_the_webhooks_of_its_own_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     for tenant in tenants:
-        sent, unsent = pay(tenant, webhook_url=NOWHERE), pay(tenant)
+        sent = pay(tenant, webhook_url=NOWHERE)
+        pay(tenant)
         tenant.wait_for_webhooks()
         assert [webhook.record_id for webhook in tenant.webhooks] == [sent]
-        assert [delivery.record_id for delivery in tenant.inbox] == [unsent]
         assert len(tenant.webhooks[0].tries) == 1
     assert len(tenants[0].webhooks) == 1
 

@@ -92,17 +92,6 @@ class Delivery:
     """True if its content is false."""
 
 
-class Notice(msgspec.Struct, eq=False):
-    """A webhook that is not sent, since its record has no `webhook_url`. The inspector shows it."""
-
-    at: float
-    event: str
-    record_id: str
-    payload: Callable[[], dict[str, object]]
-    """Makes its body, without the event; called when it is read."""
-    forged: bool = False
-
-
 class LoggedRequest(msgspec.Struct, frozen=True, gc=False):
     """One line of the request log. `headers` never holds `authorization`."""
 
@@ -125,7 +114,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, gc=False):
         return f"LoggedRequest({', '.join(shown)})"
 
 
-Effect = Change | Delivery | Notice | LoggedRequest
+Effect = Change | Delivery | LoggedRequest
 
 
 class RequestRefused(Exception):

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from .._common.clock import Clock
 from .._common.values import Delivery
-from .._records.emit_webhook import emit_webhook, forged_payload, webhook_body
+from .._records.emit_webhook import emit_webhook, forged_payload
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from .outbox import WebhookOutbox
@@ -32,22 +32,11 @@ class WebhookControls:
     def deliveries(self) -> list[Delivery]:
         """The latest deliveries that were due, oldest first, with any result.
 
-        What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
+        What became of each is in `webhooks`.
         """
         with self.reading():
             due = [one for one in self._outbox.queue.webhooks if one.origin == "due"]
             return [Delivery(one.at, one.event, one.record_id, one.url, one.body) for one in due]
-
-    @property
-    def inbox(self) -> list[Delivery]:
-        """The deliveries of records without a `webhook_url`, never sent; oldest first (2,000 at most)."""
-        with self.reading():
-            return [
-                Delivery(
-                    one.at, one.event, one.record_id, "", webhook_body(one.event, one.payload), (), one.forged
-                )
-                for one in self._outbox.inbox
-            ]
 
     @property
     def webhooks(self) -> list[Webhook]:

@@ -1,4 +1,4 @@
-"""Webhook words, the four ways in, the inbox, forgeries and repeats: without a server, so nothing is sent."""
+"""Webhook words, forgeries and repeats: without a server, so nothing is sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 
-from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
+from payments_async.sandbox import UnknownWord
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from tests.sandbox.raw_requests import Api
 
@@ -41,39 +41,6 @@ def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) 
     assert [(webhook.state, webhook.tries) for webhook in api.sandbox.webhooks] == [("waiting", ())] * 2
     with pytest.raises(TimeoutError, match="the sandbox is not serving"):
         api.sandbox.wait_for_webhooks()
-
-
-def test_the_inbox_holds_the_deliveries_of_records_without_a_receiver(api: Api) -> None:
-    payout_id = api.payout().data["id"]
-    api.intent(scenario="fail:NO immediate")
-    api.payout(webhook_url=HOOK)
-    api.sandbox.advance(5)
-    inbox = api.sandbox.inbox
-    assert [(each.event, each.url) for each in inbox] == [
-        ("payout.created", ""),
-        ("payment.attempt.failed", ""),
-        ("payment.failed", ""),
-        ("payout.completed", ""),
-    ]
-    created, _, failed, completed = (json.loads(each.body) for each in inbox)
-    assert (created["payout"]["status"], created["payout"]["completed_at"]) == ("pending", None)
-    assert created["payout"]["initiated_at"] is None
-    assert completed["payout"] == api.sync(payout_id)
-    assert failed["payment"]["status"] == "failed"
-    assert api.sandbox.inbox == inbox
-    assert len(api.sandbox.deliveries) == 2
-
-
-def test_the_inbox_says_the_same_whether_it_is_read_early_or_late() -> None:
-    def letters(*, early: bool) -> list[Delivery]:
-        sandbox = Sandbox(clock=VirtualClock.frozen())
-        api = Api(sandbox, sandbox.api_key)
-        api.payout(scenario="fail:NO")
-        seen = sandbox.inbox if early else []
-        sandbox.advance(5)
-        return [*seen, *sandbox.inbox[len(seen) :]]
-
-    assert letters(early=True) == letters(early=False)
 
 
 def test_a_forged_word_claims_that_a_payment_is_completed(api: Api) -> None:
