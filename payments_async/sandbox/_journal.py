@@ -169,10 +169,9 @@ class Journal:
         exchange.seconds = seconds
         self.changes += 1
 
-    def since(self, seq: int, limit: int | None = None) -> list[JournalEntry]:
-        """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
-        newest = takewhile(lambda entry: entry.seq > seq, reversed(self._entries))
-        return list(islice(newest, limit))[::-1]
+    def since(self, seq: int) -> list[JournalEntry]:
+        """The entries after number `seq`, oldest first."""
+        return list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries)))[::-1]
 
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""

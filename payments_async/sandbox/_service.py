@@ -47,10 +47,10 @@ class SandboxService(WebhookControls):
         """Requests with their bodies, changes and deliveries by sequence number; read it with `entries`."""
         return self._journal
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
+    def entries(self, after: int = 0) -> list[JournalEntry]:
+        """The journal's entries after a number, oldest first."""
         with self.reading():
-            return self._journal.since(after, limit)
+            return self._journal.since(after)
 
     @contextmanager
     def changing(self) -> Iterator[World]:

@@ -122,15 +122,14 @@ class SandboxTenant:
         """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
+    def entries(self, after: int = 0) -> list[JournalEntry]:
         """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
 
-        Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
+        Only those after the number `after` and since this tenant was made.
         """
         ids = self._ids()
         entries = self.service.entries(max(after, self._since))
-        found = [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        return [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip ahead. Returns the changes that became due, for all tenants, in order."""
