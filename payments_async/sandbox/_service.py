@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-import attrs
 from msgspec.structs import replace
 
 from ._api.core import Core
@@ -68,16 +67,6 @@ class SandboxService(WebhookControls):
         with self._lock:
             self._keep(self._core.due(self.clock.now()))
             yield self._core.world
-
-    def send_again(self, request: Request, key: str) -> LoggedExchange:
-        """Send a request with the API key of fingerprint `key`; `LookupError`."""
-        with self._lock:
-            keys = [name for name, tenant in self._core.world.tenants.items() if tenant.fingerprint == key]
-            if not keys:
-                raise LookupError(f"no API key {key!r}")
-            headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
-            self._answer(attrs.evolve(request, headers=headers)).on_end()
-            return next(self._journal.newest_exchanges())
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:

@@ -151,10 +151,6 @@ class SandboxTenant:
         """End a record now: `complete`, `fail:CODE` or `expire`; see `Sandbox.settle`."""
         self.service.settle(record_id, outcome)
 
-    def hold(self, record_id: str) -> None:
-        """Keep a record that is under way as it is until it is settled; see `Sandbox.hold`."""
-        self.service.hold(record_id)
-
     def refund(
         self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
     ) -> str:

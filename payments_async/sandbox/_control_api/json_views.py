@@ -21,7 +21,6 @@ from .._records.payout_json import payout_form
 from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.tenants import Tenant
 from .._webhooks import Webhook, WebhookTry
-from ..advisor._evidence import REPLAY_HEADER
 
 _SECRET_HEADER: Final = re.compile("auth|cookie|key|secret|signature|token")
 
@@ -81,7 +80,6 @@ def request_view(exchange: LoggedExchange) -> JsonObject:
         "seconds": None if exchange.seconds is None else round(exchange.seconds, 6),
         "key": log.key,
         "page": f"{CONSOLE}requests/{log.request_id}",
-        "replay_of": log.headers.get(REPLAY_HEADER),
     }
 
 

@@ -13,7 +13,6 @@ from .._common.masking import mask_path
 from .._common.operations import CONSOLE
 from .._common.values import Change, Delivery, RequestRefused
 from .._control_api.failure_reasons import reason
-from .._control_api.json_views import request_view
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
@@ -241,11 +240,11 @@ def _line(item: Item, names: RecordNames) -> LogLine:
 
 
 def _request(exchange: LoggedExchange, names: RecordNames) -> LogLine:
-    log, view = exchange.log, request_view(exchange)
+    log = exchange.log
     outcome, reference = outcome_of(log.status, log.fault), _sent(exchange)
     known = next((one for one in exchange.records if names.record(one) is not None), None)
     known = known or names.payout(log.key, reference)  # by a reference, where an answer was stored or refused
-    marks = (log.fault, "replayed answer" if log.replayed else "", "sent again" if view["replay_of"] else "")
+    marks = (log.fault, "replayed answer" if log.replayed else "")
     return LogLine(
         at=log.at,
         verb=log.method,

@@ -281,7 +281,6 @@ def _payout_card(payout: PayoutRecord) -> Context:
         "amount": currency(payout.currency).plain(payout.amount),
         "to": hide(number) if isinstance(number, str) else "",
         "plan": "" if payout.is_final else plan_words(payout),
-        "held": payout.plan.outcome.kind == "hang",
     }
 
 

@@ -140,7 +140,7 @@ def _begin(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
 
 
 def _end(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
-    if not attempt.is_final and attempt.plan.timing.kind == "after":  # `hold` makes it hang
+    if not attempt.is_final:
         settle_attempt(world, tenant, attempt)
 
 

@@ -106,7 +106,7 @@ def _process(world: World, payout: PayoutRecord) -> None:
 
 
 def _end(world: World, payout: PayoutRecord) -> None:
-    if not payout.is_final and payout.plan.timing.kind == "after":  # `hold` makes it hang
+    if not payout.is_final:
         settle_payout(world, payout)
 
 

@@ -80,13 +80,6 @@ def sync(api: Api) -> None:
     api.sync(api.sandbox.books.payouts()[-1].id)
 
 
-def replay(api: Api) -> None:
-    """The inspector's button."""
-    request = api.sandbox.requests[0].request_id
-    path = f"/_sandbox/api/requests/{request}/replay"
-    api.sandbox.handle("POST", path, {"Content-Type": "application/json"}, b"")
-
-
 def deliver(event: str = "payout.completed", status: int | None = 204, *, listened: bool = False) -> Step:
     """A webhook of the newest payout is tried."""
 
@@ -119,7 +112,6 @@ ALLOWED: Mapping[str, Sequence[Step]] = {
     "what a 428 refused is paid under a new key": [pay(idempotency_key="short"), pay(**TWO)],
     "what a 429 kept out is paid under a new key": [pay(**ONE, scenario="429:10"), wait(10), pay(**TWO)],
     "a key is used again after a day": [pay("r-1", **ONE), wait(86_400), pay("r-2", **ONE)],
-    "what the inspector sent again": [pay(), *[replay] * 4],
     "bodies that are no JSON": [post(PAYOUTS, body, **key) for key in (ONE, TWO) for body in (b"[1]", b"{")],
     "equal payouts, each with its reference": [pay("r-1", **ONE), pay("r-2", **TWO)],
     "an unnamed payout after an equal one that failed": [

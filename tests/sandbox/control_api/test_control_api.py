@@ -11,7 +11,6 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits
-from payments_async.sandbox._common.values import Request
 from payments_async.sandbox._control_api.routes import ROUTES
 from payments_async.sandbox._journal import Journal
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
@@ -244,15 +243,9 @@ def test_payouts_are_listed_read_and_settled(control: Control, api: Api) -> None
     assert control.post(f"records/{first}/settle", {"outcome": "fail:NO_FUNDS"}) == {"message": "Done."}
     assert control.get(f"payouts/{first}")["failure"]["code"]["value"] == "NO_FUNDS"
     assert [one["id"] for one in control.get("payouts?status=failed")["payouts"]] == [first]
-    control.post(f"records/{second}/hold")
-    control.sandbox.advance(1_000)
-    shown = control.get(f"payouts/{second}")
-    assert (shown["status"], shown["plan"]) == ("processing", "hang")
     for call, status in (
         (f"records/{first}/settle", 422),
-        (f"records/{first}/hold", 422),
         ("records/po_none/settle", 404),
-        ("records/po_none/hold", 404),
     ):
         assert control.refused("POST", call)[0] == status
     assert control.refused("GET", "payouts/po_none")[0] == 404
@@ -387,17 +380,12 @@ def _newest(control: Control) -> str:
     return control.sandbox.requests[-1].request_id
 
 
-def test_what_cannot_be_sent_again_says_why(control: Control, api: Api) -> None:
-    Api(control.sandbox, "sk_sandbox_unknown").get("/payouts")
-    assert control.refused("POST", f"requests/{_newest(control)}/replay")[0] == 409
+def test_a_request_whose_bytes_are_gone_has_no_command(control: Control, api: Api) -> None:
     control.sandbox._journal = Journal(body_bytes=0)
     api.payout()
     gone = _newest(control)
-    assert control.refused("POST", f"requests/{gone}/replay")[0] == 410
     assert control.refused("GET", f"requests/{gone}/code")[0] == 410
     assert control.get(f"requests/{gone}")["answer"] is None
-    with pytest.raises(LookupError, match="no API key"):
-        Sandbox().send_again(Request("GET", "/v1/payouts"), "unknown")
 
 
 def test_the_books_are_sums_by_currency(control: Control, api: Api) -> None:

@@ -24,9 +24,7 @@ BUTTONS = {
     "Refund XOF 50": ("POST payments/{pi}/refund", ""),
     "Complete": ("POST records/{po}/settle", ""),
     "Fail": ("POST records/{po}/settle", '{"outcome": "fail:INSUFFICIENT_FUNDS"}'),
-    "Hang": ("POST records/{po}/hold", ""),
     "Resend": ("POST webhooks/{wh}/resend", ""),
-    "Send again": ("POST requests/{req}/replay", ""),
     "Remove": ("DELETE rules/{rule}", ""),
     "Remove all": ("DELETE rules", ""),
     "Freeze": ("POST clock/speed", '{"speed": 0}'),
@@ -61,7 +59,7 @@ def test_each_button_and_form_asks_for_what_it_says(sandbox: Sandbox, api: Api) 
         for method, call, escaped, label in re.findall(BUTTON, shown):
             body = html.unescape(escaped)
             names_taken(method, call, json.loads(body or "{}"))
-            named = re.sub(r"(?<=/)(po|pi|wh|req|rule)_\w+", r"{\1}", call)
+            named = re.sub(r"(?<=/)(po|pi|wh|rule)_\w+", r"{\1}", call)
             buttons[label] = f"{method} {named}", body
         for method, call, inside in re.findall(FORM, shown):
             forms[call] = {name.partition(".")[0] for name in re.findall(r' name="([^"]+)"', inside)}
