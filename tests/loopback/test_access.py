@@ -32,13 +32,12 @@ class Got:
 
 
 def ask(sandbox: Sandbox, path: str, method: str = "GET", **headers: str) -> Got:
-    """Ask over a socket, as this user. Of a stream only the head is read."""
+    """Ask over a socket, as this user."""
     line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.request(method, path, headers=headers)
     answer = line.getresponse()
-    is_stream = answer.headers["Content-Type"] == "text/event-stream"
     try:
-        return Got(answer.status, dict(answer.headers), "" if is_stream else answer.read().decode())
+        return Got(answer.status, dict(answer.headers), answer.read().decode())
     finally:
         answer.close()
         line.close()

@@ -149,3 +149,10 @@ def test_requests_that_are_refused_for_their_content_count(act: Callable[[Api], 
     for _ in range(3):
         act(api)
     assert api.payout().status == 429
+
+
+def test_refund_availability_can_have_the_stricter_limit() -> None:
+    api = limited(SandboxLimits(refund_availability=2))
+    path = f"/payment/intents/{api.intent().data['id']}/refunds/availability"
+    assert [api.get(path).status for _ in range(3)] == [200, 200, 429]
+    assert api.get("/payouts").status == 200

@@ -340,6 +340,13 @@ def test_a_fault_for_every_time_never_ends(api: Api) -> None:
     assert api.payout().status == 500
 
 
+def test_an_outcome_can_be_for_so_many_records(api: Api) -> None:
+    rule = api.sandbox.on("payouts.create").outcome("fail:NO immediate", times=1)
+    assert api.sandbox.unused_rules == [rule]
+    assert [api.payout().data["status"] for _ in range(2)] == ["failed", "pending"]
+    assert rule.is_used_up
+
+
 def rule(sandbox: Sandbox) -> Rule:
     return sandbox.on("payouts.create")
 
