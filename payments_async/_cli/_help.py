@@ -46,7 +46,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts status": ("june.csv.ledger",),
     "payouts template": ("june.xlsx",),
     "payouts watch": ("june.csv.ledger", "june.csv.ledger --page"),
-    "sandbox": ("", "--state sandbox.db", "--scenario slow:200ms --speed 60"),
+    "sandbox": ("", "--scenario slow:200ms --speed 60"),
     "sandbox exec": ("-- python first.py", "--fail-on-advice -- pytest"),
     "webhooks listen": ("", "--forward http://127.0.0.1:8000/hooks"),
     "webhooks resend": ("wh_00000001",),

@@ -105,12 +105,6 @@ class SandboxTenant:
         return [delivery for delivery in self.service.deliveries if delivery.record_id in ids]
 
     @property
-    def inbox(self) -> list[Delivery]:
-        """Deliveries that the tenant's records would have caused with a `webhook_url`, oldest first."""
-        ids = self._ids()
-        return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
-
-    @property
     def webhooks(self) -> list[Webhook]:
         """Each delivery about the tenant's records, with its state and attempts, oldest first."""
         ids = self._ids()
@@ -128,15 +122,14 @@ class SandboxTenant:
         """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
+    def entries(self, after: int = 0) -> list[JournalEntry]:
         """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
 
-        Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
+        Only those after the number `after` and since this tenant was made.
         """
         ids = self._ids()
         entries = self.service.entries(max(after, self._since))
-        found = [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        return [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip ahead. Returns the changes that became due, for all tenants, in order."""
@@ -157,10 +150,6 @@ class SandboxTenant:
     def settle(self, record_id: str, outcome: str = "complete") -> None:
         """End a record now: `complete`, `fail:CODE` or `expire`; see `Sandbox.settle`."""
         self.service.settle(record_id, outcome)
-
-    def hold(self, record_id: str) -> None:
-        """Keep a record that is under way as it is until it is settled; see `Sandbox.hold`."""
-        self.service.hold(record_id)
 
     def refund(
         self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False

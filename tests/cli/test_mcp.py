@@ -101,8 +101,9 @@ def test_rules_and_events_are_brought_about(sandbox: Sandbox, api: Api) -> None:
     assert [each["used"] for each in told(sandbox, "rules")["rules"]] == [1]
     told(sandbox, "remove_rule", id=rule["id"])
     assert sandbox.rules == []
-    api.payout(reference="r-2")
-    assert told(sandbox, "trigger", event="payout.failed", record="r-2")["status"] == "failed"
+    payout = api.payout(reference="r-2").data["id"]
+    told(sandbox, "settle", record_id=payout, outcome="fail:NO_FUNDS")
+    assert told(sandbox, "payout", id=payout)["status"] == "failed"
 
 
 @pytest.mark.parametrize("tool", READING)

@@ -37,13 +37,12 @@ class Got:
 
 
 def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Got:
-    """Ask over a socket, as this user. Of a stream only the head is read."""
+    """Ask over a socket, as this user."""
     line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.request(method, path, body, headers)
     answer = line.getresponse()
-    is_stream = answer.headers["Content-Type"] == "text/event-stream"
     try:
-        return Got(answer.status, dict(answer.headers), "" if is_stream else answer.read().decode())
+        return Got(answer.status, dict(answer.headers), answer.read().decode())
     finally:
         answer.close()
         line.close()
@@ -190,7 +189,7 @@ def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body:
     ("path", "name"),
     [
         *((path, OTHER_NAMES[0]) for path in (*EVERYWHERE, "/v1/nothing", "/actions/x", "/x")),
-        *((f"/checkout/{{session}}{part}", OTHER_NAMES[0]) for part in ("", "/phone", "/events")),
+        *((f"/checkout/{{session}}{part}", OTHER_NAMES[0]) for part in ("", "/phone")),
         *(("/v1/payouts", name) for name in OTHER_NAMES[1:]),
     ],
 )

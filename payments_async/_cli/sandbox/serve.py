@@ -16,11 +16,10 @@ from typing import Final
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...models._masking import clean
-from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox import Sandbox, UnknownWord, VirtualClock
 from ...sandbox._webhooks.address_guard import read_allowed
-from ...sandbox.advisor import Finding
-from ...sandbox.advisor._findings import findings_of
-from ...sandbox.advisor._rules import RULES
+from ...sandbox.advisor import Finding, advise
+from ...sandbox.advisor._rules import READ_BACK_WITHIN, RULES
 from .._exit_codes import Exit, until_interrupted
 from .._text import print_message, text_width, wrapped
 from .serve_options import ServeOptions
@@ -46,8 +45,6 @@ def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iter
             yield sandbox
         finally:
             sandbox.stop()
-    except StateError as unfit:
-        raise ConfigurationError(f"--state: {unfit}") from unfit
     except UnknownWord as unfit:
         raise ConfigurationError(f"--scenario: {unfit}") from unfit
 
@@ -62,7 +59,6 @@ def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
     try:
         sandbox.start()
     except OSError as refused:
-        sandbox.stop()  # closes the state
         if options.port is not None:
             reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
             problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
@@ -83,7 +79,6 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         port=port,
         clock=VirtualClock(speed=options.speed),
         scenario=options.scenario,
-        state=options.state,
         allow_webhooks_to=options.allow_webhooks_to,
         shared=options.shared,
     )
@@ -114,7 +109,6 @@ def print_address(
         text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        kept = f"  State      {options.state}\n" if options.state is not None else ""
         title = wrapped(
             "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
         )
@@ -123,7 +117,7 @@ def print_address(
             f"  Base URL   {base_url}\n"
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
-            f"{kept}\n"
+            "\n"
             f"For programs in another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )
@@ -136,7 +130,8 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
 
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
-    found = findings_of(sandbox).update(sandbox, is_over=is_over)
+    now = sandbox.clock.now() + (READ_BACK_WITHIN if is_over else 0.0)
+    found = advise(sandbox.entries(), now)
     unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
     if not found and not unnamed:
         return False
