@@ -25,9 +25,6 @@ from .words import Unmirrored, blocking, header
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
 """Methods of a client whose bodies are copied with other words."""
 
-_AWAITED = ("awaited_page",)
-"""Decorators of coroutines."""
-
 
 class Module:
     """One module of the source: `path` from the root, with slashes, and its text."""
@@ -159,7 +156,7 @@ class Module:
             raise Unmirrored(f"{self.path}: {owner.name}.{method.name} has no docstring")
         if any(mark.startswith("implemented_by") for mark in marks) and (forwards := way(owner, method)):
             marks = [f"forwarded({forwards})"]
-        yield from (f"    @{mark}" for mark in marks if mark not in _AWAITED)
+        yield from (f"    @{mark}" for mark in marks)
         last = method.body[0].end_lineno if documented or overload else method.body[0].lineno - 1
         yield blocking("\n".join(self._lines[method.lineno - 1 : last]))
         if method.name in _COPIED and not is_entered(owner):
