@@ -67,7 +67,7 @@ def test_the_command_line_may_import_no_room_of_bulk_that_is_not_public() -> Non
 
 def test_a_circle_of_imports_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
-    assert house.circles(graph) == [["a", "b", "c"]]
+    assert house.circle(graph) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("given", ['"payments_async._a"', '"._a", __name__', "NAMED", "f'{x}', NAMED"])
