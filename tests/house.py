@@ -89,7 +89,6 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def import_circle() -> list[str]:
-    """A circle of the shipped code."""
     paths = sources(*SHIPPED)
     known = frozenset(map(module_of, paths))
     return circle({module_of(path): imports(path, known) for path in paths})
@@ -155,7 +154,6 @@ async def _sandbox_client() -> AsyncIterator[AsyncPayments]:
 
 
 async def create_walk() -> Walk:
-    """One warm `payouts.create`."""
     from benchmarks.bodies import arguments
 
     walk = Walk()

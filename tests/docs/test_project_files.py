@@ -132,7 +132,6 @@ def sessions() -> set[str]:
 
 
 def constant(name: str) -> list[str]:
-    """A list of noxfile.py."""
     (value,) = re.findall(rf"^{name} = (\[.*?\])$", page("noxfile.py"), re.MULTILINE | re.DOTALL)
     return list(ast.literal_eval(value))
 

@@ -39,7 +39,6 @@ def run(snippet: Snippet) -> dict[str, Any]:
 
 
 def finish(value: Any) -> None:
-    """Await what is to be awaited, on a loop of its own."""
     if inspect.iscoroutine(value):
         asyncio.run(value)
 

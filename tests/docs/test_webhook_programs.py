@@ -44,8 +44,6 @@ def test_the_first_program_runs_as_printed(tmp_path: Path) -> None:
 
 
 class Quiet(WSGIRequestHandler):
-    """Logs nothing."""
-
     def log_message(self, format: str, *args: Any) -> None:
         pass
 

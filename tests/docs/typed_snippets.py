@@ -29,7 +29,6 @@ def told_for_the_page(shown: str, snippets: Sequence[Snippet]) -> str:
 
 
 def name_of(snippet: Snippet) -> str:
-    """The module's file name."""
     return f"{re.sub(r'[^A-Za-z0-9]', '_', snippet.file.removesuffix('.md'))}_{snippet.line}.py"
 
 

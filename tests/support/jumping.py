@@ -74,7 +74,6 @@ class JumpingRuntime:
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """The clock stands still meanwhile."""
         self.busy += 1
         try:
             yield

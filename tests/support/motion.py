@@ -38,7 +38,6 @@ def payout_answer(
 
 
 def refusal(status: int, headers: Mapping[str, str] | None = None, message: str = "No.") -> HTTPResponse:
-    """An error answer."""
     return answer(status, {"message": message}, headers)
 
 
@@ -62,7 +61,6 @@ class Played:
 
     @property
     def keys(self) -> list[str | None]:
-        """The idempotency key of each request sent."""
         return [request.headers.get("X-Idempotency-Key") for request in self.transport.requests]
 
 
@@ -89,12 +87,10 @@ async def unresolved(played: Played, given: Any, match: str | None = None) -> An
 
 
 def methods(played: Played) -> list[str]:
-    """The method of each request."""
     return [request.method for request in played.transport.requests]
 
 
 def sent(played: Played) -> list[str]:
-    """Method and path of each request."""
     return [f"{request.method} {request.url.partition('/v1')[2]}" for request in played.transport.requests]
 
 

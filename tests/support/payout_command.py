@@ -41,7 +41,6 @@ def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
 
 
 def totals_of(count: int) -> dict[str, Decimal]:
-    """{currency: sum} of such a file."""
     found: dict[str, Decimal] = {}
     for n in range(1, count + 1):
         currency = "GHS" if n % 3 == 0 else "XCD"
@@ -77,7 +76,6 @@ class Said:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def step(self, name: str) -> dict[str, Any]:
@@ -112,7 +110,6 @@ class Here:
 
 
 def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
     return subprocess.Popen(
         [*COMMAND, *map(str, argv), *as_json(argv)],
         env={**os.environ, **variables},
@@ -181,18 +178,15 @@ class OnTerminal:
         return self.seen
 
     def type(self, text: str) -> None:
-        """Type it."""
         os.write(self._ours, text.encode())
 
     def end(self) -> int:
-        """Read to the end; its exit code."""
         while self._read():
             pass
         return self.process.wait(300)
 
     @property
     def seen(self) -> str:
-        """What was seen, without colours and cursor moves."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._seen.decode(errors="replace")).replace(
             "\r\n", "\n"
         )

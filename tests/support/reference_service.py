@@ -27,7 +27,6 @@ REFUSED = "422"
 
 
 def timestamp(seconds: float | None) -> str | None:
-    """ISO 8601, in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
@@ -46,7 +45,6 @@ class Service:
     # Creations
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """POST /payouts."""
         text = await request.text()
         fault = self.chance.choice(FAULTS) if self.chance.random() < self.share * len(FAULTS) else ""
         if fault in ("no request", "500", "503", "429", "409"):
@@ -185,7 +183,6 @@ async def serve(service: Service) -> None:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.reference_service")
     parser.add_argument("--share", type=float, default=0.0, help="of all creations, for each kind of fault")
     parser.add_argument("--lag", type=float, default=0.0, help="seconds by which the list is late")

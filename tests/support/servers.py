@@ -133,7 +133,6 @@ class PostgresServer:
         return subprocess.run(command, check=True, **{**output, **self._as, **options})
 
     def create(self) -> Self:
-        """Make the data folder, and start."""
         secret = self.folder / "password"
         secret.touch(0o600)
         secret.write_text(PASSWORD)
@@ -168,7 +167,6 @@ class PostgresServer:
         self._guard.close()
 
     def __enter__(self) -> Self:
-        """Make and start it."""
         try:
             return self.create()
         except BaseException:
@@ -176,21 +174,17 @@ class PostgresServer:
             raise
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         self.remove()
 
     def restart(self, mode: str = "immediate") -> None:
-        """Stop and start."""
         self.stop(mode)
         self.start()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         return "127.0.0.1", self.port
 
     def make_database(self) -> str:
-        """Make an empty database, and return its name."""
         import psycopg
 
         name = f"test_{os.getpid()}_{next(_NUMBERS)}"
@@ -274,7 +268,6 @@ class ValkeyServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         return "127.0.0.1", self.port
 
     def url(self, *, port: int | None = None, database: int = 0) -> str:
@@ -317,11 +310,9 @@ class TemporalServer:
 
     @property
     def is_running(self) -> bool:
-        """False once it has ended."""
         return self._process is not None and self._process.poll() is None
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
         if self._process is not None and self._guard is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -425,14 +416,12 @@ class CutProxy:
 
 @contextlib.contextmanager
 def postgres_server(**options: Any) -> Iterator[PostgresServer]:
-    """Context of a running PostgreSQL server."""
     with PostgresServer(**options) as server:
         yield server
 
 
 @contextlib.contextmanager
 def valkey_server(*options: str) -> Iterator[ValkeyServer]:
-    """Context of a running Valkey server."""
     server = ValkeyServer(*options)
     try:
         yield server.start()

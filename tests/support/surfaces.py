@@ -70,7 +70,6 @@ class Awaitable:
 
 
 async def error_of(kind: type[E] | tuple[type[E], ...], call: Awaited[Any], match: str | None = None) -> E:
-    """The error that a call ends with."""
     with pytest.raises(kind, match=match) as caught:
         await call
     return caught.value

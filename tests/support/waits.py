@@ -30,7 +30,6 @@ class Watched:
         return self.connect(self.sandbox, runtime=runtime, transport=transport, **options)
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something when so much time has been waited."""
         self.plans.append((seconds, act))
 
     def reads(self) -> Iterator[tuple[float, str]]:
@@ -48,5 +47,4 @@ class Watched:
 
 
 def gaps(moments: list[float]) -> list[float]:
-    """The time between each two."""
     return [later - earlier for earlier, later in itertools.pairwise(moments)]

@@ -19,7 +19,6 @@ PAYOUT = {
 
 
 def line_of(body: Any) -> str:
-    """The line of one request for a payout."""
     tenant = SandboxTenant(Sandbox(clock=VirtualClock.frozen()))
     headers = {"Authorization": f"Bearer {tenant.api_key}", "Content-Type": "application/json"}
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
