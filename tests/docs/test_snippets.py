@@ -17,12 +17,11 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from tests.docs.pages import GUIDES
-from tests.docs.snippets import Snippet, all_snippets, snippets_in
-from tests.docs.typed_snippets import as_module
+from tests.docs.snippets import Snippet, all_snippets
 
 
-def run(snippet: Snippet) -> dict[str, Any]:
-    """Run a block in a fresh namespace, then its test functions; gives the namespace."""
+def run(snippet: Snippet) -> None:
+    """Run a block in a fresh namespace, then its test functions."""
     names: dict[str, Any] = {"__name__": "snippet"}
     tree = ast.parse(snippet.code, snippet.file)
     ast.increment_lineno(tree, snippet.line - 1)
@@ -31,7 +30,6 @@ def run(snippet: Snippet) -> dict[str, Any]:
     for name, value in list(names.items()):
         if name.startswith("test_"):
             finish(value())
-    return names
 
 
 def finish(value: Any) -> None:
@@ -90,19 +88,3 @@ def test_every_block_is_run() -> None:
 
 def test_readme_and_every_guide_have_snippets() -> None:
     assert set(GUIDES) <= {s.file for s in SNIPPETS}
-
-
-def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
-    text = "# Page\n\n```python\nvalue = 1\nassert value == 2\n```\n"
-    (snippet,) = snippets_in(text, "page.md")
-    with pytest.raises(AssertionError) as raised:
-        run(snippet)
-    assert raised.traceback[-1].lineno + 1 == 5
-
-
-def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> None:
-    text = "# Page\n\n```python\nvalue = await call()\n\nprint(value)\n```\n"
-    (snippet,) = snippets_in(text, "docs/page.md")
-    module = as_module(snippet).splitlines()
-    assert module[snippet.line - 1] == "    value = await call()"
-    assert compile("\n".join(module), "page", "exec")
