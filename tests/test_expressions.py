@@ -33,8 +33,8 @@ from payments_async.sandbox._inspector import site
 from tests.support.canary import CANARY_KEY
 
 ROOT = Path(payments_async.__file__).parent
-LENGTH = 100_000
-MOST = 0.5
+LENGTH = 20_000
+MOST = 0.05
 """Seconds of this thread."""
 SIGNS = '0a.Z -_@:+\\"(/~é\x00\n' + "".join(map(chr, range(33, 127)))
 """Characters to make texts of, besides those that an expression names; the most telling ones first."""

@@ -41,14 +41,16 @@ def crowding() -> Altered:
 
 def circling() -> Altered:
     """Every page is the first one, and says that the same one follows it."""
-    pages: list[Page] = []
+    pages: list[Any] = []
 
-    def circle(page: Page) -> None:
-        page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
-        pages.append({**page})
-        page.update(pages[0])
+    def circle(request: Any, answer: Any) -> Any:
+        if request.method == "GET" and not pages:
+            page = json.loads(answer.body)
+            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
+            pages.append(altered(answer, body=json.dumps(page).encode()))
+        return pages[0]
 
-    return _each_page(circle)
+    return circle
 
 
 def silent(pagination: Any) -> Altered:
