@@ -107,15 +107,11 @@ class SandboxTenant:
         """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
-
-        Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
-        """
+    def entries(self) -> list[JournalEntry]:
+        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`."""
         ids = self._ids()
-        entries = self.service.entries(max(after, self._since))
-        found = [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        entries = self.service.entries(self._since)
+        return [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip ahead. Returns the changes that became due, for all tenants, in order."""
@@ -152,9 +148,8 @@ class SandboxTenant:
         return advise(self.entries(), self.service.clock.now())
 
     def request_log(self) -> str:
-        """The tenant's latest requests as lines, and those that `findings` name, account data masked."""
-        named = {name for finding in self.findings() for name in finding.requests}
-        return request_log(self.service.entries(self._since), self._keys, named)
+        """The tenant's latest requests as lines, account data masked."""
+        return request_log(self.service.entries(self._since), self._keys)
 
     def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:
         """Remove the rules that are still set and revoke the keys: a later request gets a 401.
