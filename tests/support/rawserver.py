@@ -89,6 +89,16 @@ class RawServer:
     def url(self, target: str, *, scheme: str = "http") -> str:
         return f"{scheme}://127.0.0.1:{self.port}{target}"
 
+    def broadcast(self, data: bytes) -> None:
+        """Write to every open connection, asked or not, and return when that is done."""
+
+        async def write() -> None:
+            for writer in self._writers:
+                writer.write(data)
+                await writer.drain()
+
+        asyncio.run_coroutine_threadsafe(write(), self._loop).result(60)
+
     def hang_up(self) -> None:
         """End every open connection, and return when that is done."""
 
