@@ -25,13 +25,6 @@ _TENANT = pytest.StashKey[Any]()
 _FAILED = pytest.StashKey[bool]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the option of the configuration file."""
-    parser.addini(
-        "payments_aioresponses", "let aioresponses answer on the newest aiohttp", type="bool", default=True
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
@@ -39,9 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish() -> None:
     """Adapt aioresponses where a module or conftest has imported it."""
-    if "aioresponses" in sys.modules and session.config.getini("payments_aioresponses"):
+    if "aioresponses" in sys.modules:
         from ._aioresponses import adapt_aioresponses
 
         adapt_aioresponses()

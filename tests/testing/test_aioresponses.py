@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,25 +25,12 @@ def _unadapted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-@pytest.fixture
-def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """Runs the tests that users write, in this process."""
-
-    def run(ini: str = "") -> pytest.RunResult:
-        lines = ["[pytest]", "asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function", ini]
-        pytester.makeini("\n".join(lines))
-        pytester.makepyfile(PLAIN.read_text(encoding="utf-8"))
-        return pytester.runpytest_inprocess(*OWN, "-p", "pytest_asyncio.plugin", "-k", "answer or callback")
-
-    return run
-
-
-def test_tests_of_users_need_no_shim(run: Callable[..., pytest.RunResult]) -> None:
-    run().assert_outcomes(passed=2, deselected=7)
-
-
-def test_the_option_turns_it_off(run: Callable[..., pytest.RunResult]) -> None:
-    run("payments_aioresponses = false").assert_outcomes(failed=2, deselected=7)
+def test_tests_of_users_need_no_shim(pytester: pytest.Pytester) -> None:
+    lines = ["[pytest]", "asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function"]
+    pytester.makeini("\n".join(lines))
+    pytester.makepyfile(PLAIN.read_text(encoding="utf-8"))
+    run = pytester.runpytest_inprocess(*OWN, "-p", "pytest_asyncio.plugin", "-k", "answer or callback")
+    run.assert_outcomes(passed=2, deselected=7)
 
 
 def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is() -> None:
