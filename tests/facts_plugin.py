@@ -70,7 +70,6 @@ def claimed_ids(item: pytest.Item) -> list[str]:
 
 
 def surface_of(item: pytest.Item) -> object:
-    """The test's `surface` parameter, or None when it has none."""
     if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
         return item.callspec.params.get("surface")
     return None

@@ -35,7 +35,6 @@ FULLEST = 16
 
 
 def sources(*folders: str) -> list[Path]:
-    """The Python files below some folders."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -95,7 +94,6 @@ def import_circle() -> list[str]:
 
 
 def part_of(path: Path) -> str:
-    """The part of the project that a file belongs to: a name should mean one thing in each."""
     top, *rest = path.relative_to(ROOT).parts
     return f"{top}/{rest[0]}" if top == "payments_async" and rest[0] in PARTS else top
 

@@ -18,7 +18,6 @@ MODULE = re.compile(r"\bpayments_a?sync(?:\.[a-z_]\w*)+")
 
 
 def paths_of(text: str) -> set[str]:
-    """The folders (`bulk/_run/`) and files (`client.py`) that a text names."""
     return set(PATH.findall(text))
 
 

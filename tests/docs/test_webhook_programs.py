@@ -64,7 +64,6 @@ def blocking(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 def answer(names: dict[str, Any], path: str, length: str | None, body: bytes = b"") -> int:
-    """The status of a POST."""
     told: list[str] = []
     environ = {"PATH_INFO": path, "REQUEST_METHOD": "POST", "wsgi.input": OpenSocket(body)}
     given = {} if length is None else {"CONTENT_LENGTH": length}

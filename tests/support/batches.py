@@ -73,7 +73,6 @@ class Between:
         self._pipeline.transport = self
 
     def remove(self) -> None:
-        """Let requests pass by it again."""
         self._pipeline.transport = self._transport
 
     async def send(self, request: Any) -> Any:
@@ -126,7 +125,6 @@ class SteadyRuntime(JumpingRuntime):
 
 
 def ledger_now() -> float:
-    """The time of the test's ledgers, in seconds since 1970."""
     return max([clock.now() for clock in SteadyRuntime.clocks], default=EPOCH).timestamp()
 
 

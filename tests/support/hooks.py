@@ -21,8 +21,6 @@ def listed(status: str = "pending", reference: str | None = "r-1", **changes: An
 
 
 class Hook:
-    """A URL for the payout r-1."""
-
     def __init__(self, connect: Callable[..., Any], handler: Any, *script: Any, **options: Any) -> None:
         self.played: Played = play(connect, *script)
         self.receiver = make_receiver(self.played.client, on_payout=handler, **options)

@@ -59,7 +59,6 @@ class StoreServer:
         return self.runtime.monotonic() + 1_800.0
 
     def empty(self) -> None:
-        """Forget everything, as after a restart."""
         self.rows.clear()
 
 

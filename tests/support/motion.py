@@ -47,7 +47,6 @@ OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": 
 
 
 def listed(*payouts: dict[str, Any]) -> HTTPResponse:
-    """The only page of the list of payouts."""
     return answer(200, {"data": list(payouts), "pagination": {"has_more_pages": False}})
 
 
@@ -80,7 +79,6 @@ async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
 
 
 async def unresolved(played: Played, given: Any, match: str | None = None) -> Any:
-    """The error of resolving what stays in doubt."""
     with pytest.raises(OutcomeUnknown, match=match) as caught:
         await played.client.resolve(given)
     return caught.value

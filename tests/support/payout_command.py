@@ -49,7 +49,6 @@ def totals_of(count: int) -> dict[str, Decimal]:
 
 
 def environment_of(sandbox: Sandbox) -> dict[str, str]:
-    """The variables that lead the command to a sandbox."""
     return {"PAYMENTS_API_KEY": sandbox.api_key, "PAYMENTS_BASE_URL": sandbox.base_url}
 
 
@@ -79,7 +78,6 @@ class Said:
         return [json.loads(line) for line in self.out.splitlines()]
 
     def step(self, name: str) -> dict[str, Any]:
-        """The last line of this name."""
         return next(line for line in reversed(self.lines) if line["step"] == name)
 
     def assert_one_message(self, code: int, *parts: str) -> None:

@@ -49,7 +49,6 @@ def server_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
 
 
 def client_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
-    """A client's side that trusts one certificate alone."""
     return ssl.create_default_context(cafile=str(certificate))
 
 

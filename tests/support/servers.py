@@ -67,7 +67,6 @@ class ServerGuard:
         )
 
     def close(self) -> None:
-        """End without running them."""
         if self._process.poll() is None:
             self._process.communicate(b"closed\n")
 
@@ -160,7 +159,6 @@ class PostgresServer:
         return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
 
     def remove(self) -> None:
-        """Stop, if it runs, and remove all of it."""
         with contextlib.suppress(subprocess.CalledProcessError):
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -212,7 +210,6 @@ class PostgresServer:
         return found == self._rights
 
     def query(self, database: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return what it finds."""
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:

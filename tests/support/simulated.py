@@ -66,6 +66,5 @@ class SimulatedRuntime:
 
 
 def run_simulated(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on simulated time."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(main)

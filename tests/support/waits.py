@@ -24,7 +24,6 @@ class Watched:
     plans: list[tuple[float, Callable[[], object]]] = attrs.field(factory=list)
 
     def client(self, **options: Any) -> Any:
-        """A client whose waits move the sandbox's clock."""
         runtime = JumpingRuntime(on_jump=self._pass)
         transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
         return self.connect(self.sandbox, runtime=runtime, transport=transport, **options)
