@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from decimal import Decimal
 from typing import Any
 
 import attrs
 
-from payments_async import Instrument
-from tests.support import bodies
+from tests.support import bodies, motion
 from tests.support.bodies import Json, encoded
-from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer
+from tests.support.motion import play
+from tests.support.scripted import answer
 from tests.support.surfaces import Connect
 
-PAYMENT: Mapping[str, Any] = {"amount": Decimal("10.10"), "currency": "XOF"}
-PAYOUT: Mapping[str, Any] = {
-    **PAYMENT,
-    "method": "mtn_bj",
-    "instrument": Instrument.phone(bodies.PHONE, "BJ"),
-    "reference": "inv-7",
-}
+PAYMENT: Mapping[str, Any] = motion.INTENT
+PAYOUT: Mapping[str, Any] = {**motion.PAYOUT, "reference": "inv-7"}
 
 
 @attrs.frozen
@@ -89,6 +82,4 @@ async def call(
     """What the operation returns for one answer."""
     raw = body if isinstance(body, bytes) else encoded(body)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    transport = ScriptedTransport(answer(status, raw, names))
-    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
-    return await OPERATIONS[operation].call(client)
+    return await OPERATIONS[operation].call(play(connect, answer(status, raw, names), max_retries=0).client)
