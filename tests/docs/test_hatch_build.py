@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import runpy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +18,7 @@ ADDRESS = "https://code.test/shop/payments-sdk"
 
 @pytest.fixture(scope="module")
 def hooks() -> Any:
-    """The module, imported as hatchling does."""
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "hatch_build.py")))
 
 
 def test_links_to_files_become_absolute(hooks: Any) -> None:
