@@ -72,7 +72,7 @@ def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..
     *runs, rest = inspect.signature(taker, follow_wrapped=False).parameters.values()
     written = inspect.signature(taker).parameters.values()
     own = [each for each in written if each.name not in keys.__annotations__]
-    # `awaited_page` and `forwarded` hand on what they are given
+    # `forwarded` hands on what it is given
     assert runs == own or runs[-1].kind is rest.VAR_POSITIONAL
     assert rest.kind is rest.VAR_KEYWORD
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
-from functools import cache, wraps
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from ..models import Page
 
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once, with no coroutine in between."""
 
@@ -250,47 +247,6 @@ class ResourceClient:
     def reader(self, records: RecordList[R]) -> ListReader[R]:
         """Make a reader of a list, with pages as large as the service allows."""
         return ListReader(self.pipeline, records)
-
-
-class _PageCall(Coroutine[Any, Any, R]):
-    """A coroutine that says what to do when it is iterated over instead of awaited."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Coroutine[Any, Any, R]) -> None:
-        self._call = call
-
-    def __await__(self) -> Generator[Any, Any, R]:
-        return self._call.__await__()
-
-    def send(self, value: Any) -> Any:
-        return self._call.send(value)
-
-    def throw(self, *raised: Any) -> Any:
-        return self._call.throw(*raised)
-
-    def close(self) -> None:
-        self._call.close()
-
-    def __aiter__(self) -> Any:
-        self.close()
-        raise TypeError(
-            "list() reads one page, and is awaited; for all records: async for record in iterate(...)"
-        )
-
-    __iter__ = __aiter__
-
-
-def awaited_page(method: F) -> F:
-    """Decorate `list`: `async for` over what it returns, a slip for `iterate`, is refused with that name."""
-
-    @wraps(method)
-    def call(*args: Any, **arguments: Any) -> _PageCall[Any]:
-        return _PageCall(method(*args, **arguments))
-
-    marked: Any = getattr(inspect, "markcoroutinefunction", lambda it: it)(call)  # since Python 3.12
-    marked._is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # before
-    return marked  # type: ignore[no-any-return] # it is awaited like the method's own coroutine
 
 
 class Resource:

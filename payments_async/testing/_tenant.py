@@ -1,14 +1,14 @@
-"""The shared sandbox as one test uses it: its keys, rules, books and log, and the clock."""
+"""The shared sandbox as one test uses it: its keys, rules, books and log."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from ..sandbox import (
     Books,
     Change,
+    Clock,
     Delivery,
     LoggedRequest,
     PaymentEntry,
@@ -21,27 +21,6 @@ from ..sandbox._record_actions import USUAL_METHOD
 from ..sandbox._records.tenants import KeyStatus, fingerprint_of
 from ..sandbox.advisor import Finding, advise
 from ._request_log import request_log
-
-
-class SandboxClock:
-    """The clock of a sandbox. It runs with the machine's, and can be advanced."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    def now(self) -> datetime:
-        """The sandbox's time, UTC."""
-        return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
-
-    def advance(self, by: float | timedelta) -> list[Change]:
-        """Skip ahead, in seconds or by a timedelta. Returns the changes that became due, in order.
-
-        Raises ValueError when negative.
-        """
-        return self._sandbox.advance(by.total_seconds() if isinstance(by, timedelta) else by)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} at {self.now():%Y-%m-%d %H:%M:%S} UTC>"
 
 
 class SandboxTenant:
@@ -62,7 +41,7 @@ class SandboxTenant:
         """Fingerprints."""
         self._api_keys: list[str] = []
         self.api_key: str = self.new_key()
-        self.clock: SandboxClock = SandboxClock(service)
+        self.clock: Clock = service.clock
         self.books: Books = Books(service.changing, self._keys)
         """The records that this tenant's keys created, with or without an answer to the caller."""
 
@@ -122,13 +101,10 @@ class SandboxTenant:
         """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0) -> list[JournalEntry]:
-        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
-
-        Only those after the number `after` and since this tenant was made.
-        """
+    def entries(self) -> list[JournalEntry]:
+        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`."""
         ids = self._ids()
-        entries = self.service.entries(max(after, self._since))
+        entries = self.service.entries(self._since)
         return [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
 
     def advance(self, seconds: float) -> list[Change]:
@@ -162,9 +138,8 @@ class SandboxTenant:
         return advise(self.entries(), self.service.clock.now())
 
     def request_log(self) -> str:
-        """The tenant's latest requests as lines, and those that `findings` name, account data masked."""
-        named = {name for finding in self.findings() for name in finding.requests}
-        return request_log(self.service.entries(self._since), self._keys, named)
+        """The tenant's latest requests as lines, account data masked."""
+        return request_log(self.service.entries(self._since), self._keys)
 
     def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:
         """Remove the rules that are still set and revoke the keys: a later request gets a 401.

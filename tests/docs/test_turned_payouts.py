@@ -52,7 +52,6 @@ def shown(here: Here, status: str, *, failed_at: bool = False, more: str = "0") 
 
 
 def first_payout(here: Here) -> str:
-    """The id of the first payout of row 1."""
     return next(entry.id for entry in here.sandbox.books.payouts() if entry.amount < 11)
 
 

@@ -55,7 +55,6 @@ def row(number: int, **changes: Any) -> RowView:
 
 
 def in_doubt(number: int) -> RowView:
-    """A row that had no clear answer."""
     no_reason = {"failure_code": None, "failure_message": None}
     return row(number, outcome=Outcome.IN_DOUBT, sends=9, **UNPAID, **no_reason)
 
@@ -66,7 +65,6 @@ def cause(outcome: Outcome, count: int, *rows: RowView, reason: str | None = Non
 
 
 def causes() -> tuple[Cause, ...]:
-    """Rows of each outcome that needs a person."""
     taken = {"failure_code": "HTTP 409", "failure_message": "The reference belongs to another payout."}
     invalid = {"failure_code": "HTTP 422", "failure_message": "The given data was invalid."}
     no_reason = {"failure_code": None, "failure_message": None}
@@ -120,7 +118,6 @@ def figures(
 
 
 def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
-    """A certificate as a ledger has it."""
     created, facts = report.counts["created"], report.facts()
     turns = [finding for finding in findings if "had ended" in finding]
     findings = tuple(finding for finding in findings if finding not in turns)
@@ -155,7 +152,6 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
 
 
 def states() -> dict[str, PageFigures]:
-    """Every state of the page by name."""
     of = {outcome: [each for each in causes() if each.outcome == outcome] for outcome in Cause.outcomes}
     waits = Activity(doing="waiting", why="rows have no clear answer yet", next_look=12.0)
     done = {"arrived": 12000}
@@ -201,7 +197,6 @@ def states() -> dict[str, PageFigures]:
 
 
 def words_of(html: str) -> str:
-    """The words of a page, without its head."""
     body = re.sub(r"(?s)<(head|title|script)\b.*?</\1>", " ", html)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 

@@ -55,11 +55,9 @@ class Line(asyncio.Protocol):
         self._counter, self._pending = counter, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every whole request."""
         self._pending += data
         while (head := self._pending.find(b"\r\n\r\n")) >= 0:
             _, _, rest = self._pending[:head].lower().partition(b"content-length: ")
@@ -71,7 +69,6 @@ class Line(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Serve until the input ends."""
     loop, counter = asyncio.get_running_loop(), Counter()
     server = await loop.create_server(lambda: Line(counter), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -81,8 +78,6 @@ async def serve() -> None:
 
 
 class CountingService:
-    """The process, from outside."""
-
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.support.counting_service"]
         self._process: Any = subprocess.Popen(
@@ -98,7 +93,6 @@ class CountingService:
         self._process.communicate()
 
     def counted(self) -> list[float]:
-        """When requests counted, on the monotonic clock of this machine."""
         self._process.stdin.write("counted\n")
         self._process.stdin.flush()
         return cast(list[float], json.loads(self._process.stdout.readline()))

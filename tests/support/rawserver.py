@@ -43,14 +43,12 @@ Script = Sequence[bytes | Step | Drip]
 
 
 def server_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
-    """A server's side of TLS with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context
 
 
 def client_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
-    """A client's side that trusts one certificate alone."""
     return ssl.create_default_context(cafile=str(certificate))
 
 
@@ -88,7 +86,6 @@ class RawServer:
         self._thread.join(300)
 
     def url(self, target: str, *, scheme: str = "http") -> str:
-        """The absolute address of a target."""
         return f"{scheme}://127.0.0.1:{self.port}{target}"
 
     def broadcast(self, data: bytes) -> None:

@@ -24,8 +24,6 @@ from tests.campaigns.pacing import ARGUMENTS
 
 @attrs.frozen
 class Sending:
-    """What a process is to do."""
-
     base_url: str
     store: str
     limit: int
@@ -35,8 +33,6 @@ class Sending:
 
 @attrs.frozen
 class Sent:
-    """What a process did."""
-
     sent: int
     """Calls that ended well."""
     failed: dict[str, int]
@@ -44,7 +40,6 @@ class Sent:
 
 
 async def send(options: Sending) -> Sent:
-    """Send until the input ends."""
     failed, sent = Counter[str](), Counter[str]()
 
     async def send_on(client: AsyncPayments) -> None:
@@ -74,8 +69,6 @@ async def send(options: Sending) -> Sent:
 
 
 class SendingProcess:
-    """The process, from outside."""
-
     def __init__(self, options: Sending) -> None:
         command = [sys.executable, "-m", "tests.support.sending_process", json.dumps(attrs.asdict(options))]
         self._process = subprocess.Popen(
@@ -83,25 +76,20 @@ class SendingProcess:
         )
 
     def wait(self) -> None:
-        """Wait until it sends."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "sending\n"
 
     def stop(self) -> None:
-        """Stand still."""
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Run again."""
         self._process.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:
-        """Send no more."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def result(self) -> Sent:
-        """Wait until it has ended."""
         assert self._process.stdout is not None
         with self._process.stdout as told:
             said = told.read()
@@ -110,7 +98,6 @@ class SendingProcess:
 
 
 def main() -> None:
-    """The command."""
     logging.disable()  # the store is lost, and calls are cancelled at the end
     options = Sending(**json.loads(sys.argv[1]))
     print(json.dumps(attrs.asdict(asyncio.run(send(options)))))

@@ -67,7 +67,6 @@ class SimulatedRuntime:
 
 
 def run_simulated(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on simulated time."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(main)
 

@@ -29,7 +29,6 @@ class Watched:
         return self.connect(self.sandbox, runtime=runtime, transport=transport, **options)
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something when so much time has been waited."""
         self.plans.append((seconds, act))
 
     def reads(self) -> Iterator[tuple[float, str]]:
