@@ -16,6 +16,7 @@ BINDING: Final = Binding("june", "sandbox", "http://localhost/v1", "key", "input
 
 
 def ledger_row(*, reference: str | None = None, proofs: bool = True, **changes: Any) -> LedgerRow:
+    """A new row of the batch `june`."""
     fields: dict[str, Any] = {
         "amount": Decimal("10.10"),
         "currency": "XCD",
