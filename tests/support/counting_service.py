@@ -15,22 +15,12 @@ import subprocess
 import sys
 import time
 from array import array
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
-PAYOUT: Final = {
-    "message": "Payout created.",
-    "data": {
-        "id": "po_1",
-        "status": "pending",
-        "reference": None,
-        "amount": {"value": 10.1, "currency": "XOF"},
-    },
-}
-BODY: Final = json.dumps(PAYOUT).encode()
-HEAD: Final = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(
-    BODY
-)
+from tests.support.motion import payout_answer
+
+BODY: Final = payout_answer(reference=None).body
+HEAD: Final = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
 
 class Counter:
@@ -65,7 +55,9 @@ class Line(asyncio.Protocol):
             if len(self._pending) < whole:
                 return
             self._pending = self._pending[whole:]
-            asyncio.get_running_loop().call_later(self._counter.count(), self._transport.write, HEAD + BODY)
+            asyncio.get_running_loop().call_later(
+                self._counter.count(), self._transport.write, HEAD % len(BODY) + BODY
+            )
 
 
 async def serve() -> None:
@@ -87,9 +79,7 @@ class CountingService:
         self.base_url = f"http://127.0.0.1:{int(self._process.stdout.readline())}/v1"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
     def counted(self) -> list[float]:

@@ -19,7 +19,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -79,31 +79,17 @@ class Guarded:
     """Have the store's windows trusted first; without tasks, nothing else."""
 
 
-def _held_alone() -> None:
-    _set(sums, _USED=sums._USED.replace("sum(units * (1 - paid))", "sum(0)"))
-
-
-def _paid_never() -> None:
-    _set(sums, _SETTLE={**sums._SETTLE, "paid": sums._NEVER})
-
-
-def _trusted_when_new() -> None:
-    _set(sums, _NEW_WINDOW=sums._NEW_WINDOW.replace(":known_from", "0"))
-
-
-def _clock_believed() -> None:
-    _set(clocks.Clocks, since=lambda self, earlier: self.clock - earlier.clock)
-    seen = sums._Seen
-    _set(sums, _Seen=lambda place, now, ticks: seen(place, now, ticks - 1e9))
-
-
-ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
-    "held": _held_alone,
-    "paid": _paid_never,
-    "distrust": _trusted_when_new,
-    "clock": _clock_believed,
+_SEEN: Final = sums._Seen
+ABLATIONS: Final[Mapping[str, Sequence[tuple[Any, str, Any]]]] = {
+    "held": [(sums, "_USED", sums._USED.replace("sum(units * (1 - paid))", "sum(0)"))],
+    "paid": [(sums, "_SETTLE", {**sums._SETTLE, "paid": sums._NEVER})],
+    "distrust": [(sums, "_NEW_WINDOW", sums._NEW_WINDOW.replace(":known_from", "0"))],
+    "clock": [
+        (clocks.Clocks, "since", lambda self, earlier: self.clock - earlier.clock),
+        (sums, "_Seen", lambda place, now, ticks: _SEEN(place, now, ticks - 1e9)),
+    ],
 }
-"""Rules that are left out, to show that the judge sees it."""
+"""Rules that are left out, to show that the judge sees it: what stands in the place of what."""
 
 
 def _set(place: Any, **values: Any) -> None:
@@ -115,8 +101,8 @@ def _scale(options: Guarded) -> None:
     """Bring what is made for windows of hours to windows of seconds; leave a rule out."""
     _set(sums, LEASE=options.lease, SETTLING=options.settling)
     _set(key_guard, LEASE=options.lease, _KNOWN=options.known)
-    if options.without:
-        ABLATIONS[options.without]()
+    for place, name, value in ABLATIONS[options.without] if options.without else ():
+        setattr(place, name, value)
 
 
 def _have_clocks(options: Guarded) -> None:

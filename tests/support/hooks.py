@@ -17,21 +17,26 @@ BODY = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
 
 
 def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> HTTPResponse:
+    """A page with one payout."""
     return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
 
 
 class Hook:
+    """A URL for the payout r-1."""
+
     def __init__(self, connect: Callable[..., Any], handler: Any, *script: Any, **options: Any) -> None:
         self.played: Played = play(connect, *script)
         self.receiver = make_receiver(self.played.client, on_payout=handler, **options)
         self.url = self.receiver.url_for_payout("r-1")
 
     async def arrive(self, body: Any = BODY, **given: Any) -> WebhookResponse:
+        """A delivery comes."""
         found: WebhookResponse = await self.receiver.receive(path=self.url, body=body, **given)
         return found
 
     @property
     def coalescers(self) -> list[Any]:
+        """What is under way, loop by loop."""
         return list(self.receiver._loops.values())
 
     @property
@@ -40,6 +45,7 @@ class Hook:
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
+        """The clock does not jump."""
         self.played.runtime.busy += 1
         try:
             yield
@@ -48,8 +54,10 @@ class Hook:
 
     @property
     def reads(self) -> int:
+        """Requests sent."""
         return len(self.played.transport.requests)
 
     @property
     def now(self) -> float:
+        """Seconds since the beginning."""
         return self.played.runtime.monotonic()

@@ -12,7 +12,6 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import attrs
@@ -79,9 +78,7 @@ class RawServer:
         assert self._ready.wait(300)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(300)
 
