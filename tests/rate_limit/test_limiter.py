@@ -395,13 +395,14 @@ def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop:
 
 def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_loop: Pretending) -> None:
     async def main() -> None:
+        waiting = await stand(limiter)
+        other_loop.close()
+        other_loop.pretends = True
         limiter.put_back(held)
-        assert await limiter.acquire(SYSTEM) == ORDINARY
+        assert await waiting == ORDINARY
 
     limiter, (held,) = full_limiter(1)
     other_loop.run_until_complete(stand(limiter))
-    other_loop.close()
-    other_loop.pretends = True
     asyncio.run(main())
     assert limiter.snapshot(SYSTEM.monotonic()).used == 1
 
