@@ -16,7 +16,6 @@ from .._codec import decode, encode
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
-from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
 from .._request.settings import check_store, count
@@ -143,7 +142,7 @@ class ResourceClient:
             return
         store = check_store(address, None, insecure_database=insecure_database)
         settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
-        pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
+        pipeline.keys.use_store(settings)
         pipeline.keys.of(self.key())
 
     def fail_closed(self) -> None:
