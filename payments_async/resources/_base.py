@@ -162,7 +162,7 @@ class ResourceClient:
             prepared = self.pipeline.writing(operation, _request(cls, fields), options).prepared
             assert prepared is not None
             if "idempotency_key" not in options:  # one of the caller's own may have been sent before
-                self.pipeline.pending.unsent.add(prepared)
+                self.pipeline.pending.add_unsent(prepared)
             return prepared
         except BaseException:
             for given in (arguments, fields, options):
@@ -199,7 +199,7 @@ class ResourceClient:
         operation = by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, key=key)
         call.priority = priority
-        if may_send is None and self.pipeline.pending.unsent.take(prepared):
+        if may_send is None and self.pipeline.pending.take_unsent(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
             return self.pipeline.run_again(call, self.pipeline.age(prepared))
