@@ -17,7 +17,7 @@ from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
 from ._request.auth import SAME_KEY, hidden
-from ._request.key_state import Keys, store_use
+from ._request.key_state import Keys
 from ._request.pipeline import Pipeline
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
@@ -51,19 +51,14 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     is_system = runtime is SYSTEM
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
-    keys = Keys(limiters, settings, runtime, store_use(settings, runtime))
+    keys = Keys(limiters, settings, runtime)
     return Pipeline(settings, transport, runtime, keys, session)
 
 
 def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
     """Make a pipeline for another secret key: it shares connections and clock. Raises ConfigurationError."""
-    runtime = pipeline.runtime
-    return attrs.evolve(
-        pipeline,
-        settings=settings,
-        transport=shared(pipeline.transport),
-        keys=pipeline.keys.of_another(settings, runtime),
-    )
+    keys = pipeline.keys.of_another(settings)
+    return attrs.evolve(pipeline, settings=settings, transport=shared(pipeline.transport), keys=keys)
 
 
 R = TypeVar("R")

@@ -66,27 +66,6 @@ def _spelled(fields: Mapping[str, Any], name: str) -> str | None:
     return json.dumps(fields[name], sort_keys=True, default=repr) if name in fields else None
 
 
-class UnsentKeys:
-    """The idempotency keys of requests that were prepared here and not sent yet: they need no time.
-
-    The latest 10,000. Callable from any thread.
-    """
-
-    def __init__(self) -> None:
-        self._keys: OrderedDict[str, None] = OrderedDict()
-
-    def add(self, prepared: PreparedRequest) -> None:
-        """Remember a request that was just prepared."""
-        if needs_time(prepared):
-            self._keys[prepared.idempotency_key] = None
-            if len(self._keys) > _MOST_UNSENT:
-                self._keys.popitem(last=False)
-
-    def take(self, prepared: PreparedRequest) -> bool:
-        """Forget a request that is sent now. Returns False if it may have been sent before."""
-        return self._keys.pop(prepared.idempotency_key, self) is None
-
-
 def needs_time(prepared: PreparedRequest) -> bool:
     """Return whether nothing but its idempotency key protects a write."""
     return prepared.reference is None and operations.by_name(prepared.operation).creates
@@ -143,7 +122,8 @@ class PendingRequests:
     """
 
     def __init__(self) -> None:
-        self.unsent: UnsentKeys = UnsentKeys()
+        self._unsent: OrderedDict[str, None] = OrderedDict()
+        """The keys of requests that were prepared here and not sent yet: they need no time."""
         self._used: OrderedDict[Identity, KeyUse] = OrderedDict()
         self._under_way: dict[Identity, object] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
@@ -162,6 +142,17 @@ class PendingRequests:
             if len(self._used) > _MOST_USED:
                 self._used.popitem(last=False)
         return use
+
+    def add_unsent(self, prepared: PreparedRequest) -> None:
+        """Remember a request that was just prepared."""
+        if needs_time(prepared):
+            self._unsent[prepared.idempotency_key] = None
+            if len(self._unsent) > _MOST_UNSENT:
+                self._unsent.popitem(last=False)
+
+    def take_unsent(self, prepared: PreparedRequest) -> bool:
+        """Forget a request that is sent now. Returns False if it may have been sent before."""
+        return self._unsent.pop(prepared.idempotency_key, self) is None
 
     def enter(self, call: Call) -> Identity:
         """Begin a write. Raises IdempotencyConflict while another call sends one with its key."""
@@ -198,7 +189,7 @@ class PendingRequests:
 
     def forget_parents(self) -> None:
         """Forget, in a forked child, the parent's requests: it may send them."""
-        self._under_way, self.unsent = {}, UnsentKeys()
+        self._under_way, self._unsent = {}, OrderedDict()
 
 
 def identity_of(call: Call) -> Identity:

@@ -146,7 +146,7 @@ class Pipeline:
         prepared = call.prepared
         assert prepared is not None
         call.sent_before = True
-        self.pending.unsent.take(prepared)
+        self.pending.take_unsent(prepared)
         if needs_time(prepared):
             self._begin(call)
             await refuse_outdated(self.run, call, age, first, call.left(self.runtime.monotonic))

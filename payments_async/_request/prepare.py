@@ -72,15 +72,12 @@ def with_params(
     params, extra = {} if params is None else params, options.get("extra_query") or {}
     queries = {"params": params, "extra_query": extra}
     faults = {name: [p] for name, value in queries.items() if (p := rules.query(value))}
-    if json is not None and (problem := _body_problem(operation, json)):
+    does_not_go = None if operation.writes else "does not go with a GET: use params="
+    if json is not None and (problem := does_not_go or rules.json_object(json)):
         faults["json"] = [problem]
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
     return {**options, "extra_query": {**params, **extra}}
-
-
-def _body_problem(operation: Operation[Any], json: object) -> str | None:
-    return rules.json_object(json) if operation.writes else "does not go with a GET: use params="
 
 
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})

@@ -14,7 +14,6 @@ from .._codec import decode, encode
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
-from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
 from .._request.settings import check_store, count
@@ -140,7 +139,7 @@ class ResourceClient:
             return
         store = check_store(address, None, insecure_database=insecure_database)
         settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
-        pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
+        pipeline.keys.use_store(settings)
         pipeline.keys.of(self.key())
 
     def fail_closed(self) -> None:
@@ -160,7 +159,7 @@ class ResourceClient:
             prepared = self.pipeline.writing(operation, _request(cls, fields), options).prepared
             assert prepared is not None
             if "idempotency_key" not in options:  # one of the caller's own may have been sent before
-                self.pipeline.pending.unsent.add(prepared)
+                self.pipeline.pending.add_unsent(prepared)
             return prepared
         except BaseException:
             for given in (arguments, fields, options):
@@ -197,7 +196,7 @@ class ResourceClient:
         operation = by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, key=key)
         call.priority = priority
-        if may_send is None and self.pipeline.pending.unsent.take(prepared):
+        if may_send is None and self.pipeline.pending.take_unsent(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
             return self.pipeline.run_again(call, self.pipeline.age(prepared))

@@ -143,6 +143,8 @@ JITTER: Final = 0.04
 """Largest part of random extra time; a hundredth at least, as clocks round."""
 MOST_WAITING: Final = 16
 """The most deliveries of one URL that wait for the same reading."""
+MOST_URLS: Final = 10_000
+"""The most URLs that are looked into at a time."""
 
 
 class SeenStore(Protocol):
@@ -268,7 +270,7 @@ class DeliveryCoalescer:
         """Wait for the next reading of this delivery's record."""
         self._forget_oldest(self._runtime.monotonic())
         url = self._urls.get(delivery.token) or UrlTurns()
-        if url.waiting >= MOST_WAITING:
+        if url.waiting >= MOST_WAITING or (not url.waiting and len(self._urls) >= MOST_URLS):
             return busy(FLOOR)
         self._urls[delivery.token] = url
         begun = url.begun

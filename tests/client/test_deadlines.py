@@ -17,28 +17,24 @@ from tests.support.scripted import EMPTY_PAGE, lost, unsent
 from tests.support.surfaces import Connect, error_of
 
 
-def taking(seconds: float, step: Any) -> Callable[[Any], Any]:
-    """A step during which the client's clock goes on; `clock` is set once the client is made."""
+def slow(connect: Connect, seconds: float, *script: Any, **options: Any) -> Played:
+    """A client of a service that takes so long for each step."""
 
-    def play_step(request: Any) -> Any:
-        play_step.clock.advance(seconds)  # type: ignore[attr-defined] # set by `on_clock`
-        return step(request) if callable(step) else step
+    def taking(step: Any) -> Callable[[Any], Any]:
+        def take(request: Any) -> Any:
+            played.runtime.advance(seconds)
+            return step(request) if callable(step) else step
 
-    return play_step
+        return take
 
-
-def on_clock(connect: Connect, *script: Any, **options: Any) -> Played:
-    played = play(connect, *script, **options)
-    for step in script:
-        if callable(step):
-            step.clock = played.runtime
+    played = play(connect, *map(taking, script), **options)
     return played
 
 
 @pytest.mark.parametrize("how", ["client", "call", "sibling"])
 async def test_a_deadline_ends_the_retries_of_a_read(connect: Connect, how: str) -> None:
     options = {"deadline": 5.0} if how == "client" else {}
-    played = on_clock(connect, taking(2.0, refusal(503)), max_retries=50, **options)
+    played = slow(connect, 2.0, refusal(503), max_retries=50, **options)
     client = played.client.with_options(deadline=5.0) if how == "sibling" else played.client
     caught = await error_of(
         DeadlineExceeded, client.payouts.list(**({"deadline": 5.0} if how == "call" else {}))
@@ -51,7 +47,7 @@ async def test_a_deadline_ends_the_retries_of_a_read(connect: Connect, how: str)
 async def test_a_back_off_beyond_the_deadline_is_not_begun(connect: Connect) -> None:
     ends = []
     for seed in range(10):
-        played = on_clock(connect, unsent(), seed=seed, max_retries=10)
+        played = play(connect, unsent(), seed=seed, max_retries=10)
         with pytest.raises(DeadlineExceeded):
             await played.client.payouts.create(**PAYOUT, deadline=2.0)
         ends.append(played.runtime.monotonic())
@@ -59,7 +55,7 @@ async def test_a_back_off_beyond_the_deadline_is_not_begun(connect: Connect) -> 
 
 
 async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) -> None:
-    played = on_clock(connect, taking(6.0, lost("timeout")), timeout=10.0, max_retries=50)
+    played = slow(connect, 6.0, lost("timeout"), timeout=10.0, max_retries=50)
     with pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT, deadline=15.0)
     timeouts = [request.timeout for request in played.transport.requests]
@@ -97,14 +93,14 @@ BUSY = refusal(429, {"Retry-After": "60"})
     [
         ([BUSY], DeadlineExceeded, ["429"]),
         ([lost(), BUSY], OutcomeUnknown, ["reset", "429"]),
-        ([taking(8.0, lost("timeout"))], OutcomeUnknown, ["timeout", "timeout"]),
+        ([lost("timeout")], OutcomeUnknown, ["timeout", "timeout"]),
     ],
     ids=["in the wait after a 429", "in that wait after a doubt", "after something was sent"],
 )
 async def test_a_call_ends_at_its_deadline_with_what_is_known(
     connect: Connect, script: list[Any], error: type[PaymentsError], attempts: list[str]
 ) -> None:
-    played = on_clock(connect, *script, max_retries=50)
+    played = slow(connect, 8.0, *script, max_retries=50)
     caught = await error_of(error, played.client.payouts.create(**PAYOUT, deadline=20.0))
     assert [attempt.reason for attempt in caught.attempts][:2] == attempts
     assert len(played.transport.requests) == len(caught.attempts)
@@ -128,7 +124,7 @@ async def test_a_clock_that_jumps_past_the_deadline_sends_nothing_more(connect: 
 
 
 async def test_an_answer_that_came_late_still_counts(connect: Connect) -> None:
-    played = on_clock(connect, taking(3600.0, payout_answer()))
+    played = slow(connect, 3600.0, payout_answer())
     assert (await played.client.payouts.create(**PAYOUT, deadline=60.0)).id == "po_1"
 
 

@@ -74,6 +74,15 @@ async def test_urls_without_deliveries_are_forgotten(connect: Connect) -> None:
     assert len(hook.coalescers[0]._urls) == 1
 
 
+async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_URLS", 0)
+    hook = Hook(connect, Handler(), listed())
+    assert (await hook.arrive()).status == 503
+    assert hook.reads == 0
+
+
 async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) -> None:
     hook = Hook(connect, Handler(), listed())
     await hook.arrive()
