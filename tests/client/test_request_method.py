@@ -49,16 +49,6 @@ async def test_a_read_carries_neither_key_nor_body(connect: Connect, watched: Wa
     assert whole["pagination"]["per_page"] == 1
 
 
-@pytest.mark.fact("open.other-endpoints")
-async def test_a_result_class_reads_the_data(connect: Connect, watched: WatchedSandbox) -> None:
-    client = connect(watched)
-    payout = await create(client, "payouts", reference="r-1")
-    read = await client.request("GET", f"/payouts/{payout.id}/sync", result=Payout)
-    assert isinstance(read, Payout)
-    assert read == payout
-    assert read.response.status == 200
-
-
 @pytest.mark.parametrize(
     "path", ["/refunds", "/transfers/sync", "/transfers/tr_1/requery", "/batches/inspect"]
 )

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from payments_async import Instrument, PaymentIntent, Payout
-from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
+from payments_async.errors import DecodeError, PaymentsError, ResponseMismatch
 from payments_async.params import CheckoutRequest, PayoutRequest
 from payments_async.sandbox import Sandbox
 from tests.support.canary import (
@@ -195,25 +195,6 @@ async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: C
     assert payout.response.message == "Invalid API key: sk_sandbox_***."
     shown = f"{payout!r} {payout.response!r} {pickle.loads(pickle.dumps(payout)).response.headers}"
     assert NEEDLE not in shown + pickled(payout)
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"amount": 0.5, "currency": CANARY_ACCOUNT},
-        {"instrument": attrs.evolve(BANK, country=CANARY_ACCOUNT)},
-        {"reference": CANARY_ACCOUNT * 20, "description": CANARY_ACCOUNT * 50},
-        {"idempotency_key": "short"},
-    ],
-    ids=lambda fault: next(iter(fault)),
-)
-async def test_no_refused_argument_is_told(connect: Connect, watch: Watch, fault: dict[str, Any]) -> None:
-    client = connect(transport=ScriptedTransport(unsent()), api_key=LONG_CANARY_KEY)
-    with pytest.raises(InvalidRequest) as caught:
-        await client.payouts.create(**{**ARGUMENTS, **fault})
-    assert NEEDLE not in told_by(caught.value) + watch.said()
-    for shown in (printed(caught.value), pickled(caught.value), watch.said()):
-        assert CANARY_ACCOUNT not in shown
 
 
 async def test_no_repr_shows_account_data(connect: Connect, watched: WatchedSandbox, watch: Watch) -> None:

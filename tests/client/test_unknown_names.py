@@ -72,18 +72,6 @@ async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
     assert str(caught.value) == told
 
 
-@pytest.mark.parametrize("resource", SMALLEST)
-@pytest.mark.parametrize("method", ["create", "prepare"])
-async def test_missing_fields_are_faults_too(connect: Connect, resource: str, method: str) -> None:
-    transport = ScriptedTransport(EMPTY_PAGE)
-    caught = await error_of(
-        InvalidRequest, outcome(connect(transport=transport), f"{resource}.{method}", description=7)
-    )
-    missing = {field: ["is required"] for field in SMALLEST[resource]}
-    assert caught.errors == {**missing, "description": ["must be text, not int"]}
-    assert transport.requests == []
-
-
 @pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])
 async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(connect: Connect, name: str) -> None:
     client = connect(transport=ScriptedTransport(answer(400, {"message": "no"})))

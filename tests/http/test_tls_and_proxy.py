@@ -22,14 +22,6 @@ def tls_server() -> Iterator[RawServer]:
         yield running
 
 
-async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transport: MakeTransport) -> None:
-    transport = make_transport(ssl_context=client_tls())
-    for _ in range(3):
-        assert (await transport.send(make_request(tls_server.url("/", scheme="https")))).body == b"{}"
-    assert (tls_server.connections, len(tls_server.requests)) == (1, 3)
-    await transport.aclose()
-
-
 async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     tls_server: RawServer, transport: AiohttpTransport
 ) -> None:

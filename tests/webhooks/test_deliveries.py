@@ -177,6 +177,10 @@ async def test_a_payout_far_back_in_the_list_is_read_by_itself(
 async def test_a_url_outlives_its_secret_for_as_long_as_that_is_kept(shop: Shop) -> None:
     await shop.pay_out()
     (created,) = shop.sandbox.deliveries
+    urls = set()
     for secrets, status in ((["n" * 32], 404), (["n" * 32, SECRET], 200)):
-        assert (await bring(shop.receiver_with(secrets=secrets), created)).status == status
+        receiver = shop.receiver_with(secrets=secrets)
+        assert (await bring(receiver, created)).status == status
+        urls.add(receiver.url_for_payout("r-1"))
+    assert len(urls) == 1, "the first secret makes them"
     assert len(shop.paid.given) == 1
