@@ -31,7 +31,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "payouts find": ("invoice-7", "invoice-7 --wait 15m"),
     "payouts forget": ("june.csv.ledger --before 2026-06-30 --dry-run",),
     "payouts pause": ('june.csv.ledger --reason "wrong file"',),
-    "payouts reconcile": ("june.csv.ledger", "june.csv.ledger --since 2026-06-01"),
+    "payouts reconcile": ("june.csv.ledger",),
     "payouts resume": (f"{_DATABASE} --batch-id june",),
     "payouts retry-failed": ("june.csv.ledger --dry-run", "june.csv.ledger --row 17"),
     "payouts run": (
