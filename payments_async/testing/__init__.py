@@ -10,7 +10,7 @@
 A module imports only from those before it:
 
     _request_log            the requests of a test as lines, short and masked
-    _tenant                 a sandbox as one test uses it: a key of its own
+    _tenant                 a sandbox as one test uses it: a key of its own; the clock
     _skipping_clock         a runtime whose waits move the sandbox's clock instead of taking time
     _in_process_transport   a transport without a network
     _verdicts               the checks at the end of a test; hides this package's frames in failures
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from ._in_process_transport import IN_PROCESS as IN_PROCESS
     from ._in_process_transport import InProcessTransport as InProcessTransport
     from ._skipping_clock import SkippingRuntime as SkippingRuntime
+    from ._tenant import SandboxClock as SandboxClock
     from ._tenant import SandboxTenant as SandboxTenant
 
 _HOMES = {
     "_aioresponses": ("adapt_aioresponses",),
     "_in_process_transport": ("IN_PROCESS", "InProcessTransport"),
     "_skipping_clock": ("SkippingRuntime",),
-    "_tenant": ("SandboxTenant",),
+    "_tenant": ("SandboxClock", "SandboxTenant"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

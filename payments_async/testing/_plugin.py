@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .. import AsyncPayments
     from ..sandbox import Sandbox
     from ._skipping_clock import SkippingRuntime
-    from ._tenant import SandboxTenant
+    from ._tenant import SandboxClock, SandboxTenant
 
 _TENANT = pytest.StashKey[Any]()
 _FAILED = pytest.StashKey[bool]()
@@ -103,6 +103,14 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
     tenant.close(revoked(request.node.nodeid))
     if wrong is not None:
         pytest.fail(wrong, pytrace=False)
+
+
+@pytest.fixture
+def sandbox_clock(sandbox: SandboxTenant) -> SandboxClock:
+    """The sandbox's clock: `advance(seconds)` skips ahead."""
+    from ._tenant import SandboxClock
+
+    return SandboxClock(sandbox.service)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from ..sandbox import (
@@ -21,6 +22,24 @@ from ..sandbox._record_actions import USUAL_METHOD
 from ..sandbox._records.tenants import KeyStatus, fingerprint_of
 from ..sandbox.advisor import Finding, advise
 from ._request_log import request_log
+
+
+class SandboxClock:
+    """The clock of a sandbox. It runs with the machine's, and can be advanced."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def now(self) -> datetime:
+        """The sandbox's time, UTC."""
+        return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
+
+    def advance(self, by: float | timedelta) -> list[Change]:
+        """Skip ahead, in seconds or by a timedelta. Returns the changes that became due, in order.
+
+        Raises ValueError when negative.
+        """
+        return self._sandbox.advance(by.total_seconds() if isinstance(by, timedelta) else by)
 
 
 class SandboxTenant:
