@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -226,6 +227,19 @@ def test_a_variable_that_cannot_be_used_is_refused(
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=told):
         make_client(surface, KEY, base_url=BASE_URL)
+
+
+def test_variables_of_the_limit_store_stand_in_for_the_options(
+    surface: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
+    monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
+    make = partial(make_client, surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
+    make()
+    with pytest.raises(ConfigurationError, match="must be an address"):
+        make(limit_store="")
+    with pytest.raises(ConfigurationError, match="expected_workers"):
+        make(expected_workers=0)
 
 
 @pytest.mark.parametrize(("app_info", "ending"), [(None, ""), ("shop/1.2 (ada)", " shop/1.2 (ada)")])

@@ -20,30 +20,6 @@ from tests.support.servers import ValkeyServer
 from tests.support.surfaces import make_client
 from tests.sync.scenes import run_with_service
 
-
-@pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_RATE_SHARE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def make(surface: str, **options: Any) -> Any:
-    return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
-
-
-# --- Options ---
-
-
-def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
-    monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
-    make(surface)
-    with pytest.raises(ConfigurationError, match="must be an address"):
-        make(surface, limit_store="")
-    with pytest.raises(ConfigurationError, match="expected_workers"):
-        make(surface, expected_workers=0)
-
-
 CHANGES = {
     "none": ("", ""),
     "postgresql": ("redis:", "postgresql:"),
@@ -59,7 +35,7 @@ def test_the_stores_password_is_in_no_repr_message_or_traceback(
 ) -> None:
     address = f"redis://user:{NEEDLE}@127.0.0.1:9/0".replace(*change)
     try:
-        client = make(surface, limit_store=address)
+        client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime(), limit_store=address)
     except ConfigurationError as error:
         shown = told_by(error) + shown_by(error)
     else:

@@ -36,12 +36,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "sync": (lambda c: c.payouts.sync("po_1"), {"diagnostic"}),
     "inspect": (lambda c: c.payouts.inspect("po_1"), {"diagnostic"}),
 }
-FACTS = {
-    "write": "limit.writes",
-    "read": "limit.reads",
-    "diagnostic": "limit.diagnostics",
-    "refund_availability": "limit.refund-availability",
-}
+FACTS = {kind: f"limit.{kind}s" for kind in ("write", "read", "diagnostic")}
+FACTS["refund_availability"] = "limit.refund-availability"
 
 
 @pytest.mark.parametrize(
