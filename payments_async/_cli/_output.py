@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
-import attrs
 from cyclopts import Parameter
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ..models._masking import clean
@@ -30,7 +29,6 @@ JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of tex
 JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
 """The `--json` flag of a command that lists, streams or shows its progress."""
 
-_ANY_WIDTH = 1_000
 INDENT = 11
 """Columns that a step's name takes."""
 
@@ -138,20 +136,6 @@ class JsonLines(Show):
 
     def render(self, renderable: RenderableType) -> None:
         """Nothing: the figures were facts of a step."""
-
-
-@attrs.frozen
-class FirstThatFits:
-    """The first of these that is no wider than the terminal, else the last: no figure is cut off."""
-
-    renderables: Sequence[RenderableType]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield it."""
-        *wide, last = self.renderables
-        free = options.update(max_width=_ANY_WIDTH)
-        fits = (each for each in wide if console.measure(each, options=free).maximum <= options.max_width)
-        yield next(fits, last)
 
 
 def show_for(*, as_json: bool) -> Show:

@@ -87,19 +87,6 @@ def test_a_row_shows_what_the_service_has_said_of_it_and_when(here: Here) -> Non
     assert "✗ Outcome    created, not final yet; completed with" in shown
 
 
-def test_a_row_that_was_retried_shows_which_payout_each_status_is_of(here: Here) -> None:
-    payouts_file(here.folder, 3)
-    _faults(here.sandbox)
-    here("run", "june.csv")
-    here("retry-failed", LEDGER)
-    here("run", "june.csv")
-    facts = here("show", LEDGER, "r3", "--json").step("row")
-    first, *_, last = facts["statuses"]
-    assert first["payout_id"] != last["payout_id"] == facts["payout_id"]
-    shown = here("show", LEDGER, "r3").out
-    assert shown.index(f"of {first['payout_id']}") < shown.index(f"of {last['payout_id']}")
-
-
 def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is_of(here: Here) -> None:
     here.sandbox.clock.set_speed(0)  # so that no payout turns, however long the commands take
     payouts_file(here.folder, 3)

@@ -76,16 +76,13 @@ def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     printed = here("status", "june.csv.ledger").out
     assert "✓ Batch      complete; certified 20" in printed
     assert "no process has rows in hand" in printed
-    assert [line.split() for line in printed.splitlines() if "Created" in line] == [
-        ["Created", "6", "9.14", "12.28"]
-    ]
+    assert "Created 6 GHS 9.14, XCD 12.28" in " ".join(printed.split())
     assert "✓ Certified  " in here("run", "june.csv", as_text=True).out  # also by that of a minute ago
     assert "nothing to pay again" in here("retry-failed", "june.csv.ledger").out
     exported = here("export", "june.csv.ledger", "out.csv").out
     assert "6 rows, GHS 9.14, XCD 12.28; account data masked" in exported
-    assert ": certified; 6 rows, GHS 9.14, XCD 12.28; of 20" in " ".join(
-        here("batches", "june.csv.ledger").out.split()
-    )
+    listed = " ".join(here("batches", "june.csv.ledger").out.split())
+    assert ": certified; 6 rows, GHS 9.14, XCD 12.28; of 20" in listed
 
 
 def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> None:
@@ -237,17 +234,8 @@ def test_a_file_is_read_from_its_header_on_and_with_its_delimiter(here: Here) ->
     ):
         assert here("run", field / file, "--dry-run", *options).code == Exit.DONE
     assert "line 3, the row is struck out" in here("run", field / "strike.xlsx", "--dry-run").out
-    assert here("run", field / "comments.csv", "--dry-run", "--header-row", "0").code == Exit.USAGE
-
-
-def test_a_file_with_another_delimiter_is_paid(here: Here) -> None:
-    file = payouts_file(here.folder, 4)
-    file.write_text(file.read_text().replace(",", ";"))
-    here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter \";\")?")
-    assert here("run", "june.csv", "--delimiter", "semicolon").code == Exit.USAGE
-    assert here("run", "june.csv", "--delimiter", ";", "--reference-prefix", "pay-").code == Exit.DONE
-    assert_paid_once(here.sandbox, 4)
-    assert all(str(entry.reference).startswith("pay-") for entry in here.sandbox.books.payouts())
+    for wrong in (("--header-row", "0"), ("--delimiter", "semicolon")):
+        assert here("run", field / "comments.csv", "--dry-run", *wrong).code == Exit.USAGE
 
 
 @pytest.mark.parametrize("dry", [["--dry-run"], []])
@@ -292,3 +280,33 @@ def test_a_list_that_shows_no_amounts_ends_with_1_and_says_so(
         assert certified["findings"][0].startswith("40 rows were not compared: the list shows no amount")
         assert "list does not confirm the ledger" in said.err
     assert "NOT clean" in here("status", "june.csv.ledger").out
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Here, dry: list[str]) -> None:
+    payouts_file(here.folder, 2)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    here("run", "june.csv")
+    assert here("reconcile", "june.csv.ledger").code == Exit.DONE
+    done = here("retry-failed", "june.csv.ledger", "--row", "1", *dry, "--json")
+    assert (done.code, done.step("retry")["rows"]) == (Exit.REFUSED, [])
+    assert done.step("retry")["left"] == [{"number": 1, "reason": "its payout is completed"}]
+    assert "no row can be taken" in here("retry-failed", "june.csv.ledger", "--row", "1", *dry).out
+    assert here("retry-failed", "june.csv.ledger", *dry).code == Exit.DONE
+
+
+def test_a_turned_payout_is_told_once_by_the_command_that_read_it_and_recorded(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
+    payout = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[0]
+    payout.status = "reversed"
+    for turns in (1, 0):
+        done = here("reconcile", "june.csv.ledger")
+        said = done.step("certified")
+        assert (done.code, said["clean"], len(said["list"]["turns"])) == (Exit.REFUSED, True, turns)
+        assert [done.step("finished")["rows"][word] for word in ("arrived", "returned")] == [2, 1]
+    assert here("run", "june.csv").code == Exit.REFUSED
+    payout.status = "completed"
+    shown = here("reconcile", "june.csv.ledger", as_text=True)
+    assert (shown.code, "Turned" in shown.out) == (Exit.DONE, True)

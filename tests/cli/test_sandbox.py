@@ -72,7 +72,7 @@ Meanwhile = Callable[[Callable[[str], None]], None]
 
 
 def test_the_service_answers_where_the_two_lines_for_the_shell_say(
-    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     port = free_port()
     monkeypatch.setattr(serving, "DEFAULT_PORT", port)
@@ -83,9 +83,11 @@ def test_the_service_answers_where_the_two_lines_for_the_shell_say(
         assert exports["PAYMENTS_BASE_URL"] == f"http://127.0.0.1:{port}/v1"
         assert all(printed.count(value) == 2 for value in exports.values())
         assert status_of(*(exports[name] for name in ("PAYMENTS_BASE_URL", "PAYMENTS_API_KEY"))) == 200
+        assert f"\n  Inspector  http://127.0.0.1:{port}/_sandbox/\n  State      {state}\n" in printed
 
+    state = tmp_path / "state.db"
     meanwhile(look)
-    assert main(["sandbox"]) == Exit.DONE
+    assert main(["sandbox", "--state", str(state)]) == Exit.DONE
     with pytest.raises(OSError, match="refused"):
         status_of(f"http://127.0.0.1:{port}/v1", "key")
 
@@ -215,30 +217,20 @@ def test_exec_names_the_transactions_and_requests_as_the_inspector_is_gone_by_th
 
 
 BELIEVE_A_WEBHOOK = """
-import json, os, threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import json, os
 from urllib.request import Request, urlopen
-class Believer(BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(204)
-        self.end_headers()
-server = HTTPServer(("127.0.0.1", 0), Believer)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-base = os.environ["PAYMENTS_BASE_URL"]
-control = base.removesuffix("/v1") + "/_sandbox/api/"
-headers = {"Content-Type": "application/json", "Idempotency-Key": "key-00001"}
-keyed = headers | {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"]}
-body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": "r-1",
-        "webhook_url": f"http://127.0.0.1:{server.server_port}/",
-        "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
-urlopen(Request(base + "/payouts", json.dumps(body).encode(), keyed)).close()
-urlopen(Request(control + "clock/advance", b'{"by": "10s"}', headers)).close()
+from payments_async._cli.webhooks.receiver import Receiver
+from payments_sync import Payments
+control = os.environ["PAYMENTS_BASE_URL"].removesuffix("/v1") + "/_sandbox/api/"
+wallet = {"type": "phone", "phone_number": "+233200000001", "country": "GH"}
 accepted = lambda one: one["event"] == "payout.completed" and one["state"] == "delivered"
-for _ in range(5_000):
-    with urlopen(control + "webhooks") as webhooks:
-        if any(map(accepted, json.load(webhooks)["webhooks"])):
-            break
+with Receiver(None, lambda *_: 204) as receiver, Payments() as client:
+    client.payouts.create(amount=10, currency="GHS", method="m", instrument=wallet, reference="r-1",
+                          webhook_url=receiver.url)
+    forward = Request(control + "clock/advance", b'{"by": "10s"}', {"Content-Type": "application/json"})
+    urlopen(forward).close()
+    while not any(map(accepted, json.load(urlopen(control + "webhooks"))["webhooks"])):
+        pass
 """
 
 

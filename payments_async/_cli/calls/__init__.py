@@ -1,7 +1,6 @@
 """One checkout, one payout, one request: `payments checkouts`, `payments payouts create`, `find`, `api`.
 
-commands       the commands and their help
-options        their options
+commands       the commands, their options and help
 payouts        one payout: create it, find it by its reference, wait for its end
 requests       a checkout; `payments api`
 sending        one write until its outcome is known; Ctrl-C; errors as messages

@@ -1,18 +1,89 @@
-"""The commands for one checkout, one payout or one request, with their help."""
+"""The commands for one checkout, one payout or one request, with their options and help."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import attrs
 from cyclopts import App, Parameter
 
+from .._output import Flag, JsonFlag
 from ..payouts import payouts
 from ..payouts.commands import ONE
-from .options import ApiOptions, CallOptions, CheckoutOptions, PayoutOptions, Wait
+from ..payouts.options import BaseUrl, Duration
+
+Source = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
+"""A file, or `-` for the standard input."""
+_WAIT: Final = "Wait so long for its end, such as 15m: created is not arrived."
+Wait = Annotated[Duration | None, Parameter(help=_WAIT)]
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class CallOptions:
+    """How a call is made and shown."""
+
+    accounts: Flag = False
+    """With names and account data, which are masked otherwise."""
+    base_url: BaseUrl = None
+    json: JsonFlag = False
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class CheckoutOptions:
+    """One checkout."""
+
+    amount: str
+    """Major units: 50 is 50.00."""
+    currency: str
+    """Three capital letters, such as GHS."""
+    description: str | None = None
+    """What it is for, at most 500 characters."""
+    return_url: str | None = None
+    """The page where the payer lands afterwards."""
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class PayoutOptions:
+    """One payout."""
+
+    reference: str
+    """Your own name for this payout, such as an invoice's number."""
+    amount: str
+    """Major units: 50 is 50.00."""
+    currency: str
+    """Three capital letters, such as GHS."""
+    method: str
+    """The payout method's code, from the dashboard."""
+    instrument: Source
+    """A JSON file with the receiving account; - for the standard input. A mobile-money wallet is
+    {"type": "phone", "phone_number": "+233200000001", "country": "GH"}, a bank account
+    {"type": "bank_account", "account_name": …, "account_number": …, "bank_code": …, "country": …}."""
+    description: str | None = None
+    """What it is for, at most 500 characters."""
+    confirm: Annotated[str | None, Parameter(metavar='"CUR AMOUNT"')] = None
+    """The amount to pay, such as "GHS 50", instead of typing it."""
+    wait: Wait = None
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class ApiOptions:
+    """One request."""
+
+    write: Flag = False
+    """Allow a request that may change records and move money."""
+    body: Source | None = None
+    """A JSON file with the body of a write; - for the standard input."""
+    idempotency_key: Annotated[str | None, Parameter(metavar="KEY")] = None
+    """8 to 128 characters: a request is carried out once for each key."""
+
 
 _CALL: Final = CallOptions()
 _REQUEST: Final = ApiOptions()
+api: Final = App(name="api", help_epilogue="")
 checkouts: Final = App(name="checkouts", help="Collect a payment on a page of the service.")
 
 
@@ -21,10 +92,10 @@ def create_checkout(*, order: CheckoutOptions, call: CallOptions = _CALL) -> int
     """Create a checkout and print the link of its page. The key comes from PAYMENTS_API_KEY."""
     from .requests import create_checkout
 
-    return _performed(create_checkout(order, call), "checkout", call)
+    return create_checkout(order, call)
 
 
-@payouts.command(name="create", group=ONE)
+@payouts.command(name="create", group=ONE, help_epilogue="")
 def create_payout(*, order: PayoutOptions, call: CallOptions = _CALL) -> int:
     """Send one payout. The same command again pays nothing twice: a reference is paid once, for ever.
 
@@ -36,10 +107,10 @@ def create_payout(*, order: PayoutOptions, call: CallOptions = _CALL) -> int:
     """
     from .payouts import create
 
-    return _performed(create(order, call), order.reference, call)
+    return create(order, call)
 
 
-@payouts.command(name="find", group=ONE)
+@payouts.command(name="find", group=ONE, help_epilogue="")
 def find_payout(
     reference: str,
     /,
@@ -62,10 +133,11 @@ def find_payout(
     """
     from .payouts import find
 
-    return _performed(find(reference, created_on_or_after, wait, call), reference, call)
+    return find(reference, created_on_or_after, wait, call)
 
 
-def api(
+@api.default
+def send_request(
     method: Annotated[str, Parameter(metavar="METHOD")],
     path: Annotated[str, Parameter(metavar="PATH")],
     /,
@@ -76,7 +148,7 @@ def api(
     """Send one request to any endpoint and print the JSON that answers it: `payments api GET /payouts`.
 
     It goes through the client, so that limits, retries, guard and errors are the same. The key comes from
-    PAYMENTS_API_KEY. Numbers are printed with all their digits.
+    PAYMENTS_API_KEY. Numbers are printed with all their digits. Payouts are sent by `payouts create`.
 
     Exit codes: 0 done, 1 refused, 2 correct the command, 3 a write without a definite answer, 75 the service
     is away, 130 Ctrl-C.
@@ -90,11 +162,4 @@ def api(
     """
     from .requests import send_request
 
-    work = send_request(attrs.evolve(request, method=method.upper(), path=path), call)
-    return _performed(work, path.partition("?")[0], call)
-
-
-def _performed(work: Any, about: str, call: CallOptions) -> int:
-    from .sending import perform_call
-
-    return perform_call(work, about=about, as_json=call.json)
+    return send_request(method.upper(), path, request, call)

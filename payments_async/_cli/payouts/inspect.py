@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
@@ -22,7 +22,7 @@ from ...bulk._page import write_page
 from ...bulk._texts.advice import PAUSED, after_run
 from ...bulk._texts.figures import seconds_left, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
-from ...bulk._texts.outcomes import failures_text, inspector_page, status_text, title_of
+from ...bulk._texts.outcomes import NAMES, failures_text, inspector_page, status_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums, rate_text
 from ...bulk.sources import write_template
 from ...models._masking import clean
@@ -36,16 +36,8 @@ _EVERY: Final = 1.0
 """Seconds between two looks of `watch`, at least."""
 _SHARE: Final = 10
 """They are so many times as long as a look takes, at least."""
-_OUTCOMES: Final[Mapping[Outcome, tuple[str, bool | None]]] = {
-    Outcome.IN_DOUBT: ("in doubt: what became of it is not known yet", False),
-    Outcome.REJECTED: ("rejected", False),
-    Outcome.CONFLICT: ("in conflict: its reference belongs to another payout", False),
-    Outcome.NOT_FINAL: ("created, not final yet", True),
-    Outcome.ARRIVED: ("arrived", True),
-    Outcome.FAILED: ("failed", False),
-    Outcome.RETURNED: ("returned: it had arrived", False),
-}
-"""{outcome: its words, and whether that is good}; of others there is no more to say."""
+_GOOD: Final = (Outcome.NOT_FINAL, Outcome.ARRIVED)
+_BAD: Final = (Outcome.IN_DOUBT, Outcome.REJECTED, Outcome.CONFLICT, Outcome.FAILED, Outcome.RETURNED)
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -186,9 +178,10 @@ def _show_facts(row: RowView, show: Callable[..., None]) -> None:
     show("Amount", f"{amount_text(row.currency, row.amount)} by {row.method}")
     account = ", ".join(f"{key} {value}" for part in row.account.values() for key, value in part.items())
     show("Account", account or "none")
-    text, good = _OUTCOMES.get(row.outcome, (row.outcome.replace("_", " "), None))
-    reason = f"; {row.reason}" if row.reason else ""
-    show("Outcome", text + reason, good=False if good and reason else good)  # one that contradicts itself
+    is_good = row.outcome in _GOOD and not row.reason  # with a reason it contradicts itself
+    is_bad = row.outcome in _BAD or (row.outcome in _GOOD and row.reason)
+    text = "; ".join(filter(None, (NAMES[row.outcome].strip().lower(), row.reason)))
+    show("Outcome", text, good=True if is_good else False if is_bad else None)
     if row.payout_id or row.payout_money:
         money = f"of {row.payout_money}" if row.payout_money else None
         text = ", ".join(filter(None, (row.payout_id, row.payout_status, money)))
