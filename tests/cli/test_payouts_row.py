@@ -98,5 +98,9 @@ def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is
     with here.sandbox.changing() as world:
         payouts = world.tenants[here.sandbox.api_key].payouts  # in the order in which they arrived
         next(each for each in payouts if each.amount == Decimal("2.07")).amount = Decimal("9.99")
-    assert "and XCD 2.07 was asked for" in here("reconcile", "second").out
+    differs = here("reconcile", "second", as_text=True)
+    assert (differs.code, "✗ Finding " in differs.out) == (Exit.REFUSED, True)
+    assert "list does not confirm the ledger" in differs.err
+    assert "XCD 2.07 was asked for" in " ".join(differs.out.split())
+    assert "NOT clean" in here("status", "second").out
     assert re.search(r"✗ Payout     \S+, pending, of XCD 9.99", here("show", "second", "r2").out)

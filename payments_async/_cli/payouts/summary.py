@@ -14,8 +14,9 @@ from ...bulk._texts.advice import after_run
 from ...bulk._texts.figures import with_causes
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.outcomes import ALWAYS, EXTRA, NAMES, cause_text, more_causes
-from ...bulk._texts.quantities import money_text, plain_sums
+from ...bulk._texts.quantities import plain_sums
 from ...models._masking import clean
+from ...models.common import amount_text
 from .._exit_codes import Exit
 from .._output import Show
 from .._text import print_message
@@ -38,13 +39,13 @@ def state_table(figures: BatchFigures) -> Padding:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
     table.add_column("Rows", justify="right", min_width=9)
-    table.add_column("Money", overflow="fold")
+    table.add_column("Money", justify="right")
     for word, name in NAMES.items():
         number = figures.counts[word]
         if number or word in ALWAYS:
-            sums = {currency: each[word] for currency, each in figures.sums.items() if each[word]}
+            money = [amount_text(code, sums[word]) for code, sums in figures.sums.items() if sums[word]]
             style = _STYLES.get(word, "") if number else "dim"
-            table.add_row(name, f"{number:,}", money_text(sums) if sums else "", style=style)
+            table.add_row(name, f"{number:,}", "\n".join(money), style=style)
     return Padding(table, (1, 0, 1, 4), expand=False)
 
 
