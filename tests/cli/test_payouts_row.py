@@ -84,7 +84,7 @@ def test_a_row_shows_what_the_service_has_said_of_it_and_when(here: Here) -> Non
     (line,) = (words for words in table if len(words) == 5 and words[-1] == "completed")
     assert line[:2] == [f"{day:%Y-%m-%d}", f"{day:%H:%M:%S}"]
     assert "completed (contradicts itself)" in shown
-    assert "✗ Outcome    created, not final yet; completed with" in shown
+    assert "✗ Outcome    not final yet; completed with" in shown
 
 
 def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is_of(here: Here) -> None:

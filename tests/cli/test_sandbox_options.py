@@ -50,39 +50,6 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 Serve = Callable[..., int]
 
 
-def test_records_keys_and_idempotency_outlive_the_service_in_its_state_file(
-    serve: Serve, tmp_path: Path
-) -> None:
-    state = ["--state", str(tmp_path / "state.db"), "--speed", "0"]
-    seen: list[str] = []
-
-    def pay(about: dict[str, str], client: Payments) -> None:
-        seen.append(about["api_key"])
-        made = client.payouts.create(**PAYOUT, reference="r-1", idempotency_key="key-00000001")
-        seen.append(str(made.id))
-
-    def pay_again(about: dict[str, str], client: Payments) -> None:
-        assert about["api_key"] == seen[0]
-        found = client.payouts.create(**PAYOUT, reference="r-1", idempotency_key="key-00000001")
-        assert found.id == seen[1]
-        assert found.response is not None
-        assert found.response.replayed
-
-    assert serve(state, pay) == serve(state, pay_again) == Exit.DONE
-
-
-def test_a_state_that_another_sandbox_has_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "state.db"
-    holder = Sandbox(state=file)
-    assert main(["sandbox", "--state", str(file)]) == Exit.USAGE
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"payments: --state: {file}: another sandbox has it")
-    assert line.endswith(": stop that one, or name another file")
-    holder.stop()
-
-
 def test_a_taken_port_leaves_the_state_to_the_next_try(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +94,11 @@ def test_another_user_reaches_it_if_it_is_shared(serve: Serve, option: list[str]
 @pytest.mark.parametrize(
     ("arguments", "start", "end"),
     [
+        (
+            ["--state", "held.db"],
+            "--state: held.db: another sandbox has it",
+            ": stop that one, or name another",
+        ),
         (["--scenario", "lost_respons"], "--scenario: ", "near: lost_response"),
         (["--scenario", "slow:2x"], "--scenario: '2x' is not a duration", ""),
         (
@@ -137,16 +109,23 @@ def test_another_user_reaches_it_if_it_is_shared(serve: Serve, option: list[str]
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_in_one_line(
-    arguments: list[str], start: str, end: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    start: str,
+    end: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["sandbox", *arguments]) == Exit.USAGE
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(state="held.db"):
+        assert main(["sandbox", *arguments]) == Exit.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"payments: {start}")
     assert end in line
 
 
-def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+def test_the_key_is_another_one_each_time_unless_a_seed_or_a_state_is_given(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     keys: list[str] = []
     monkeypatch.setattr(serving, "DEFAULT_PORT", None)
@@ -155,8 +134,9 @@ def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
         assert client.payouts.list(page_size=1) is not None
         keys.append(about["api_key"])
 
-    for arguments in ([], [], ["--seed", "7"], ["--seed", "7"], ["--seed", "0"]):
+    kept = ["--state", str(tmp_path / "state.db")]
+    for arguments in ([], [], ["--seed", "7"], ["--seed", "7"], ["--seed", "0"], kept, kept):
         serve(arguments, look)
-    assert len(set(keys)) == 4
-    assert keys[2] == keys[3]
+    assert len(set(keys)) == 5
+    assert (keys[2], keys[5]) == (keys[3], keys[6])
     assert keys[4] == Sandbox().api_key
