@@ -22,7 +22,7 @@ from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
 from tests.support.patience import until
-from tests.support.payout_command import COMMAND, PHONE, Here, OnTerminal, Said, live_line, main
+from tests.support.payout_command import COMMAND, PHONE, Here, OnTerminal, Said, live_line
 from tests.support.serving import serving
 
 ACCOUNT = {"type": "phone", "phone_number": PHONE, "country": "BJ"}
@@ -47,13 +47,11 @@ ONE = (
 class Shell:
     """`payments` in a folder with `FILES`, each `NAME.json`."""
 
+    here: Here
     sandbox: Sandbox
-    capsys: pytest.CaptureFixture[str]
 
     def __call__(self, *argv: str) -> Said:
-        self.capsys.readouterr()
-        code = main(list(argv))
-        return Said(code, *self.capsys.readouterr())
+        return self.here.command(*argv)
 
     def create(self, *argv: str, amount: str = "50", reference: str = "R-1") -> Said:
         named = ("--reference", reference, "--amount", amount, "--currency", "GHS")
@@ -94,9 +92,9 @@ def write_files(folder: Path) -> None:
 
 
 @pytest.fixture
-def shell(here: Here, capsys: pytest.CaptureFixture[str]) -> Shell:
+def shell(here: Here) -> Shell:
     write_files(here.folder)
-    return Shell(here.sandbox, capsys)
+    return Shell(here, here.sandbox)
 
 
 def test_one_payout_is_created_found_and_waited_for(shell: Shell) -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from payments_async import GuardRefused, Instrument
-from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox, SandboxLimits
 from payments_sync import Payments
 from tests.support.canary import NEEDLE
-from tests.support.payout_command import Said
+from tests.support.payout_command import Here, Said
 from tests.support.snapshots import Snapshots
 
 RULES = 'most = {GHS = "5000", XOF = "400000"}\nmethods = ["mobile_money", "mtn_bj"]\n'
@@ -29,27 +27,15 @@ Command = Callable[..., Said]
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    """Its key is of this file alone: a guard holds it until the process ends."""
-    monkeypatch.chdir(tmp_path)
+def guard(here: Here, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`payments guard` in an empty folder, with a guard in guard.toml.
+
+    Its key is of this test alone: a guard holds it until the process ends.
+    """
     write_guard(RULES + SUMS + FILE)
-    with Sandbox(seed=int.from_bytes(os.urandom(6)), limits=SandboxLimits.off()) as sandbox:
-        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
-        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
-        yield sandbox
-
-
-@pytest.fixture
-def guard(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`payments guard` in an empty folder, with a guard in guard.toml."""
-
-    def run(*argv: str) -> Said:
-        capsys.readouterr()
-        code = main(["guard", *argv])
-        return Said(code, *capsys.readouterr())
-
-    return run
+    monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.new_key())
+    monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+    return lambda *argv: here.command("guard", *argv)
 
 
 def write_guard(text: str) -> None:
@@ -77,7 +63,7 @@ def spend() -> None:
         client._async._internal.guard.sums.state.end()
 
 
-def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, sandbox: Sandbox) -> None:
+def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, here: Here) -> None:
     before = shown(guard)
     assert (before["ok"], before["exists"], before["sums"]) == (False, False, [])
     assert not Path("guard.sqlite").exists()
@@ -86,12 +72,9 @@ def test_a_state_that_is_begun_is_trusted_from_then_on(guard: Command, sandbox: 
     assert begun["sums"] == [["GHS", "6000", 3600], ["GHS", "9000", 86400]]
     assert Path("guard.sqlite").stat().st_mode & 0o777 == 0o600
     after = shown(guard)
-    assert (after["ok"], after["exists"], [each["trusted"] for each in after["sums"]]) == (
-        True,
-        True,
-        [True] * 2,
-    )
-    assert not sandbox.requests
+    trusted = [each["trusted"] for each in after["sums"]]
+    assert (after["ok"], after["exists"], trusted) == (True, True, [True] * 2)
+    assert not here.sandbox.requests
 
 
 def test_a_state_that_is_trusted_is_left_as_it_is_unless_again_is_said(guard: Command) -> None:

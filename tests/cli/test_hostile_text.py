@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,22 @@ def assert_harmless(text: str) -> None:
     """No control of a terminal, and no line that only seems to be one of ours."""
     assert FORBIDDEN.search(text) is None, ascii(text)
     assert not [line for line in re.split(r"[\r\n]", text) if line.startswith(WORDS)]
+
+
+def walked(here: Here, lines: Sequence[Sequence[str]]) -> str:
+    """What these commands say to people and to programs, none of it harmful."""
+    shown = ""
+    for argv in lines:
+        for options in ([], ["--json"]):
+            said = here.command(*argv, *options)
+            assert "Traceback" not in said.err
+            assert_harmless(said.out + said.err)
+            shown += said.out + said.err
+    return shown
+
+
+def of_payouts(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [["payouts", *argv] for argv in lines]
 
 
 def failed_batch(here: Here) -> None:
@@ -143,17 +159,10 @@ def test_every_command_is_walked() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_one_call_is_given_and_answered_is_printed_as_escapes(
-    here: Here, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_one_call_is_given_and_answered_is_printed_as_escapes(here: Here, name: str) -> None:
     (here.folder / "hostile.json").write_text(json.dumps({"phone_number": HOSTILE, "country": "GH"}))
-    main(CALLS["payouts create"][0])
-    for argv in CALLS[name]:
-        for options in ([], ["--json"]):
-            main([*argv, *options])
-            said = "".join(capsys.readouterr())
-            assert "Traceback" not in said
-            assert_harmless(said)
+    here.command(*CALLS["payouts create"][0])
+    walked(here, CALLS[name])
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)
@@ -164,13 +173,7 @@ def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> 
     cells += f'"{HOSTILE}",x,"{HOSTILE}",m,{PHONE},BJ,r,y\n'
     (here.folder / "hostile.csv").write_text(f"{head}\n{cells}", newline="")
     (here.folder / "names.csv").write_text(f'{head},"{HOSTILE}","metadata.{HOSTILE}"\n', newline="")
-    shown = ""
-    for argv in COMMAND_LINES[name]:
-        for options in ([], ["--json"]):
-            said = here(*argv, *options)
-            assert "Traceback" not in said.err
-            assert_harmless(said.out + said.err)
-            shown += said.out + said.err
+    shown = walked(here, of_payouts(COMMAND_LINES[name]))
     assert "owned" in shown or name in ("status", "check", "watch")
     exported = here.folder / "out.csv"
     if exported.exists():
@@ -178,23 +181,14 @@ def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> 
 
 
 def test_what_a_guard_and_a_file_hold_is_printed_as_escapes(
-    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = json.dumps(f"{HOSTILE}.sqlite")
-    words = (
-        f"most = {{XCD = 5}}\nsums = [['XCD', 9, 7]]\nmethods = [{json.dumps(HOSTILE)}]\nstate = {state}\n"
-    )
-    (here.folder / "guard.toml").write_text(words)
+    words = f"most = {{XCD = 5}}\nsums = [['XCD', 9, 7]]\nmethods = [{json.dumps(HOSTILE)}]\n"
+    (here.folder / "guard.toml").write_text(f"{words}state = {json.dumps(f'{HOSTILE}.sqlite')}\n")
     (here.folder / "guard.toml").chmod(0o600)
-    shown = ""
-    for name in GUARD:
-        for options in ([], ["--json"], ["--guard", HOSTILE]):
-            monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
-            main(["guard", name, *options])
-            said = "".join(capsys.readouterr())
-            assert_harmless(said)
-            shown += said
-    assert shown.count("owned") > 5
+    monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+    lines = [["guard", name, *options] for name in GUARD for options in ([], ["--guard", HOSTILE])]
+    assert walked(here, lines).count("owned") > 5
 
 
 def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
@@ -213,15 +207,8 @@ def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
     )
     for table in ("payments_batches", "payments_rows"):
         postgres.query(name, f"UPDATE {table} SET batch_id = %s WHERE batch_id = 'july'", HOSTILE.strip())
-    shown = ""
-    for lines in IN_A_DATABASE.values():
-        for argv in lines:
-            for options in ([], ["--json"]):
-                said = here(*argv, *options)
-                assert "Traceback" not in said.err
-                assert_harmless(said.out + said.err)
-                shown += said.out + said.err
-    assert shown.count("owned") > 10
+    lines = [argv for group in IN_A_DATABASE.values() for argv in group]
+    assert walked(here, of_payouts(lines)).count("owned") > 10
 
 
 def test_an_export_for_programs_holds_what_came_and_no_control(here: Here) -> None:
@@ -262,7 +249,9 @@ def test_a_sandbox_that_refuses_is_quoted_on_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [(404, {"message": HOSTILE}), (200, {"id": HOSTILE})]
-    monkeypatch.setattr(forward, "send", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
+    monkeypatch.setattr(
+        forward, "send", lambda *_, **__: (answers[0][0], json.dumps(answers.pop(0)[1]).encode())
+    )
     for code in (Exit.REFUSED, Exit.DONE):
         assert main(["webhooks", "resend", "wh_00000001"]) == code
         said = "".join(capsys.readouterr())

@@ -6,15 +6,9 @@ import asyncio
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, Final
 
 import attrs
-from rich.box import SIMPLE_HEAD
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...bulk import Batch, BatchReport, Outcome, RowView
@@ -167,7 +161,6 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     context.show.heading(ledger.shown, f"row {row.number}")
     context.show.step("Row", text, good=None, **row.facts(), inspector=inspector)
     _show_facts(row, context.show.line)
-    _show_statuses(row, context)
     if inspector:
         context.show.line("Inspector", inspector, wrap=False)
     return Exit.DONE
@@ -191,19 +184,9 @@ def _show_facts(row: RowView, show: Callable[..., None]) -> None:
         show("Sent", f"{times}, first on {moment(row.first_sent)} UTC")
     if row.decided_at is not None:
         show("Recorded", f"{moment(row.decided_at)} UTC")
-
-
-def _show_statuses(row: RowView, context: CommandContext) -> None:
-    """Each status of each payout of the row, with the service's time and ours."""
-    for payout, statuses in groupby(row.statuses, key=attrgetter("payout_id")):
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for name in ("Service's time (UTC)", "Recorded", "Status"):
-            table.add_column(name)
-        for each in statuses:
-            at = "not known" if each.service_at is None else moment(each.service_at)
-            table.add_row(at, moment(each.at), Text(clean(status_text(each))))
-        context.show.line("Statuses", f"of {payout}", wrap=False)
-        context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
+    for each in row.statuses:
+        at = "" if each.service_at is None else f" of {moment(each.service_at)} UTC"
+        show("Status", f"{status_text(each)}{at}, recorded {moment(each.at)} UTC, of {each.payout_id}")
 
 
 async def export(
