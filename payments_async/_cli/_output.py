@@ -23,6 +23,11 @@ _FLAG = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, _FLAG]
 """A flag that can only be set."""
 
+Insecure = Annotated[
+    bool, _FLAG, Parameter(help="Use a database on another host without a checked certificate.")
+]
+"""The `--insecure-database` flag."""
+
 JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
 """The `--json` flag of a command with one result."""
 
