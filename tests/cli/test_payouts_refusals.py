@@ -272,7 +272,7 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
 @pytest.mark.parametrize(
     ("library", "ledger", "needed"),
     [
-        ("greenlet", "x.ledger", 'a ledger in a file needs greenlet: pip install "payments-sdk[bulk]"'),
+        ("sqlalchemy", "x.ledger", 'a ledger needs sqlalchemy: pip install "payments-sdk[bulk]"'),
         (
             "psycopg",
             "postgresql://127.0.0.1:9/payroll",
@@ -281,7 +281,7 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     ],
 )
 def test_without_an_extra_a_command_says_what_to_install(library: str, ledger: str, needed: str) -> None:
-    commands = [["run", "june.csv", "--ledger", ledger], ["status", ledger], ["pause", ledger]]
+    commands = [["status", ledger], ["pause", ledger], ["reconcile", ledger]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async._cli import main\n"

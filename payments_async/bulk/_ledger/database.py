@@ -276,7 +276,6 @@ def _file(path: str, *, create: bool) -> AsyncEngine:
     """The engine of a ledger in a file, which is its owner's alone and lies on a local disk."""
     try:
         import aiosqlite  # noqa: F401 - named where it is missing
-        import greenlet  # type: ignore[import-untyped] # noqa: F401
     except ImportError as missing:
         raise ImportError(needs("a ledger in a file needs", "bulk")) from missing
     if (kind := network_file_system(os.path.abspath(path))) is not None:
