@@ -89,12 +89,6 @@ def test_what_is_no_such_option_is_refused(
             read(text)
 
 
-def test_the_total_that_is_typed_back_is_never_rounded() -> None:
-    parts = {Outcome.NOT_STARTED: "99999999999999999999.999999999", Outcome.NOT_FINAL: "0.000000002"}
-    seen = batch_figures_of({(each, "XCD"): (1, Decimal(amount)) for each, amount in parts.items()})
-    assert seen.payable == {"XCD": Decimal("100000000000000000000.000000001")}
-
-
 def test_people_see_the_largest_causes_and_how_many_more_there_are(
     capsys: pytest.CaptureFixture[str], assert_snapshot: Snapshots
 ) -> None:
