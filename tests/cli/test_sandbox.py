@@ -21,6 +21,7 @@ from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
+from payments_async.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -92,7 +93,7 @@ def test_the_service_answers_where_the_two_lines_for_the_shell_say(
 
 
 def test_a_port_that_was_asked_for_is_used_or_refused(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     port = free_port()
     meanwhile(
@@ -100,7 +101,9 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     )
     assert main(["sandbox", "--json", "--port", str(port)]) == Exit.DONE
     with taken() as port:
-        assert main(["sandbox", "--port", str(port)]) == Exit.USAGE
+        assert main(["sandbox", "--port", str(port), "--state", str(tmp_path / "state.db")]) == Exit.USAGE
+    with Sandbox(state=tmp_path / "state.db"):  # nobody holds it
+        pass
     assert capsys.readouterr().err.endswith(
         f"port {port} cannot be used: Address already in use; choose another with --port\n"
     )

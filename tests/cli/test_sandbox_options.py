@@ -16,7 +16,6 @@ from payments_async import Instrument
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
-from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
@@ -42,23 +41,13 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
             raise KeyboardInterrupt
 
         monkeypatch.setattr(serving, "until_interrupted", wait)
+        monkeypatch.setattr(serving, "DEFAULT_PORT", None)  # a free one
         return main(["sandbox", "--json", *arguments])
 
     return run
 
 
 Serve = Callable[..., int]
-
-
-def test_a_taken_port_leaves_the_state_to_the_next_try(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with listen(None) as other:
-        monkeypatch.setattr(serving, "DEFAULT_PORT", other.getsockname()[1])
-        seen: list[str] = []
-        look: Look = lambda about, client: seen.append(about["base_url"])  # noqa: E731 - a name would say no more
-        assert serve(["--state", str(tmp_path / "state.db")], look) == Exit.DONE
-        assert len(seen) == 1
 
 
 def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
@@ -125,10 +114,9 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
 
 
 def test_the_key_is_another_one_each_time_unless_a_seed_or_a_state_is_given(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    serve: Serve, tmp_path: Path
 ) -> None:
     keys: list[str] = []
-    monkeypatch.setattr(serving, "DEFAULT_PORT", None)
 
     def look(about: dict[str, str], client: Payments) -> None:
         assert client.payouts.list(page_size=1) is not None
