@@ -19,8 +19,8 @@ from ...params import Instrument, PayoutRequest
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
 from ..payouts.command_context import CommandContext, open_client
-from .commands import CallOptions, PayoutOptions
 from .json_values import read_object
+from .options import CallOptions, PayoutOptions
 from .sending import confirm_amount, perform_call, require_clear_amount, send_surely
 
 _OUTCOMES: Final = {

@@ -15,8 +15,8 @@ from ...models._masking import clean
 from ...models._record import json_text
 from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
-from .commands import ApiOptions, CallOptions, CheckoutOptions
 from .json_values import read_object, without_accounts
+from .options import ApiOptions, CallOptions, CheckoutOptions
 from .sending import advised, perform_call, require_clear_amount, send_surely
 
 _NO_LINK: Final = "nobody has its link, so it collects nothing; the same command makes another one"
