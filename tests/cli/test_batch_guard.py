@@ -9,14 +9,7 @@ import pytest
 from payments_async import Guard, client
 from payments_async._cli.payouts import run
 from payments_async._rate_limit.registry import LimiterRegistry
-from tests.support.payout_command import Exit, Here, assert_paid_once, payouts_file
-
-
-@pytest.fixture
-def here(here: Here) -> Here:
-    """With a file of payouts."""
-    payouts_file(here.folder, 4)
-    return here
+from tests.support.payout_command import Exit, Here, assert_paid_once
 
 
 def guard_of(patch: pytest.MonkeyPatch, most: int | None) -> str:

@@ -9,9 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +17,9 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox
+from payments_async.sandbox import Answer, Sandbox
 from tests.support.patience import until
 from tests.support.payout_command import COMMAND, PHONE, Here, OnTerminal, Said, live_line
-from tests.support.serving import serving
 
 ACCOUNT = {"type": "phone", "phone_number": PHONE, "country": "BJ"}
 OTHER = {**ACCOUNT, "phone_number": f"{PHONE[:-1]}9"}
@@ -60,31 +56,16 @@ class Shell:
 
     @property
     def paid(self) -> list[str | None]:
-        """The references in the books."""
         return [entry.reference for entry in self.sandbox.books.payouts()]
 
 
-@contextmanager
-def scripted(answer: object) -> Iterator[str]:
-    """The address of a service that always answers this."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
+def scripted(patch: pytest.MonkeyPatch, record: object) -> None:
+    """Have the service answer every request with this."""
+    answer = Answer(200, {"Content-Type": "application/json"}, json.dumps(record).encode())
+    patch.setattr(Sandbox, "_answer", lambda *_: answer)
 
 
 def write_files(folder: Path) -> None:
-    """The files, for their owner alone."""
     for name, text in FILES.items():
         path = folder / f"{name}.json"
         path.write_text(text)
@@ -299,9 +280,9 @@ def test_what_stays_in_doubt_is_3_with_the_command_that_looks_it_up(shell: Shell
     assert shell("payouts", "find", "June's").code == Exit.DONE
 
 
-def test_a_search_that_cannot_read_the_whole_list_is_3(shell: Shell) -> None:
-    with scripted({"data": [], "pagination": {"has_more_pages": True, "next_cursor": None}}) as url:
-        early = shell("payouts", "find", "R-2", "--base-url", url)
+def test_a_search_that_cannot_read_the_whole_list_is_3(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, {"data": [], "pagination": {"has_more_pages": True, "next_cursor": None}})
+    early = shell("payouts", "find", "R-2")
     early.assert_one_message(Exit.OUTCOME_UNKNOWN, "--created-on-or-after with a date")
 
 
@@ -416,7 +397,7 @@ def test_a_request_prints_the_answer_exactly_and_masks_accounts(shell: Shell) ->
     assert PHONE in shell("api", "GET", "/payouts", "--accounts").out
 
 
-def test_what_is_masked_of_an_answer(shell: Shell) -> None:
+def test_what_is_masked_of_an_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     record: dict[str, Any] = {
         "message": "Payout created",
         "webhook_url": "https://shop.test/hooks/8f7a6b5c4d3e2f1a0b9c",
@@ -428,8 +409,8 @@ def test_what_is_masked_of_an_answer(shell: Shell) -> None:
         "checkout": {"url": "https://pay.test/cs_1"},
         "items": [{"phone": "+233"}, 5],
     }
-    with scripted(record) as url:
-        shown = shell("api", "GET", "/payouts", "--base-url", url)
+    scripted(monkeypatch, record)
+    shown = shell("api", "GET", "/payouts")
     assert json.loads(shown.out) == {
         "message": "Payout created",
         "webhook_url": "https://shop.test/hooks/***",

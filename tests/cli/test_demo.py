@@ -66,8 +66,6 @@ class Stray(Sandbox):
 
 
 class Unpaid(Sandbox):
-    """A service where the payer does not pay."""
-
     def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
         return super().pay(payment_id, outcome="fail:CUSTOMER_DECLINED")
 

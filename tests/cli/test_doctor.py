@@ -37,8 +37,6 @@ PHONE = "+233245556677"
 
 @attrs.frozen
 class Found(Said):
-    """What one run found."""
-
     @property
     def steps(self) -> list[str]:
         return [line["step"] for line in self.lines]
@@ -65,7 +63,6 @@ class Doctor:
         return found
 
     def report(self, *options: str) -> str:
-        """What it says to people."""
         main(["doctor", *options])
         return " ".join(self.capsys.readouterr().out.split())
 
@@ -82,7 +79,6 @@ def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def gone() -> int:
-    """A port at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
@@ -305,7 +301,6 @@ def made(number: int, **changes: Any) -> Any:
 
 
 def listed(*payouts: Any) -> Any:
-    """A page of the list."""
     return answer(200, {"data": [*payouts], "pagination": {"has_more_pages": False}})
 
 

@@ -92,7 +92,6 @@ def failed_batch(here: Here) -> None:
 
 
 def payout_of(here: Here, amount: str) -> Any:
-    """The service's payout of an amount."""
     payouts = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts
     return next(each for each in payouts if each.amount == Decimal(amount))
 

@@ -47,13 +47,11 @@ def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def opened(here: Here) -> list[str]:
-    """What the browser was to open."""
     file = here.folder / "opened"
     return file.read_text().split() if file.exists() else []
 
 
 def text_of(address: str) -> str:
-    """A page."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address) as answer:
         return str(answer.read().decode())
 

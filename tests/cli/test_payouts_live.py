@@ -32,11 +32,9 @@ class Live:
     folder: Path
 
     def on_terminal(self, columns: int = 80) -> OnTerminal:
-        """A run on a terminal."""
         return OnTerminal(self.variables, *RUN, cwd=self.folder, columns=columns)
 
     def without(self, *argv: str) -> tuple[int, str, str]:
-        """A run without a terminal."""
         with started(self.variables, *(argv or RUN), cwd=self.folder) as process:
             out, err = process.communicate(timeout=300)
         return process.returncode, out, err

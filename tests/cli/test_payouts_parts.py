@@ -41,7 +41,6 @@ def figures(
 
 
 def drawn(renderable: object, width: int) -> list[str]:
-    """The lines it takes on a terminal of this width."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)

@@ -16,13 +16,6 @@ import pytest
 from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file
 
 
-@pytest.fixture
-def here(here: Here) -> Here:
-    """With a file of four payouts."""
-    payouts_file(here.folder, 4)
-    return here
-
-
 def replaced(before: str, after: str) -> Callable[[], None]:
     """The file with something else in it."""
 
@@ -36,8 +29,6 @@ def replaced(before: str, after: str) -> Callable[[], None]:
 
 
 def renamed(name: str) -> Callable[[], None]:
-    """The file under another name."""
-
     def change() -> None:
         shutil.move("june.csv", name)
 

@@ -18,7 +18,6 @@ from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, pa
 
 
 def posts(sandbox: Sandbox) -> int:
-    """How many requests asked for a payout."""
     return sum(request.method == "POST" for request in sandbox.requests)
 
 
@@ -178,7 +177,6 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
 
 
 def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
-    payouts_file(here.folder, 4)
     done = here("run", "june.csv", "--dry-run")
     assert (done.code, done.step("checked")["rows"]) == (Exit.DONE, 4)
     assert here.sandbox.requests == []

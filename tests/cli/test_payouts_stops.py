@@ -26,13 +26,11 @@ ROWS = 300
 
 @pytest.fixture
 def here(here: Here) -> Here:
-    """With a file of payouts."""
     payouts_file(here.folder, ROWS)
     return here
 
 
 def begun(here: Here, *options: str) -> subprocess.Popen[str]:
-    """A run in a process of its own."""
     return started(environment_of(here.sandbox), "run", *options, cwd=here.folder)
 
 

@@ -30,7 +30,6 @@ COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox"]
 
 
 def status_of(base_url: str, key: str) -> int:
-    """The status of the list of payouts."""
     request = Request(f"{base_url}/payouts", headers={"Authorization": f"Bearer {key}"})
     try:
         with urlopen(request) as answer:
@@ -42,7 +41,6 @@ def status_of(base_url: str, key: str) -> int:
 
 @contextmanager
 def taken() -> Iterator[int]:
-    """A port that is taken."""
     with listen(None) as other:
         yield int(other.getsockname()[1])
 

@@ -152,7 +152,6 @@ def test_an_application_that_is_away_is_a_502(listen: Listener) -> None:
 
 
 def typed(url: str, head: str, body: bytes = b"") -> bytes:
-    """What is answered to this text."""
     address = urlsplit(url)
     with socket.create_connection((str(address.hostname), address.port or 0)) as line:
         line.sendall(head.replace("\n", "\r\n").encode() + body)

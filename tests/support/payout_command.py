@@ -77,11 +77,9 @@ class Said:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def step(self, name: str) -> dict[str, Any]:
-        """The last line of this name."""
         return next(line for line in reversed(self.lines) if line["step"] == name)
 
     def assert_one_message(self, code: int, *parts: str) -> None:
@@ -115,7 +113,6 @@ class Here:
 
 
 def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
     return subprocess.Popen(
         [*COMMAND, *map(str, argv), *as_json(argv)],
         env={**os.environ, **variables},
@@ -184,7 +181,6 @@ class OnTerminal:
         return self.seen
 
     def type(self, text: str) -> None:
-        """Type it."""
         os.write(self._ours, text.encode())
 
     def end(self) -> int:
