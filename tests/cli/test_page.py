@@ -24,8 +24,6 @@ from tests.support.payout_command import (
     assert_paid_once,
     environment_of,
     payouts_file,
-    started,
-    until,
 )
 from tests.support.servers import PASSWORD
 
@@ -56,7 +54,6 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def text_of(address: str) -> str:
-    """A page."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address) as answer:
         return str(answer.read().decode())
 
@@ -82,24 +79,13 @@ def watched(here: Here, links: list[str], *arguments: str) -> str:
     return pages[0]
 
 
-def test_a_run_is_watched_from_elsewhere_and_once_it_has_ended_the_page_says_how_to_go_on(
+def test_the_page_of_a_batch_is_watched_until_ctrl_c(
     here: Here, links: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.sandbox.on("payouts.create").respond("slow:1s", times=2 * ROWS)
-    with started(
-        environment_of(here.sandbox), "run", "june.csv", "--concurrency", "2", cwd=here.folder
-    ) as run:
-        until(run, created=1)
-        monkeypatch.delenv("PAYMENTS_API_KEY")  # what only looks needs none
-        shown = watched(here, links, LEDGER)
-        assert "1 process" in shown
-        assert "GHS" in shown
-        assert PHONE not in shown
-        here("pause", LEDGER, "--reason", "lunch")
-        run.communicate(timeout=300)
+    assert here("run", "june.csv", "--max-rows", "1").code == Exit.RESUMABLE
+    monkeypatch.delenv("PAYMENTS_API_KEY")  # what only looks needs none
     shown = watched(here, links, LEDGER)
-    assert "at work" not in shown
-    assert f"payments payouts resume {LEDGER}" in shown
+    assert ("1 of 40" in shown, PHONE in shown) == (True, False)
 
 
 def test_a_run_with_a_page_stays_on_its_terminal_until_ctrl_c(here: Here) -> None:

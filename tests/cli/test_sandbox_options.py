@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,12 +15,10 @@ from payments_async import Instrument
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
-from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
 
-COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("10"),
     "currency": "GHS",
@@ -48,21 +40,13 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
             raise KeyboardInterrupt
 
         monkeypatch.setattr(serving, "until_interrupted", wait)
+        monkeypatch.setattr(serving, "DEFAULT_PORT", None)  # a free one
         return main(["sandbox", "--json", *arguments])
 
     return run
 
 
 Serve = Callable[..., int]
-
-
-def test_a_taken_port_is_no_reason_to_stop(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listen(None) as other:
-        monkeypatch.setattr(serving, "DEFAULT_PORT", other.getsockname()[1])
-        seen: list[str] = []
-        look: Look = lambda about, client: seen.append(about["base_url"])  # noqa: E731 - a name would say no more
-        assert serve([], look) == Exit.DONE
-        assert len(seen) == 1
 
 
 def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
@@ -116,40 +100,8 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     assert end in line
 
 
-def test_people_see_the_inspector(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(serving, "until_interrupted", interrupt)
-    assert main(["sandbox"]) == Exit.DONE
-    printed = capsys.readouterr().out
-    assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", printed, re.MULTILINE)
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals end a process so on POSIX only")
-def test_sigterm_ends_it_as_ctrl_c_does() -> None:
-    with running() as (process, _):
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == Exit.DONE
-
-
-def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_another_one_each_time_unless_a_seed_is_given(serve: Serve) -> None:
     keys: list[str] = []
-    monkeypatch.setattr(serving, "DEFAULT_PORT", None)
 
     def look(about: dict[str, str], client: Payments) -> None:
         assert client.payouts.list(page_size=1) is not None

@@ -101,10 +101,13 @@ class Here:
 
     def __call__(self, *argv: str | Path, as_text: bool = False) -> Said:
         """Run it; a command that shows its progress does so as JSON, unless `as_text`."""
+        return self.command("payouts", *argv, *(() if as_text else as_json(argv)))
+
+    def command(self, *argv: str | Path) -> Said:
+        """Run any command of `payments`."""
         self._capsys.readouterr()
-        code = main(["payouts", *map(str, argv), *(() if as_text else as_json(argv))])
-        out, err = self._capsys.readouterr()
-        return Said(code, out, err)
+        code = main([*map(str, argv)])
+        return Said(code, *self._capsys.readouterr())
 
 
 def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:

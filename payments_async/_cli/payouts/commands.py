@@ -87,7 +87,7 @@ def _with_two(
     return batch, first
 
 
-@payouts.command
+@payouts.command(help_epilogue="")
 def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN) -> int:
     """Pay the rows of FILE (.csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .xlsx). The same command resumes.
 
@@ -223,7 +223,7 @@ def batches(batch: BatchOptions = _ANY) -> int:
     return perform_on(batch, batches)
 
 
-@payouts.command
+@payouts.command(help_epilogue="")
 def reconcile(batch: BatchOptions = _ANY, *, base_url: BaseUrl = None) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 

@@ -17,7 +17,7 @@ from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import amount_of
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, JsonLinesFlag
+from .._output import Flag, Insecure, JsonLinesFlag
 
 R = TypeVar("R")
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -90,8 +90,6 @@ Path = Annotated[str, Parameter(metavar="PATH")]
 Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
 _LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
 LedgerArgument = Annotated[Ledger, Parameter(help=_LEDGER)]
-_INSECURE: Final = "Use a database on another host without a checked certificate."
-Insecure = Annotated[Flag, Parameter(help=_INSECURE)]
 _BATCH: Final = "The batch's name, where the ledger has several."
 Duration = Annotated[float, Parameter(converter=_reading(seconds_of), metavar="DURATION", show_default=False)]
 Moment = Annotated[datetime | None, Parameter(converter=_reading(moment_of), metavar="DATE")]

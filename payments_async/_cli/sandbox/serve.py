@@ -34,13 +34,10 @@ NOT_FOUND: Final = 127
 
 
 @contextmanager
-def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iterator[Sandbox]:
-    """A serving sandbox on the port given; else on the `preferred` one, or a free one when that is taken.
-
-    Raises ConfigurationError when an option cannot be used.
-    """
+def open_sandbox(options: ServeOptions, port: int | None) -> Iterator[Sandbox]:
+    """A serving sandbox, on a free port if `port` is None. ConfigurationError if an option cannot be used."""
     try:
-        sandbox = _start(options, preferred)
+        sandbox = _start(options, port)
         try:
             yield sandbox
         finally:
@@ -54,17 +51,14 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
-def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
-    sandbox = _make(options, preferred if options.port is None else options.port)
+def _start(options: ServeOptions, port: int | None) -> Sandbox:
+    sandbox = _make(options, port)
     try:
         sandbox.start()
     except OSError as refused:
-        if options.port is not None:
-            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
-            raise ConfigurationError(problem) from refused
-        sandbox = _make(options, None)
-        sandbox.start()
+        reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+        problem = f"port {port} cannot be used: {reason}; choose another with --port"
+        raise ConfigurationError(problem) from refused
     return sandbox
 
 
@@ -88,7 +82,7 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
+        with suppress(KeyboardInterrupt), open_sandbox(options, options.port or DEFAULT_PORT) as sandbox:
             print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
             try:
                 until_interrupted()
@@ -162,7 +156,7 @@ def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bo
     With `fail_on_advice` a command that ended well ends with 1 when the Advisor found something.
     Raises ConfigurationError when an option cannot be used.
     """
-    with open_sandbox(options) as sandbox:
+    with open_sandbox(options, options.port) as sandbox:
         print_message(f"{sandbox.base_url}, inspector {sandbox.inspector_url}", "payments sandbox: ")
         code = _run(command, {**os.environ, **environment(sandbox)})
         has_advice = print_advice(sandbox, is_over=True)

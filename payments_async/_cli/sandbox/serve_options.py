@@ -23,7 +23,7 @@ class ServeOptions:
     """How the simulated service is started."""
 
     port: Port = None
-    """Where to listen. Unless given, a free port; without a command 7788 when it is free."""
+    """Where to listen. Unless given, 7788; for one command a free port."""
     profile: ProfileName = "observed"
     """How it behaves where the interface is silent; `hostile` as unpleasantly as it may."""
     scenario: str | None = None
