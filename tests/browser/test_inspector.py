@@ -150,7 +150,7 @@ async def test_what_a_page_was_about_may_be_gone_and_so_may_the_sandbox(api: Api
 
 
 async def test_a_request_is_copied_as_curl(busy: Sandbox, visit: Visit) -> None:
-    visitor = await visit(alone=True)
+    visitor = await visit()
     await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await look(visitor, busy, lost(busy))
     await visitor.press("Copy as curl")
