@@ -62,8 +62,6 @@ WEAK_AUTH: Final = (
 
 @attrs.frozen
 class Address:
-    """The address of a database."""
-
     label: str
     """Scheme, host, port and name of the database, for messages."""
     exposure: str | None

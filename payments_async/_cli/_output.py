@@ -123,7 +123,6 @@ class JsonLines(Show):
     def step(
         self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
     ) -> None:
-        """The step's facts."""
         line = {"about": self._about, "step": name.lower(), "ok": good is not False, **facts}
         try:
             sys.stdout.write(json.dumps(line, default=str) + "\n")
@@ -138,5 +137,4 @@ class JsonLines(Show):
 
 
 def show_for(*, as_json: bool) -> Show:
-    """The output of a command, with or without `--json`."""
     return JsonLines() if as_json else Show()

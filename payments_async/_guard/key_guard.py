@@ -46,7 +46,6 @@ class GuardOwner:
     address: str
     """The service's, normalised."""
     fingerprint: str
-    """That of the secret key."""
     database: str | None = attrs.field(default=None, repr=False)
     """The limit store's address, which keeps the sums where the guard names no file."""
     insecure_database: bool = False
@@ -54,8 +53,6 @@ class GuardOwner:
 
 @attrs.define(eq=False)
 class _JudgedWrite:
-    """A write that the rules allow."""
-
     payment: Payment
     first: float
     """When it was judged; monotonic seconds."""
@@ -107,8 +104,6 @@ class Admission:
 
 
 class KeyGuard:
-    """The guards of one key, and their sums."""
-
     def __init__(self, owner: GuardOwner, runtime: Runtime) -> None:
         self._owner, self._runtime = owner, runtime
         self.monotonic: Callable[[], float] = runtime.monotonic
@@ -120,7 +115,6 @@ class KeyGuard:
 
     @property
     def sums(self) -> GuardSums | None:
-        """The sums of its guards; None without any."""
         return None if self._account is None else self._account.sums
 
     @property
@@ -218,7 +212,6 @@ class KeyGuard:
             raise rules.refused("payouts.create", rules.no_room(shortage, amount.amount), room_at=room_at)
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        """Report the outcome of a call."""
         assert self._account is not None
         self._account.settle(amount, outcome)
 

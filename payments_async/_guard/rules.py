@@ -34,8 +34,6 @@ class GuardRefusal(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A write about to be sent."""
-
     operation: Operation[Any]
     path: str
     headers: Mapping[str, str]
@@ -53,7 +51,6 @@ class Write(NamedTuple):
 
     @property
     def pays_out(self) -> bool:
-        """True if it creates a payout."""
         return self.operation.method == "POST" and self.place == PAYOUTS
 
 
@@ -112,7 +109,6 @@ def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> GuardRefusal | N
 
 
 def judge_most(guard: Guard, payment: Payment) -> GuardRefusal | None:
-    """Refuse an amount above the most of its currency."""
     most = guard.most.get(payment.currency)
     if most is None or payment.amount <= most:
         return None
@@ -186,7 +182,6 @@ def no_room(short: Shortage, amount: Decimal) -> GuardRefusal:
 
 
 def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:
-    """The error for a refusal."""
     payment = refusal.payment
     room_at = facts.get("room_at")
     then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""

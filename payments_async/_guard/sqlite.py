@@ -44,8 +44,6 @@ _ELSEWHERE: Final = "choose another path"
 
 
 class MemoryState(SumsState):
-    """Sums in the memory of this process."""
-
     place: str = "this process"
 
     def __init__(self, runtime: Runtime) -> None:
@@ -57,7 +55,6 @@ class MemoryState(SumsState):
 
     @contextmanager
     def transaction(self, *, keeps: bool) -> Iterator[Run]:
-        """Context of one transaction."""
         with _turn:
             self._connection.execute("BEGIN")
             yield from _carried_out(self._connection, keeps=keeps)
@@ -117,7 +114,6 @@ class FileState(SumsState):
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")  # for those that only read
 
     def clocks(self) -> Clocks:
-        """The clocks of this machine."""
         return clocks_of(self._runtime)
 
     def reached(self, account: str) -> Place | None:

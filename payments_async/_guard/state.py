@@ -45,7 +45,6 @@ class StateThread:
         return future
 
     def end(self) -> None:
-        """Wait until all is done."""
         self._jobs.put(None)
         self._thread.join(FAREWELL)
 
@@ -90,7 +89,6 @@ class SumsState:
 
     @property
     def thread(self) -> StateThread:
-        """Does the work."""
         if self._thread is None:
             self._thread = StateThread()
         return self._thread

@@ -105,8 +105,6 @@ _SETTLE: Final = {"paid": _PAID, "never": _NEVER, "unpaid": f"{_NEVER} AND claim
 
 
 class WriteAmount(NamedTuple):
-    """One amount to be reserved."""
-
     write: str
     """Identifies the idempotency key and body."""
     currency: str
@@ -224,7 +222,6 @@ class _HeldSums:
         return self._do(statement, {"account": self._account, **values})
 
     def trust(self) -> None:
-        """Trust all windows."""
         self._run(_TRUST, now=self.now)
 
     def reserve(self, amount: WriteAmount) -> Shortage | None:
@@ -267,11 +264,9 @@ class _HeldSums:
         return int(paid), int(held)
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        """Note how a call ended."""
         self._run(_SETTLE[outcome], write=amount.write, claim=amount.claim, now=self.now)
 
     def figures(self) -> list[SumFigures]:
-        """What was paid and is held in each window."""
         found = []
         for currency, windows in self._limits.items():
             for seconds, most in windows:

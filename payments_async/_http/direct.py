@@ -137,7 +137,6 @@ class _Destination(ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        """The key of the connector's pool."""
         return self._key
 
 

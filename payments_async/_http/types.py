@@ -115,7 +115,6 @@ class HTTPRequest:
 
     @property
     def is_withheld(self) -> bool:
-        """True if the request must not be sent now."""
         return self.may_send is not None and not self.may_send()
 
 

@@ -63,8 +63,6 @@ class Request:
 
 @attrs.frozen
 class Reply:
-    """An answer."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes = b""

@@ -35,8 +35,6 @@ class AccessRefused(Exception):
 
 @attrs.frozen
 class Access:
-    """The rules for one server."""
-
     secret: str = attrs.field(repr=False)
     """Random text that fits into a path."""
     is_shared: bool = False

@@ -115,7 +115,6 @@ class RateLimiter:
             self._call_all()
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Change the limits: requests a minute, requests at once."""
         with self._lock:
             self._bucket.resize(limit, capacity)
             self._call_all()
@@ -136,7 +135,6 @@ class RateLimiter:
             return not self._queue.has_waiters() and self._bucket.idle(now)
 
     def snapshot(self, now: float) -> LimitSnapshot:
-        """The bucket's state as values."""
         with self._lock:
             return self._bucket.snapshot(now)
 

@@ -34,8 +34,6 @@ _Place = tuple[str, str]
 
 @attrs.frozen(kw_only=True, eq=False)
 class StoreUse:
-    """A client's use of a limit store."""
-
     address: Secret
     workers: int | None
     """Processes of the fleet, if known."""
@@ -136,7 +134,6 @@ class LimiterRegistry:
 
 
 def _check_shared(limits: RateLimits) -> None:
-    """Refuse limits that a store cannot share."""
     if limits.is_share:
         raise ConfigurationError(NO_SHARE)
     from .store import LEAST

@@ -71,7 +71,6 @@ class SharedBucket(TokenBucket):
         """True from a call until the store is asked."""
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Change the limits; requests that count already still count."""
         self.terms: Terms = Terms(limit)
         self._usual_capacity = capacity
         super().resize(limit, capacity)
@@ -180,7 +179,6 @@ class SharedBucket(TokenBucket):
             self.pace(part, max(part // 240, 1))
 
     def _valid(self) -> list[Block]:
-        """The blocks that are not void."""
         while self._blocks and self._blocks[0].ends <= self._clock():
             void = self._blocks.pop(0)
             self._size = max(void.size - void.left, 1)

@@ -47,7 +47,6 @@ class LimitRow:
     fingerprint: str
     """Fingerprint of the secret key."""
     kind: str
-    """The limit class."""
 
 
 @attrs.frozen
@@ -75,8 +74,6 @@ class Terms:
 
 @attrs.frozen(kw_only=True)
 class BlockRequest:
-    """What a process asks a store for."""
-
     wanted: int
     """Permits, at most a block."""
     pause: float
@@ -90,8 +87,6 @@ class BlockRequest:
 
 @attrs.frozen
 class Reservation:
-    """A store's answer."""
-
     granted: int
     """Permits, often fewer than wanted."""
     wait: float

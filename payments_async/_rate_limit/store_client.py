@@ -49,12 +49,10 @@ class SharedLimiter(RateLimiter):
 
     @property
     def outage(self) -> Outage | None:
-        """Why the store cannot be reached."""
         return self._store.outage
 
     @property
     def part(self) -> int | None:
-        """Requests a minute to which this process keeps in an outage; None when calls wait."""
         return self._shared.part
 
     def resize(self, limit: int, capacity: int) -> None:

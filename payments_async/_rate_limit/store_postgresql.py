@@ -95,7 +95,6 @@ class PostgresBlockStore(BlockStore):
         self._connection: Connection | None = None
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
         values = {**attrs.asdict(row), **attrs.asdict(request)}
         while not (found := await self._execute(_RESERVE, values)):
             await self._execute(_ADD, values)
@@ -103,7 +102,6 @@ class PostgresBlockStore(BlockStore):
         return Reservation.of(request, granted, lead)
 
     async def aclose(self) -> None:
-        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

@@ -69,7 +69,6 @@ class RedisBlockStore(BlockStore):
             raise ConfigurationError(f"{self._place}: {exposure}")
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
         key = f"payments:limit:{row.address} {row.fingerprint} {row.kind}"
         try:
             granted, lead = await self._client.eval(_RESERVE, 1, key, *attrs.astuple(request))
@@ -82,7 +81,6 @@ class RedisBlockStore(BlockStore):
         return Reservation.of(request, granted, float(lead))
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     def _refusal(self, error: ResponseError, key: str) -> Exception:

@@ -173,7 +173,6 @@ class Call:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The attempts so far."""
         return attempts_of(self.tries)
 
     @property
@@ -206,7 +205,6 @@ class Call:
         return moment if self.ends is None else min(moment, self.ends)
 
     def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
-        """Note the end of an attempt."""
         tries, verdict, waited = self.tries, result.verdict, sent_at - self.resumed
         tries.append((len(tries) + 1, verdict, result.reason, result.status, waited, ended - sent_at))
         self.resumed = ended

@@ -174,7 +174,6 @@ class PendingRequests:
         )
 
     def leave(self, identity: Identity, now: float, *, in_doubt: bool) -> None:
-        """End a write."""
         self._under_way.pop(identity, None)  # a forked child has forgotten its parent's
         if in_doubt:
             self._doubts.pop(identity, None)
@@ -193,7 +192,6 @@ class PendingRequests:
 
 
 def identity_of(call: Call) -> Identity:
-    """A write's identity at the service."""
     prepared = call.prepared
     assert prepared is not None
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key

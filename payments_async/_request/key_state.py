@@ -109,7 +109,6 @@ class Keys:
         """The outage of the limit store that this client's hook was told of."""
 
     def of(self, key: SecretKey) -> KeyState:
-        """The state of a key."""
         check_process()
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 

@@ -53,7 +53,6 @@ def started(emitter: Emitter, call: Call, base_url: str) -> None:
 
 
 def finished(emitter: Emitter, call: Call, error: BaseException | None, now: float) -> None:
-    """Report the end of a call."""
     from .. import events
 
     operation, attempts, effect = call.operation, call.attempts, call.effect
@@ -77,7 +76,6 @@ def finished(emitter: Emitter, call: Call, error: BaseException | None, now: flo
 
 
 def sent(emitter: Emitter, call: Call) -> None:
-    """Report that a request is about to be sent."""
     from .. import events
 
     operation, key = call.operation, call.key

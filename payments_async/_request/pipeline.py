@@ -392,6 +392,5 @@ class Pipeline:
 
 
 def _waits_for(limiter: RateLimiter, call: Call) -> str:
-    """Say what a call waits for at a limiter."""
     what = "the rate limit" if limiter.outage is None else f"the limit store: {limiter.outage.reason}"
     return f"{call.operation.name} waits for {what}"

@@ -32,8 +32,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Settings(ValueMixin):
-    """The checked options of a client."""
-
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
     environment: auth.Environment | None

@@ -107,7 +107,6 @@ class Text:
         self.maximum = maximum
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value."""
         if not isinstance(value, str):
             return f"must be text, not {kind(value)}"
         if not is_unicode(value):
@@ -134,7 +133,6 @@ class Letters:
         return value not in self.known
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value."""
         if isinstance(value, str):
             if re.fullmatch(self.form, value):
                 return None

@@ -41,7 +41,6 @@ class PlainText(Text):
     """Source of a test that a text of printable ASCII signs is clearly good; "" where any is."""
 
     def __call__(self, value: object) -> str | None:
-        """What is wrong with a value."""
         problem = super().__call__(value)
         if problem is not None or not isinstance(value, str):
             return problem

@@ -55,7 +55,6 @@ class PollSchedule:
 
     @property
     def due(self) -> float:
-        """Time of the next reading."""
         return self.read_at + interval(self._unchanged, self._pages, self._chance)
 
     def rest(self, now: float, until: float) -> float | None:

@@ -51,7 +51,6 @@ class Days:
     until: date | None = None
 
     def filters(self) -> dict[str, Any]:
-        """The list's filters."""
         return {"created_on_or_after": self.since, "created_on_or_before": self.until}
 
 
@@ -103,7 +102,6 @@ class Wanted:
             self.future.set_result(record)
 
     def fail(self, error: Exception) -> None:
-        """End with an error."""
         if not self.is_over:
             self.future.set_exception(error)
 

@@ -225,7 +225,6 @@ class Waiting:
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._readings())
 
     def _readings(self) -> _LoopReadings:
-        """The readings of the running loop."""
         loop = event_loop()
         readings = self._loops.get(loop)
         if readings is None:

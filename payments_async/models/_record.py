@@ -104,7 +104,6 @@ attach: Final = made_when_asked(Record, "_response", answer_of)
 
 
 def _own_fields(record: Record) -> dict[str, Any]:
-    """The fields of the record's class."""
     names = [field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")]
     return {name: getattr(record, name) for name in names}
 
@@ -141,7 +140,6 @@ def shown_fields(value: Any, show: Callable[[Any], str] = repr) -> Iterator[str]
 
 
 def _short(value: Any) -> str:
-    """A value in the repr of its record."""
     if isinstance(value, Record):
         return value._shown_inside()
     if isinstance(value, datetime | Decimal):

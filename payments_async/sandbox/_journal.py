@@ -141,7 +141,6 @@ class Journal:
         return self.first - 1 - self._cleared_to
 
     def add(self, item: Item) -> None:
-        """Add an event."""
         self.last += 1
         self.changes += 1
         self._entries.append(JournalEntry(self.last, item))

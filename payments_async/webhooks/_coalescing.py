@@ -60,8 +60,6 @@ log = logging.getLogger("payments.webhooks")
 
 @attrs.frozen
 class LookupResult:
-    """The result of one lookup."""
-
     record: ListedRecord | None
     """The URL's own record; None when it was not found."""
     was_synced: bool = False

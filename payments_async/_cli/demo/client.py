@@ -49,8 +49,6 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
 
 @attrs.frozen
 class DemoResult:
-    """The client's work."""
-
     checkout: Checkout
     """As read back after the payer paid."""
     payouts: Sequence[Payout]
@@ -98,7 +96,6 @@ async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payou
 
 
 def _show_requests(payouts: Sequence[Payout], show: Show) -> None:
-    """Show how many requests the payouts took."""
     answers = [payout.response for payout in payouts if payout.response is not None]
     tries = [attempt.reason for answer in answers for attempt in answer.attempts]
     retries, refused = len(tries) - len(answers), tries.count("429")

@@ -28,7 +28,6 @@ from .._exit_codes import CommandEnded, Exit, exit_of
 from ..guard import state as guard_state
 
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds for a connection."""
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _EXPIRES_SOON_DAYS: Final = 14
@@ -142,7 +141,6 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 async def limit_store(url: str, row: LimitRow) -> Check:
-    """Whether the limit store answers. It is asked for no permit."""
     nothing = BlockRequest(wanted=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
     started = SYSTEM.monotonic()
     try:

@@ -35,13 +35,11 @@ class ToolAnswer:
 
 
 def schema_of(route: Route) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
     offered = {name: each for name, each in route.schema["properties"].items() if name not in _WITHHELD}
     return {**route.schema, "properties": offered}
 
 
 def refuse_live_key() -> None:
-    """Raise ConfigurationError for a live key."""
     if "sk_live_" in os.environ.get("PAYMENTS_API_KEY", "").lower():
         raise ConfigurationError(
             "payments mcp is for a sandbox only, and PAYMENTS_API_KEY is a live key: start it without that "

@@ -42,7 +42,6 @@ def serve(sandbox: str | None, *, may_write: bool) -> Exit:
 
 
 def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
-    """The server with its two handlers."""
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         offered = [route for route in TOOLS.values() if may_write or route.method == "GET"]

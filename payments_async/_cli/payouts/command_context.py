@@ -53,7 +53,6 @@ class Interrupts:
             self._drain = None
 
     def on_signal(self, name: str) -> None:
-        """Act on a signal."""
         self.reason = self.reason or name
         if self._drain is not None and not self._drained:
             self._drained = True
@@ -79,7 +78,6 @@ class Interrupts:
         self.open()  # not after an interrupt: the loop may still have it queued
 
     def open(self) -> None:
-        """Handle the signals."""
         for number, name in _NAMES.items():
             self._loop.add_signal_handler(number, self.on_signal, name)
 

@@ -25,7 +25,6 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
 
 
 async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Send again."""
     async with open_batch(ledger) as batch:
         was_paused = (await batch.facts()).paused is not None
         await batch.resume()

@@ -116,7 +116,6 @@ def _running_text(report: BatchReport, holders: Sequence[str], pace: float) -> s
 
 
 def _steps(report: BatchReport, facts: Batch, holders: Sequence[str], ledger: LedgerAddress) -> list[str]:
-    """What to do about a batch."""
     if facts.forgotten_at is not None or (holders and not report.is_complete and facts.paused is None):
         return []
     if needs_confirmation(facts):
@@ -243,7 +242,6 @@ async def template(path: str, context: CommandContext) -> Exit:
 
 
 async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the batches of a ledger."""
     async with open_batch(ledger) as opened:
         found = await opened.batches()
     context.show.heading(ledger.shown, counted(len(found), "batch"))

@@ -69,7 +69,6 @@ class LinesView:
         self._show.step("Progress", text, good=None, **figures.facts(), **facts)
 
     def note(self, text: str) -> None:
-        """A line of its own."""
         self._show.step("Note", text, good=None, message=text)
 
 
@@ -119,7 +118,6 @@ class BarView:
 
 
 ProgressView = LinesView | BarView
-"""Shows the progress of a run."""
 
 
 def _counts_text(figures: BatchFigures) -> str:

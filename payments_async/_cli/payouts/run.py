@@ -179,7 +179,6 @@ def _import_text(report: ImportReport) -> str:
 
 
 def _show_differences(report: ImportReport, context: CommandContext) -> None:
-    """Rows that are not as the ledger has them."""
     for difference in report.differences[:_SHOWN]:
         context.show.line("Edited", str(difference), good=difference.is_acceptable)
     if report.differing:

@@ -25,8 +25,6 @@ MAX_ANSWER: Final = 1024 * 1024
 
 @attrs.frozen
 class ForwardAddress:
-    """A checked address."""
-
     scheme: str
     host: str
     port: int | None

@@ -41,7 +41,6 @@ class ExcelFormat(ExportFormat):
         self._last_row = 1
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write the next records."""
         self._last_row += len(records)
         for record in records:
             values = zip(self._columns, flat(record, self._columns), strict=True)

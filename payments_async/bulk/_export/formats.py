@@ -71,7 +71,6 @@ class JsonLinesFormat(ExportFormat):
     """One JSON object a line, in which the parts of a record are objects: it needs no columns."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write the next records."""
         self._file.write("".join(f"{json_text(record)}\n" for record in records).encode())
 
 

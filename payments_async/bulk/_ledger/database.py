@@ -114,7 +114,6 @@ class Database:
         return database
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._engine.dispose()
 
     async def write(self, work: Work[T], *, is_long: bool = False) -> T:

@@ -41,8 +41,6 @@ ROW_COLUMNS: Final = tuple(rows.c[name] for name in COLUMNS)
 
 @attrs.frozen
 class Taken:
-    """What a process has taken."""
-
     rows: tuple[LedgerRow, ...]
     at: float
     """When, by the database's clock."""
@@ -85,7 +83,6 @@ class Ledger:
         return ledger
 
     async def close(self) -> None:
-        """Close the database."""
         await self.database.close()
 
     @property

@@ -159,12 +159,10 @@ class Edits:
         self._mine = mine.with_for_update() if changes else mine
 
     async def by_keys(self, keys: Sequence[str]) -> list[LedgerRow]:
-        """The rows with these keys."""
         mine = self._mine.where(rows.c.row_key.in_(keys))
         return [row_of(each) for each in (await self._connection.execute(mine)).mappings()]
 
     async def rows(self) -> AsyncGenerator[LedgerRow, None]:
-        """All rows, in order."""
         after = 0
         while True:
             page = self._mine.where(rows.c.id > after)
@@ -180,7 +178,6 @@ class Edits:
         await self._connection.execute(_CORRECT, [_correction(row, new) for row, new in changes])
 
     async def cancel(self, numbers: Sequence[int]) -> None:
-        """Cancel new rows by their ids."""
         changed = sa.update(rows).where(rows.c.id.in_(numbers), *_UNSENT)
         await self._connection.execute(changed.values(_CANCELLED))
 

@@ -224,7 +224,6 @@ class PageChanges:
         return bool(self._facts or self._cleared or self._absent)
 
     async def write(self, connection: AsyncConnection) -> None:
-        """Write all of it."""
         if self._words:
             await self._write_words(connection)
         if self._facts:

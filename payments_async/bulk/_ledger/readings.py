@@ -38,8 +38,6 @@ class ReadingLost(Exception):
 
 @attrs.frozen
 class ListReading:
-    """One reading of the list."""
-
     number: int
     began: float
     """When its first page was asked for, by the database's clock."""

@@ -100,7 +100,6 @@ def halves(units: Any) -> tuple[Any, Any]:
 
 
 def imported(row: NewRow, batch_id: str, environment: str) -> dict[str, Any]:
-    """The columns of a new row."""
     units, scale = units_of(row.amount)
     return {
         "batch_id": batch_id,

@@ -65,7 +65,6 @@ class NameTable:
         self._waiting: list[tuple[int, int, str, int | None, int | None]] = []
 
     def close(self) -> None:
-        """Remove the table."""
         self._db.close()
 
     def add(self, item: SourceItem) -> tuple[RowFault, ...]:

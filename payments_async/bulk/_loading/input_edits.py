@@ -78,9 +78,7 @@ class Comparison:
     """The input's rows, as they were compared."""
     _identifiers: RowIdentifiers
     first: list[InputDifference] = attrs.field(factory=list)
-    """The first differences."""
     total: int = 0
-    """The number of all differences."""
     corrected: int = 0
     """Rows whose body was replaced."""
     cancelled: int = 0

@@ -61,7 +61,6 @@ _MOST_CAUSES: Final = 20
 
 
 def batch_context(now: PageFigures) -> Context:
-    """The page of the batch."""
     report, codes = now.report, [*now.report.sums]
     certificate = now.batch.certificate
     return {
@@ -205,7 +204,6 @@ def _bar(counts: Mapping[str, int]) -> list[Context]:
 
 
 def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:
-    """The latest certificate for people."""
     audit, facts = found["list"], now.report.facts()
     compared = [
         f"{name}: {each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else "")

@@ -30,8 +30,6 @@ _LONGEST_HOLD: Final = 60.0
 
 
 class Kind(StrEnum):
-    """The possible results of an attempt."""
-
     SUCCESS = "success"
     OTHER_RECORD = "other record"
     UNREADABLE = "unreadable success"
@@ -99,7 +97,6 @@ class AttemptReply:
 
 
 def kind_of(reply: AttemptReply) -> Kind:
-    """Classify the result of an attempt."""
     if reply.untrusted:
         return Kind.NOT_THE_SERVICE
     if reply.withheld:

@@ -80,7 +80,6 @@ class Auditor:
     turns: list[str] = attrs.field(factory=list)
 
     def to_json(self) -> str:
-        """The state as JSON text."""
         return msgspec.json.encode(self).decode()
 
     @classmethod

@@ -56,7 +56,6 @@ def exit_code(totals: RowTotals, *, stop: Stop | None = None, extra: bool = Fals
 
 
 def stopped_code(stop: Stop | None) -> Exit:
-    """The exit code of work that ended early."""
     return Exit.USAGE if stop in (Stop.NO_ACCESS, Stop.NOT_THE_SERVICE) else Exit.RESUMABLE
 
 

@@ -55,7 +55,6 @@ def digest(*parts: str | bytes | int | None) -> bytes:
 
 
 def body_hash(body: bytes) -> str:
-    """Compute the hash of a request body, as hexadecimal text."""
     return hashlib.sha256(body).hexdigest()
 
 

@@ -16,8 +16,6 @@ from .records import NewRow
 
 
 class Match(StrEnum):
-    """The result of comparing a payout with a row."""
-
     EQUAL = "equal"
     """The row's payout, as requested."""
     FOREIGN = "foreign"

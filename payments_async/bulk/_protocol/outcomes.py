@@ -120,7 +120,6 @@ def brief(figures: object) -> str:
 
 
 def add_amount(sums: dict[str, Decimal], currency: str, amount: Decimal) -> None:
-    """Add an amount to the sum of its currency."""
     sums[currency] = EXACT.add(sums.get(currency, _NOTHING[1]), amount)
 
 
@@ -131,7 +130,6 @@ def add_rows(totals: dict[P, tuple[int, Decimal]], group: P, rows: int, amount: 
 
 
 def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
-    """Count the rows of any of these outcomes."""
     return sum(rows for (outcome, _), (rows, _) in totals.items() if outcome in outcomes)
 
 

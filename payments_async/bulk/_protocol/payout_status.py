@@ -67,7 +67,6 @@ def status_of(payout: Payout) -> str | None:
 
 
 def described(payout: Payout, *, had_arrived: bool = False) -> str:
-    """Describe a payout's status in words."""
     status = status_of(payout)
     if end_of(payout, had_arrived=had_arrived) is not PayoutEnd.UNCLEAR:
         return str(status)

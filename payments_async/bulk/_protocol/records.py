@@ -60,8 +60,6 @@ class NewRow:
 
 @attrs.frozen
 class LedgerRow(NewRow):
-    """One row of the ledger."""
-
     id: int = 0
     environment: str = ""
     state: RowState = RowState.NEW
@@ -111,13 +109,11 @@ class LedgerRow(NewRow):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the row."""
         had_arrived = self.had_arrived or self.earlier_arrived
         return outcome_of(self.state, self.payout_end, had_arrived=had_arrived)
 
     @property
     def is_final(self) -> bool:
-        """True if its payout has ended."""
         return self.payout_end.is_final
 
 

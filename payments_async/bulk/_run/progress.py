@@ -69,7 +69,6 @@ class Progress:
             self._move(row, before, Outcome.UNDER_WAY)
 
     def spoken(self, words: Sequence[Word]) -> None:
-        """Count rows by their outcomes."""
         for word in words:
             self._move(word.row, Outcome.UNDER_WAY, outcome_after(word))
         self.tell()
@@ -80,7 +79,6 @@ class Progress:
             add_rows(self._totals, (after, row.currency), 1, row.amount)
 
     def doing(self, activity: Activity) -> None:
-        """Say what is done now."""
         if activity != self.activity:
             self.activity = activity
             self.tell()

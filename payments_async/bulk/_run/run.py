@@ -46,8 +46,6 @@ _LIMIT: Final = "the batch's limit (--max-rows, --max-amount) allows no more row
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    """How a run works."""
-
     concurrency: int = 192
     """Rows sent at a time."""
     patience: float = 3600.0
@@ -63,8 +61,6 @@ class RunSettings:
 
 
 class Run:
-    """One run in one process."""
-
     def __init__(
         self,
         ledger: Ledger,

@@ -96,7 +96,6 @@ class Sending:
         """How many 429s this process was given."""
 
     def start(self) -> None:
-        """Begin to send what is taken."""
         self._tasks = [asyncio.ensure_future(self._send_rows()) for _ in range(self._width)]
         self._recording = asyncio.ensure_future(self._record_words())
 

@@ -54,13 +54,11 @@ class Service:
 
     @property
     def account(self) -> Account:
-        """The account that this client pays from."""
         key = self._internal.key()
         return Account(key.environment, self._internal.base_url, key.fingerprint)
 
     @property
     def guard(self) -> KeyGuard | None:
-        """The guard of the client's key; None when it has none."""
         return self._internal.guard
 
     @property

@@ -32,7 +32,6 @@ class InstrumentType:
 
     @classmethod
     def of(cls, constructor: Callable[..., Instrument]) -> InstrumentType:
-        """Describe the type that a constructor makes."""
         taken = inspect.signature(constructor).parameters.values()
         required = frozenset(one.name for one in taken if one.default is one.empty)
         return cls(required, frozenset(one.name for one in taken))

@@ -21,7 +21,6 @@ KEY_REUSED = "The idempotency key was used for another request."
 
 
 def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
-    """An answer with a JSON body."""
     return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
 
 

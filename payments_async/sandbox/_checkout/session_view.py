@@ -94,7 +94,6 @@ class SessionView:
 
     @property
     def payment(self) -> PaymentRecord:
-        """The payment of the session."""
         return self.session.payment
 
     @property
@@ -127,7 +126,6 @@ class SessionView:
 
     @property
     def appearance(self) -> PageAppearance:
-        """The session's appearance."""
         return appearance_of(self.session.appearance, self.world.origin)
 
     @property

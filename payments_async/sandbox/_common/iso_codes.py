@@ -25,8 +25,6 @@ _NOT_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
 
 @attrs.frozen
 class Currency:
-    """A currency: its symbol and its digits."""
-
     code: str
     symbol: str
     digits: int

@@ -36,7 +36,6 @@ _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 """An international phone number."""
 
 _KEY = re.compile(r"(?<!\w)sk_(?:live|sandbox)_[\w-]+", re.ASCII)
-"""A secret key."""
 
 _DIGITS = re.compile(r"(?<![\w-])[0-9][0-9 -]{10,60}[0-9](?!\w)")
 """What may be a card number, with the numbers beside it."""

@@ -39,7 +39,6 @@ class ServiceOperation:
 
     @property
     def creates(self) -> bool:
-        """True if the operation creates a record, as three do."""
         return bool(self.outcomes)
 
 

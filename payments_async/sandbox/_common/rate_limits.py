@@ -86,12 +86,10 @@ class SlidingWindows:
         self._sweep_at = 0.0
 
     def wait(self, scope: str, limit: int, now: float) -> float:
-        """Seconds until `scope` has room for one more; 0 when it has."""
         times = self._recent(scope, now)
         return 0.0 if len(times) < limit else times[len(times) - limit] + WINDOW - now
 
     def count(self, scope: str, now: float) -> None:
-        """One request falls into `scope`."""
         self._recent(scope, now).append(now)
         if now >= self._sweep_at:
             self._sweep_at = now + WINDOW

@@ -183,7 +183,6 @@ class LogLine:
     href: str
     end: str
     tone: str
-    """The colour of the result."""
     named: str = ""
     """The name of the record that it is about."""
     about: str = ""
@@ -206,7 +205,6 @@ class LogLine:
 
 
 def lines(entries: Iterable[JournalEntry], names: RecordNames) -> list[LogLine]:
-    """The lines of entries, in their order."""
     return [_line(entry.item, names) for entry in entries]
 
 

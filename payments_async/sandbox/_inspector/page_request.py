@@ -52,7 +52,6 @@ class PageRequest:
         return f"{CONSOLE}{self.path}?{urlencode(wanted)}" if wanted else CONSOLE + self.path
 
     def common(self, name: str, title: str) -> Context:
-        """The context of every page."""
         with self.sandbox.reading():
             changes = self.sandbox.journal.changes
         origin = f"http://{self.host}" if self.host else self.sandbox.origin

@@ -68,21 +68,18 @@ class RecordRow:
 
 
 def payments(page: PageRequest) -> Context:
-    """The payments, newest first."""
     with page.sandbox.reading() as world:
         every = list(newest_payments(world))
     return _list(page, every, lambda one: one.status, _texts_of_payment, _payment_row)
 
 
 def payouts(page: PageRequest) -> Context:
-    """The payouts, newest first."""
     with page.sandbox.reading() as world:
         every = list(newest_payouts(world))
     return _list(page, every, lambda one: one.status, _texts_of_payout, _payout_row)
 
 
 def webhooks(page: PageRequest) -> Context:
-    """The deliveries, newest first."""
     every = page.sandbox.webhooks[::-1]
     with page.sandbox.reading() as world:
         names = RecordNames(world)

@@ -12,7 +12,6 @@ _MOST = 200
 
 
 def faults(page: PageRequest) -> Context:
-    """The rules."""
     rules = sorted(page.sandbox.rules, key=lambda rule: rule.is_over)
     return {
         "rules": [rule_view(rule) for rule in rules[:_MOST]],
@@ -23,5 +22,4 @@ def faults(page: PageRequest) -> Context:
 
 
 def clock(_: PageRequest) -> Context:
-    """The clock's speeds."""
     return {"speeds": (("Freeze", 0), ("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}

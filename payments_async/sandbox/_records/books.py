@@ -107,12 +107,10 @@ class Books:
 
 
 def payout_entry(payout: PayoutRecord) -> PayoutEntry:
-    """A payout's line in the books."""
     return PayoutEntry(**_shared(PayoutEntry, payout))
 
 
 def payment_entry(payment: PaymentRecord) -> PaymentEntry:
-    """A payment's line in the books."""
     ids = tuple(attempt.id for attempt in payment.attempts)
     return PaymentEntry(**{**_shared(PaymentEntry, payment), "attempts": ids})
 

@@ -33,7 +33,6 @@ def full(text: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 

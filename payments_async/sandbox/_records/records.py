@@ -238,7 +238,6 @@ class PaymentRecord:
 
     @property
     def refunded(self) -> Decimal:
-        """Amount already returned."""
         return total(refund.amount for refund in self.refunds if not refund.pending)
 
     @property

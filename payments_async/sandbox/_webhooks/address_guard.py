@@ -41,8 +41,6 @@ class NotSent(Exception):
 
 @attrs.frozen
 class DeliveryAddress:
-    """The address of a delivery, in its parts."""
-
     scheme: str
     host: str
     """In small letters, without brackets or a final dot."""

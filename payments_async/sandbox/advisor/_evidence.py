@@ -123,7 +123,6 @@ class ObservedRequest:
 
     @cached_property
     def path_ids(self) -> tuple[str, ...]:
-        """The ids in its path."""
         path = self.log.path.partition("?")[0]
         matched = find_operation(self.log.method, path) if self.log.operation else None
         return tuple(matched[1].values()) if matched else ()
@@ -140,7 +139,6 @@ class ObservedRequest:
 
     @property
     def subject(self) -> str:
-        """Its reference, else its path."""
         return self.reference or self.log.path
 
     @property
@@ -225,5 +223,4 @@ def seconds_between(earlier: ObservedRequest, later: ObservedRequest) -> float:
 
 
 def ids(requests: Iterable[ObservedRequest]) -> tuple[str, ...]:
-    """The ids of requests."""
     return tuple(request.log.request_id for request in requests)
