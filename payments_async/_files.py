@@ -67,7 +67,8 @@ def network_file_system(path: str) -> str | None:
             kind = file_system(path, file.read())
     except OSError:
         return None  # not Linux
-    return kind if is_remote(kind) else None
+    is_remote = kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS  # an unknown one may do
+    return kind if is_remote else None
 
 
 def file_system(path: str, mountinfo: str) -> str | None:
@@ -82,11 +83,6 @@ def file_system(path: str, mountinfo: str) -> str | None:
         if len(point) >= best and _lies_in(path, point):
             best, found = len(point), right.split(" ", 1)[0]
     return found
-
-
-def is_remote(kind: str | None) -> bool:
-    """True if a file system of this type may not carry a database. An unknown one may."""
-    return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
 
 
 def _unescaped(text: str) -> str:

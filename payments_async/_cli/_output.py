@@ -26,7 +26,6 @@ Flag = Annotated[bool, _FLAG]
 Insecure = Annotated[
     bool, _FLAG, Parameter(help="Use a database on another host without a checked certificate.")
 ]
-"""The `--insecure-database` flag."""
 
 JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
 """The `--json` flag of a command with one result."""

@@ -128,8 +128,6 @@ class Shortage(NamedTuple):
 
 
 class SumFigures(NamedTuple):
-    """What a state has of one sum."""
-
     currency: str
     seconds: int
     most: Decimal

@@ -86,7 +86,9 @@ class IdleConnections:
     def take(self, url: URL) -> tuple[Connection, ResponseHandler] | None:
         """Take a usable connection; None when there is none. Unusable ones on the way are aborted."""
         if url is not self._url:
-            self._turn_to(url)
+            if self._url is not None and self._url.origin() != url.origin():
+                self.give_back()
+            self._url = url
         ready = self._ready
         while ready:
             connection, protocol, since = ready.pop()
@@ -119,9 +121,3 @@ class IdleConnections:
     def _rest(self) -> None:
         self._timer = None
         self.give_back()
-
-    def _turn_to(self, url: URL) -> None:
-        """Prepare for requests to another address: connections to another origin return to the pool."""
-        if self._url is not None and self._url.origin() != url.origin():
-            self.give_back()
-        self._url = url

@@ -63,11 +63,7 @@ class LimiterRegistry:
         _registries.add(self)
 
     def join(
-        self,
-        address: str,
-        fingerprint: str,
-        limits: RateLimits | None = None,
-        store: StoreUse | None = None,
+        self, address: str, fingerprint: str, limits: RateLimits | None = None, store: StoreUse | None = None
     ) -> KeyLimiter:
         """The key's limiter. Limits of None accept its own; different limits give the lower and a warning.
 

@@ -51,8 +51,6 @@ class LimitRow:
 
 @attrs.frozen
 class Terms:
-    """How permits of one limit arrive."""
-
     limit: int
     """Requests a minute."""
 

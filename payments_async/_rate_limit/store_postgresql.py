@@ -13,25 +13,9 @@ from typing import Any, Final, LiteralString
 import attrs
 import psycopg
 
-from .._postgresql import (
-    OLDEST,
-    WEAK_AUTH,
-    Address,
-    Connection,
-    asks_weakly,
-    cut,
-    exposure,
-    is_refusal,
-)
+from .._postgresql import OLDEST, WEAK_AUTH, Address, Connection, asks_weakly, cut, exposure, is_refusal
 from ..errors import ConfigurationError
-from .store import (
-    PATIENCE,
-    BlockRequest,
-    BlockStore,
-    LimitRow,
-    Reservation,
-    StoreUnavailable,
-)
+from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
 
 CONNECTING: Final = 3.0
 """Seconds to connect and to make the table."""

@@ -9,23 +9,11 @@ import attrs
 import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    NoPermissionError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .store import (
-    PATIENCE,
-    BlockRequest,
-    BlockStore,
-    LimitRow,
-    Reservation,
-    StoreUnavailable,
-)
+from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
 
 # Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
 # from before the clock was set back: none does so.

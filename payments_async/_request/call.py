@@ -246,14 +246,11 @@ class Call:
         alone = last == "in_doubt" and self.doubtful == 1
         if not self.unknown or last == "executed" or (alone and _says_so(error)):
             if isinstance(error, APIConnectionError):
-                error.args = (f"{error}; {self._harmless()}: {_STEPS[error.kind]}",)
+                unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
+                harmless = "nothing was sent" if unsent else "nothing can have happened"
+                error.args = (f"{error}; {harmless}: {_STEPS[error.kind]}",)
             return self._signed(error)
         return self.outcome_unknown(error)
-
-    def _harmless(self) -> str:
-        """The message of a call that is known to have made nothing."""
-        unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
-        return "nothing was sent" if unsent else "nothing can have happened"
 
     def outcome_unknown(self, cause: Exception | None = None, why: str | None = None) -> OutcomeUnknown:
         """Make the error of a call whose outcome is unknown, with all that `resolve` needs.
@@ -311,7 +308,6 @@ class Call:
 
     @property
     def effect(self) -> Effect:
-        """The call's effect if it ended now."""
         return "unknown" if self.unknown else "none"
 
 

@@ -82,11 +82,7 @@ def asks_again(call: Call, age: float) -> bool:
 
 
 async def refuse_outdated(
-    run: Callable[[Call], Awaitable[Any]],
-    call: Call,
-    age: float,
-    first: float | None,
-    deadline: float | None,
+    run: Callable[[Call], Awaitable[Any]], call: Call, age: float, first: float | None, deadline: float | None
 ) -> None:
     """Ask for the service's time by a read that no cache answers. Raises OutcomeUnknown for an old write.
 

@@ -73,8 +73,6 @@ _GUARDED: Final[set[KeyLimiter]] = set()
 
 
 class KeyState:
-    """The rate limits, retry budget and guard of one key."""
-
     __slots__ = ("budget", "guards", "limiter")
 
     def __init__(self, limiter: KeyLimiter) -> None:

@@ -11,13 +11,7 @@ from .. import _assumptions, models
 from .._codec import decode
 from .._http.addresses import host_and_port
 from .._http.types import HTTPResponse, TransportError
-from ..errors import (
-    APIConnectionError,
-    APIStatusError,
-    APITimeoutError,
-    DecodeError,
-    ResponseMismatch,
-)
+from ..errors import APIConnectionError, APIStatusError, APITimeoutError, DecodeError, ResponseMismatch
 from ..models import Payout, Verdict
 from ..models._masking import HIDDEN
 from ..models._record import held
@@ -86,19 +80,15 @@ def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -
         return _read_success(call, answer)
     replayed = is_replayed(answer.headers)
     error = error_responses.status_error(call, answer, now())
+    passes = answer.status >= 500 and answer.status not in _assumptions.NEVER_RETRIED  # gap Q
     return AttemptResult(
         _refusal_verdict(answer.status, error, replayed=replayed),
         str(answer.status),
         answer.status,
         error=error,
-        again=_is_retried(answer.status) and not replayed,
+        again=(passes or answer.status == 429) and not replayed,
         retry_after=getattr(error, "retry_after", None),
     )
-
-
-def _is_retried(status: int) -> bool:
-    """Return whether a retry with the same bytes and key may succeed after this status (gap Q)."""
-    return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 
 def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:

@@ -134,7 +134,7 @@ class ListReader(Generic[R]):
         try:
             return await read_page(self._pipeline, self._records, {**arguments, **size, "cursor": cursor})
         except UnprocessableError as error:
-            if not size or not _refuses_page_size(error):
+            if not size or _assumptions.PAYOUT_FILTERS["page_size"] not in error.errors:
                 raise
         self._size = None  # perhaps once more: other pages may have been asked for meanwhile
         return await self.page(arguments, cursor)
@@ -149,11 +149,6 @@ class ListReader(Generic[R]):
             page = await self.page(arguments, position.cursor)
             position.advance(page)
             yield page
-
-
-def _refuses_page_size(error: UnprocessableError) -> bool:
-    """Return whether the service refused the size of the pages, and nothing else."""
-    return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
 
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:

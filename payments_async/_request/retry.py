@@ -12,13 +12,7 @@ from .._rate_limit.key_limiter import Grants, KeyLimiter
 from .._rate_limit.limiter import RateLimiter
 from .._rate_limit.limits import LONGEST_CLOSURE
 from .._runtime import Runtime
-from ..errors import (
-    ConfigurationError,
-    LimitReached,
-    LimitStoreUnavailable,
-    PaymentsError,
-    RateLimitedError,
-)
+from ..errors import ConfigurationError, LimitReached, LimitStoreUnavailable, PaymentsError, RateLimitedError
 from . import notify
 from .call import AttemptResult, Call
 from .error_responses import is_mistaken

@@ -216,15 +216,13 @@ def _guards(guard: Guard | None, path: str | None) -> tuple[Guard, ...]:
 
 def _expected_workers(given: int | None, variable: str | None) -> int | None:
     """The number of processes that share a limit store. Raises ConfigurationError."""
-    if given is not None:
-        if not count(given) or not given:
-            raise ConfigurationError("expected_workers must be a whole number, 1 or more")
-        return given
-    if not variable:
-        return None
-    if not re.fullmatch("[0-9]{1,9}", variable) or not int(variable):
-        raise ConfigurationError("PAYMENTS_EXPECTED_WORKERS must be a whole number, 1 or more")
-    return int(variable)
+    name = "expected_workers"
+    if given is None and variable:
+        name = "PAYMENTS_EXPECTED_WORKERS"
+        given = int(variable) if re.fullmatch("[0-9]{1,9}", variable) else 0
+    if given is not None and not (count(given) and given):
+        raise ConfigurationError(f"{name} must be a whole number, 1 or more")
+    return given
 
 
 def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:

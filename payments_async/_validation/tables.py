@@ -120,7 +120,8 @@ _NOTHING: frozenset[str] = frozenset()
 def check(request: params.Params, *, now: datetime) -> Errors:
     """Find every fault of a request, with nested objects, by dotted field name (Endpoints)."""
     if type(request) not in RULES:
-        return {"request": [_foreign(request)]}
+        problems = (other_class(request, cls) for cls in RULES)
+        return {"request": [next(filter(None, problems), f"must be a class of params, not {kind(request)}")]}
     errors: Errors = {}
     _check_into(errors, request, "")
     if isinstance(request, params.PaymentFields) and "entity_created_at" not in errors:
@@ -168,12 +169,6 @@ def _values(request: Any, cls: type, prefix: str) -> Iterator[tuple[str, Rule, A
             yield from _values(value, rule.cls, f"{prefix}{name}.")
         else:
             yield prefix + name, rule, value
-
-
-def _foreign(request: object) -> str:
-    """Advice on the class to pass instead of an unknown one."""
-    problems = (other_class(request, cls) for cls in RULES)
-    return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 
 
 def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:

@@ -104,7 +104,6 @@ class ResourceClient:
 
     @property
     def runtime(self) -> Runtime:
-        """The client's source of time and randomness."""
         return self.pipeline.runtime
 
     @property

@@ -132,7 +132,6 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry that is kept."""
         return self.last - len(self._entries) + 1
 
     @property

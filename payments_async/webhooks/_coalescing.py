@@ -201,8 +201,6 @@ def state_of(record: ListedRecord) -> str:
 
 @attrs.frozen
 class ReceivedDelivery:
-    """A delivery to one of our URLs."""
-
     token: str = attrs.field(repr=False)
     claims: TokenClaims
     received_at: datetime

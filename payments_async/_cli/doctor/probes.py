@@ -35,7 +35,6 @@ class ProbePayout:
     country: str
 
     def arguments(self, reference: str) -> dict[str, Any]:
-        """The arguments of `payouts.create`."""
         instrument = Instrument.phone(self.phone, self.country)
         metadata = {"made_by": "payments doctor"}
         shared = {"amount": 1, "currency": self.currency, "method": self.method, "metadata": metadata}

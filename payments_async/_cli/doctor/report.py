@@ -16,16 +16,7 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import (
-    Check,
-    error_check,
-    guard,
-    limit_store,
-    network,
-    read_service,
-    settings,
-    versions,
-)
+from .checks import Check, error_check, guard, limit_store, network, read_service, settings, versions
 from .probes import ProbePayout, run_probes
 
 CALL_TIME = 30.0

@@ -38,13 +38,11 @@ class ConfirmOptions:
     given: Sequence[str]
     """The texts of the option that confirms."""
     is_live: bool
-    """True if the key pays real money."""
     attended: Callable[[], AbstractContextManager[None]]
     """The context to be in while a person types."""
     ask: Ask | None
     """None without a terminal."""
     option: str = "--confirm-total"
-    """The option that gives a total."""
     what: str = "batch"
     """What has the total, for messages."""
     doubts: int = 0

@@ -16,7 +16,6 @@ from .inspect import batch_facts
 
 
 async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> Exit:
-    """Send nothing more, in no process."""
     async with open_batch(ledger) as batch:
         await batch.pause(reason)
         return _show(

@@ -35,7 +35,6 @@ _BAD: Final = (Outcome.IN_DOUBT, Outcome.REJECTED, Outcome.CONFLICT, Outcome.FAI
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show how a batch stands, and who works on it."""
     async with open_batch(ledger) as batch:
         facts, report, causes = await batch.facts(), await batch.status(), await batch.causes(0)
         holders = await batch.holders()

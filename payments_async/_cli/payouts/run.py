@@ -128,7 +128,11 @@ async def preview(file: str | None, order: RunOptions, context: CommandContext) 
         with _reading(file, order, context) as source:
             report = await batch.preview(source, **order.only(*_READING), doubts=not order.no_doubts)
     _show_import("Checked", report, order, context)
-    _show_differences(report, context)
+    for difference in report.differences[:_SHOWN]:
+        context.show.line("Edited", str(difference), good=difference.is_acceptable)
+    if report.differing:
+        text = f"{counted(report.differing, 'row')} in all. {after_edits(report.differences)}"
+        context.show.line("Edits", text, good=False)
     if not key or is_live(key):
         context.show.line("Confirm", f"a live key wants {flags(report.payable)}{doubts_text(report.doubts)}")
     return Exit.REFUSED if report.differing else Exit.DONE
@@ -176,14 +180,6 @@ def _import_text(report: ImportReport) -> str:
     if report.payable != report.totals:
         parts += [f"{money_text(report.payable)} to pay, without cancelled rows"]
     return "; ".join(parts)
-
-
-def _show_differences(report: ImportReport, context: CommandContext) -> None:
-    for difference in report.differences[:_SHOWN]:
-        context.show.line("Edited", str(difference), good=difference.is_acceptable)
-    if report.differing:
-        text = f"{counted(report.differing, 'row')} in all. {after_edits(report.differences)}"
-        context.show.line("Edits", text, good=False)
 
 
 async def _confirm(batch: PayoutBatch, facts: Batch, order: RunOptions, context: CommandContext) -> None:

@@ -22,7 +22,6 @@ class Summary:
     head: Mapping[str, str]
     """Whose report it is, when it was made, and which rows it holds."""
     figures: Figures
-    """Of all rows of the batch."""
     certificate: Mapping[str, Any] | None
     """The latest one, as JSON values."""
 

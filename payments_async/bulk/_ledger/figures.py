@@ -222,9 +222,7 @@ async def only_own(ledger: Ledger) -> bool:
 async def pace(ledger: Ledger) -> float:
     """Rows that were decided a second over the last minute. Raises LedgerError."""
     decided = sa.select(sa.func.count(), sa.func.min(rows.c.decided_at), now()).where(
-        rows.c.batch_id == ledger.batch_id,
-        rows.c.state.in_(_DECIDED),
-        rows.c.decided_at > now() - _RECENT,
+        rows.c.batch_id == ledger.batch_id, rows.c.state.in_(_DECIDED), rows.c.decided_at > now() - _RECENT
     )
 
     async def work(connection: AsyncConnection) -> float:

@@ -77,7 +77,9 @@ class Ledger:
             ledger = cls(await Database.open(address, runtime, create=create), batch_id, runtime)
             undo.push_async_callback(ledger.close)
             if batch_id is None:
-                await ledger._find_only()
+                found = await ledger.database.find(sa.select(batches.c.batch_id).limit(2))
+                ledger._has_several = len(found) > 1
+                ledger.batch_id = found[0]["batch_id"] if len(found) == 1 else ""
             await ledger.refresh()
             undo.pop_all()
         return ledger
@@ -105,11 +107,6 @@ class Ledger:
             problem = f"its batch {clean(self.batch_id)} cannot be read: {self.batch.unreadable}"
             raise LedgerError(self.database.label, problem, remedy=SEE)
         return self.batch
-
-    async def _find_only(self) -> None:
-        found = await self.database.find(sa.select(batches.c.batch_id).limit(2))
-        self._has_several = len(found) > 1
-        self.batch_id = found[0]["batch_id"] if len(found) == 1 else ""
 
     async def refresh(self) -> Batch | None:
         """Read the batch's facts. None before anything was loaded. Raises LedgerError."""

@@ -225,7 +225,9 @@ class PageChanges:
 
     async def write(self, connection: AsyncConnection) -> None:
         if self._words:
-            await self._write_words(connection)
+            if self._turned:  # a row's first change: its word until then
+                await self.keep_words(connection, self._turned)
+            await connection.execute(words.insert().values(at=now()), self._words)
         if self._facts:
             await connection.execute(_RECORD_LISTED, self._facts)
         if self._seen:
@@ -247,12 +249,6 @@ class PageChanges:
             )
             await connection.execute(forms)
             await connection.execute(payouts.insert(), [*self._kept.values()])
-
-    async def _write_words(self, connection: AsyncConnection) -> None:
-        """Write the service's new words; before a row's first change, its word until then."""
-        if self._turned:
-            await self.keep_words(connection, self._turned)
-        await connection.execute(words.insert().values(at=now()), self._words)
 
     @staticmethod
     async def keep_words(connection: AsyncConnection, ids: Sequence[int]) -> None:

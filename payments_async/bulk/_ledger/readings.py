@@ -177,13 +177,7 @@ class ReadingStore:
             await connection.execute(old)
             await self._note_unseen(connection, auditor)
             read_all = {"read_all": began} if self.reading.since is None else {}
-            await self._hold(
-                connection,
-                reading_cursor=None,
-                reading_audit=None,
-                read_at=now(),
-                **read_all,
-            )
+            await self._hold(connection, reading_cursor=None, reading_audit=None, read_at=now(), **read_all)
             return auditor
 
         self.auditor = await self._ledger.database.write(work)

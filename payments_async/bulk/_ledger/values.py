@@ -101,19 +101,9 @@ def halves(units: Any) -> tuple[Any, Any]:
 
 def imported(row: NewRow, batch_id: str, environment: str) -> dict[str, Any]:
     units, scale = units_of(row.amount)
-    return {
-        "batch_id": batch_id,
-        "environment": environment,
-        "number": row.number or None,
-        "line": row.line,
-        "row_key": row.row_key,
-        "stem": row.stem,
-        "units": units,
-        "scale": scale,
-        "currency": row.currency,
-        "method": row.method,
-        "body": row.body,
-    }
+    facts = {name: getattr(row, name) for name in ("line", "row_key", "stem", "currency", "method", "body")}
+    place = {"batch_id": batch_id, "environment": environment, "number": row.number or None}
+    return {**place, **facts, "units": units, "scale": scale}
 
 
 # Reading
@@ -170,6 +160,7 @@ COLUMNS: Final = (*_PLAIN, *_READ)
 _OF_ROW: Final = _bounds(rows.c[name] for name in COLUMNS if name != "body")
 _OF_BATCH: Final = _bounds(batches.c)
 _OF_WORD: Final = _bounds(words.c)
+_OF_BINDING: Final = ("batch_id", "environment", "base_url", "account", "input_hash", "input_stat")
 _SAME: Final = tuple(
     field.name
     for field in attrs.fields(Batch)
@@ -220,14 +211,7 @@ def batch_of(found: Mapping[Any, Any]) -> Batch:
         certificate = _json_of(values["certificate"] or "", _Certificate)
     except UnreadableRow:
         certificate = None  # which a run makes anew
-    binding = Binding(
-        values["batch_id"],
-        values["environment"],
-        values["base_url"],
-        values["account"] or "",
-        values["input_hash"],
-        values["input_stat"],
-    )
+    binding = Binding(*(values[name] or "" for name in _OF_BINDING))
     return Batch(
         binding,
         values["created_at"],

@@ -70,8 +70,6 @@ _MOST: Final = 20
 
 @attrs.define
 class Comparison:
-    """The differences between an input and its ledger."""
-
     accept: bool
     """True if edits are applied where they are allowed; only the others are then listed here."""
     reading: SourceReader

@@ -177,7 +177,6 @@ def _groups(now: PageFigures) -> list[Context]:
 
 
 def _line(row: RowView) -> Context:
-    """A row of the table of rows to look at."""
     return {
         "number": row.number,
         "key": row.row_key,

@@ -116,8 +116,6 @@ def kind_of(reply: AttemptReply) -> Kind:
 
 @attrs.frozen
 class Posted:
-    """The result of one send of a row."""
-
     reply: AttemptReply
     status: str | None = None
     """The payout's status, when one was made."""

@@ -27,8 +27,6 @@ class Match(StrEnum):
 
 @attrs.frozen
 class Expected:
-    """The payout that the row asks for."""
-
     details: Mapping[str, Detail]
     """`amount`, `currency`, `method`, `instrument.phone_number` and so on, as far as they are requested."""
     proof: Proof
@@ -36,8 +34,6 @@ class Expected:
 
 @attrs.frozen
 class Found:
-    """The payout that the service shows."""
-
     details: Mapping[str, Detail]
     """Values by the same names, as far as they are shown."""
     metadata: Mapping[str, Any] | None
@@ -108,5 +104,4 @@ def expected(row: NewRow, sent: bytes) -> Expected:
 
 
 def shown(payout: Payout) -> Found:
-    """Read the details that the service shows of a payout."""
     return Found(shown_details(payout), payout.metadata)

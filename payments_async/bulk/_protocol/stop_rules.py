@@ -9,8 +9,6 @@ import attrs
 
 @attrs.frozen
 class Account:
-    """The account that pays a batch."""
-
     environment: str
     """`live` or `sandbox`."""
     base_url: str

@@ -26,8 +26,6 @@ _SHARE: Final = 20
 
 
 class Progress:
-    """What a run tells its caller."""
-
     def __init__(
         self, ledger: Ledger, service: Service, on_progress: Callable[[BatchFigures], object] | None
     ) -> None:

@@ -78,7 +78,6 @@ class _Retried:
             self.reasons[row.number] = f"{key}{amount_text(row.currency, row.amount)}: {why}"
 
     def report(self, ledger: Ledger, *, dry_run: bool) -> RetryReport:
-        """Make the report of these rows, and of those left unchanged."""
         left = tuple(LeftRow(number, self.left[number]) for number in sorted(self.left))
         rows = tuple(sorted(self.rows))
         return RetryReport(ledger.batch_id, rows, self.totals, left, dry_run, self.reasons)
@@ -97,11 +96,7 @@ async def _require(ledger: Ledger, wanted: Collection[int], state: RowState, rea
 
 
 async def retry_failed(
-    ledger: Ledger,
-    service: Service,
-    rows: Collection[int] | None,
-    *,
-    dry_run: bool,
+    ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool
 ) -> RetryReport:
     """Read the list, then make rows new whose payouts it shows as failed, each of every generation.
 

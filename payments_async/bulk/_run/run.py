@@ -118,17 +118,15 @@ class Run:
             await self._sending.cut()
             raise
         finally:
-            await self._end_beside()
+            if self._beside is not None:
+                self._beside.cancel()
+                await asyncio.gather(self._beside, return_exceptions=True)
         found = await self.progress.refresh()
         left = await figures.next_of(self._ledger, self._account.environment)
         if self._ledger.known.limit_reason and not left.posts and found.count(Outcome.NOT_STARTED):
             self._stopping.drain(_LIMIT, Stop.RULE)
         return Ended(
-            found,
-            self._stopping.reason,
-            self._stopping.kind,
-            self._next(left),
-            self._sending.throttled,
+            found, self._stopping.reason, self._stopping.kind, self._next(left), self._sending.throttled
         )
 
     def _next(self, left: Next) -> float:
@@ -269,11 +267,6 @@ class Run:
                 self._schedule.note_record(runtime.monotonic(), runtime.random())
                 return
         self._beside = asyncio.ensure_future(self._read(awaited))
-
-    async def _end_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.cancel()
-            await asyncio.gather(self._beside, return_exceptions=True)
 
     async def _read(self, awaited: Awaited | None = None) -> None:
         """Read the list once, for what waits for it; with `awaited` only for how payouts end."""

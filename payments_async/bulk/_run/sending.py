@@ -52,8 +52,6 @@ class InHand:
 
 
 class Sending:
-    """The rows in this process's hands."""
-
     def __init__(
         self,
         ledger: Ledger,
@@ -250,7 +248,10 @@ class Sending:
 
     async def end(self, drain: float) -> None:
         """Give back what was not begun, and let what has left finish within so many seconds."""
-        self._give_back()
+        self._words += [unsent(each.row) for each in self._queue]
+        self._queue.clear()
+        if self._words:
+            self._spoken.set()
         self._is_ending = True
         self._wanted.set()
         late = asyncio.Event()
@@ -280,12 +281,6 @@ class Sending:
         self._is_over = True
         self._spoken.set()
         await self._recording
-
-    def _give_back(self) -> None:
-        while self._queue:
-            self._words.append(unsent(self._queue.popleft().row))
-        if self._words:
-            self._spoken.set()
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -39,8 +39,6 @@ class KeyReplaced(Exception):
 
 
 class Service:
-    """One client's view of the service."""
-
     def __init__(self, client: AsyncPayments) -> None:
         self._client = client.with_options(on_limit="wait")
         self._internal = self._client._internal

@@ -22,8 +22,6 @@ _PARAMETER: Final = re.compile(
 
 @attrs.frozen
 class LedgerAddress:
-    """A ledger, and the batch in it."""
-
     text: str = attrs.field(repr=False)
     """The path of a file, or the address of a database with its password."""
     batch_id: str | None = None

@@ -167,7 +167,7 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
     for name, value in cells.items():
         where = place(name)
         if where is None:
-            faults[shown(name)] = _misplaced(name)
+            faults[shown(name)] = "must be an object" if name in PARTS else unknown(name)
         elif value.__class__ is not str and (problem := _number_as_text(name, where[0], value)):
             faults[name] = problem
         else:
@@ -192,10 +192,6 @@ def checked(request: PayoutRequest) -> tuple[PayoutRequest, Faults]:
             faults[AMOUNT] = doubt
         request = attrs.evolve(request, amount=Decimal(request.amount))
     return request, faults
-
-
-def _misplaced(name: str) -> str:
-    return "must be an object" if name in PARTS else unknown(name)
 
 
 def _number_as_text(name: str, part: str, value: object) -> str | None:

@@ -172,9 +172,6 @@ def compared(name: str) -> str:
     """
     if name.isascii() and name.isprintable():
         return name.strip()
-    seen = "".join(" " if letter.isspace() else letter for letter in name if not _is_noise(letter))
+    spaced = "".join(" " if letter.isspace() else letter for letter in name)
+    seen = "".join(letter for letter in spaced if letter == " " or not is_unseen(letter))
     return normalize("NFC", seen.strip())
-
-
-def _is_noise(letter: str) -> bool:
-    return is_unseen(letter) and not letter.isspace()

@@ -70,7 +70,8 @@ class CsvSource(FileSource):
             line, header = next(records, (1, []))
             if tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS:
                 header = header[len(FAULT_COLUMNS) :]
-                records = ((line, _restored(cells)) for line, cells in records)
+                start = len(FAULT_COLUMNS)
+                records = ((line, [*map(unescaped, cells[start:])]) for line, cells in records)
             names = header[: 1 + max((at for at, name in enumerate(header) if name.strip()), default=-1)]
             mapped = self._mapping.apply(names)
             self.columns: tuple[str, ...] = mapped.columns
@@ -171,7 +172,3 @@ def _fit(cells: list[str], width: int, wide: int, last: str) -> None:
         del cells[width:]
     if last.endswith(("\n", "\r")):
         cells.extend([""] * (width - len(cells)))
-
-
-def _restored(cells: list[str]) -> list[str]:
-    return [unescaped(cell) for cell in cells[len(FAULT_COLUMNS) :]]

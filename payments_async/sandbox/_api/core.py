@@ -36,8 +36,6 @@ _IN_FLIGHT = "The request with this idempotency key is still being worked on."
 
 @attrs.define
 class _Note:
-    """Notes on a request for the log."""
-
     operation: ServiceOperation | None = None
     tenant: Tenant | None = None
     fault: Fault | None = None

@@ -25,7 +25,6 @@ def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None
 
 
 def refusal(refused: RequestRefused, profile: Profile) -> Answer:
-    """The answer to a request that is refused."""
     body: JsonObject = {"message": refused.message}
     if refused.errors is not None:
         body["errors"] = _shaped(refused.errors, profile)

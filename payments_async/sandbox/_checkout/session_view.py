@@ -58,11 +58,6 @@ def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
     return state
 
 
-def step_of(payment: PaymentRecord, now: float) -> str:
-    """The step of a payment. A form made at another step has no effect, so none is submitted twice."""
-    return f"{len(payment.attempts)}-{state_of(payment, now)}"
-
-
 def was_rerouted(payment: PaymentRecord) -> bool:
     """True if the newest attempt took over from one that failed on the gateway's side."""
     return payment.active_attempt is not None and payment.active_attempt.is_failover
@@ -109,8 +104,8 @@ class SessionView:
 
     @property
     def step(self) -> str:
-        """The step that a form made now belongs to."""
-        return step_of(self.payment, self.world.now)
+        """The step of the payment. A form made at another one has no effect, so none is submitted twice."""
+        return f"{len(self.payment.attempts)}-{self.state}"
 
     @property
     def query(self) -> dict[str, str]:

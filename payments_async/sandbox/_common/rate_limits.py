@@ -103,8 +103,6 @@ class SlidingWindows:
 
 
 class KeyLimits:
-    """The limits of one API key at work."""
-
     def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
         self._windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()

@@ -47,7 +47,6 @@ class PageRequest:
         return self.query.get("before", "")
 
     def link(self, **changes: str) -> str:
-        """The address of the page with changes of its query, `before` left out; so is an empty text."""
         wanted = {name: text for name, text in {**self.query, "before": "", **changes}.items() if text}
         return f"{CONSOLE}{self.path}?{urlencode(wanted)}" if wanted else CONSOLE + self.path
 

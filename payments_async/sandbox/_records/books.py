@@ -64,7 +64,7 @@ class Books:
         """The payouts, all or those with this reference and status."""
         with self._reading() as world:
             return [
-                payout_entry(payout)
+                PayoutEntry(**_shared(PayoutEntry, payout))
                 for tenant in self._tenants(world)
                 for payout in tenant.payouts
                 if reference in (None, payout.reference) and status in (None, payout.status)
@@ -104,10 +104,6 @@ class Books:
             for tenant in world.tenants.values()
             if self._keys is None or tenant.fingerprint in self._keys
         ]
-
-
-def payout_entry(payout: PayoutRecord) -> PayoutEntry:
-    return PayoutEntry(**_shared(PayoutEntry, payout))
 
 
 def payment_entry(payment: PaymentRecord) -> PaymentEntry:

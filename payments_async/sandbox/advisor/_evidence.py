@@ -48,8 +48,6 @@ class Finding:
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time to make
 class ObservedRequest:
-    """One request as the rules see it."""
-
     seq: int
     """Number in the journal: a later request has a higher one."""
     log: LoggedRequest

@@ -14,15 +14,7 @@ import attrs
 
 from .._journal import WebhookTried
 from .._records.idempotency import LIFETIME
-from ._evidence import (
-    AdvisorEvidence,
-    Finding,
-    ObservedRequest,
-    grouped,
-    ids,
-    seconds_between,
-    shown_name,
-)
+from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, shown_name
 
 READ_BACK_WITHIN: Final = 60.0
 """Seconds of sandbox time in which the record of an accepted delivery should have been read."""
