@@ -28,8 +28,7 @@ NO_SHARE: Final = (
     "PAYMENTS_RATE_SHARE together with it"
 )
 
-_Place = tuple[str, str]
-"""A normalised address and a key's fingerprint."""
+_Place = tuple[str, str]  # A normalised address and a key's fingerprint
 
 
 @attrs.frozen(kw_only=True, eq=False)

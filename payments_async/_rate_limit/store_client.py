@@ -265,6 +265,5 @@ def _after_fork() -> None:
         client.forked()
 
 
-_INHERITED: Final[list[object]] = []
-"""What the parent's threads use."""
+_INHERITED: Final[list[object]] = []  # what the parent's threads use
 _clients: Final[WeakSet[LimitStoreClient]] = WeakSet()

@@ -39,8 +39,7 @@ MOST_PAIRS = 10
 MOST_OF_REFERENCE = 191
 """Characters."""
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
-_MOST_DIGITS = 6
-"""More digits than this may be a phone or account number."""
+_MOST_DIGITS = 6  # more digits than this may be a phone or account number
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
 _OURS = frozenset(
     (

@@ -30,8 +30,7 @@ _SPREADSHEET: Final = (
 _WAY_OUT: Final = "go back to the original data, and keep it as text"
 _ENDS: Final = "was it copied with what stood beside it?"
 _PHONE: Final = "[0-9 +.()-]"
-_MOST_DIGITS: Final = 15
-"""Of a phone number (E.164)."""
+_MOST_DIGITS: Final = 15  # of a phone number (E.164)
 
 
 class PlainText(Text):

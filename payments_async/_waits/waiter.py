@@ -40,8 +40,7 @@ _WANTED: Mapping[Kind, str] = {
 """The arguments that each wait accepts, in words."""
 
 _IS_FINAL: Final = attrgetter("is_final")
-_SOON: Final = 0.2
-"""Seconds between two checks whether another wait has read a record."""
+_SOON: Final = 0.2  # seconds between two checks whether another wait has read a record
 
 
 @attrs.frozen(eq=False, repr=False)

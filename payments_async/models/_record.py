@@ -14,10 +14,8 @@ from .._attrs import ValueMixin, made_when_asked
 from ._masking import HIDDEN, address, without_keys
 from ._response import ResponseInfo, answer_of
 
-_WIDTH: Final = 160
-"""Characters of a repr at most: two lines of 80."""
-_LONGEST: Final = 60
-"""Characters of one value in it."""
+_WIDTH: Final = 160  # characters of a repr at most: two lines of 80
+_LONGEST: Final = 60  # characters of one value in it
 _FIRST = ("id=", "status=", "reference=")
 
 

@@ -24,8 +24,7 @@ ENTRIES = 200_000
 BODY_BYTES = 64 * 1024 * 1024
 """How many bytes of requests are kept with them: bodies, request headers, addresses."""
 
-_PAIR = 64
-"""Bytes of memory that a header takes besides its characters."""
+_PAIR = 64  # bytes of memory that a header takes besides its characters
 
 _LONGEST = 200
 """How many characters of an address and an idempotency key stay when the rest is dropped."""

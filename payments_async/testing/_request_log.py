@@ -18,8 +18,7 @@ LINES = 25
 """The most requests in the log."""
 
 _WIDTH = 100
-_SHORT = 40
-"""The most characters of an amount."""
+_SHORT = 40  # the most characters of an amount
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Any other text in its place is left out."""

@@ -50,10 +50,8 @@ LONGEST: Final = 18.0
 """Seconds that a lookup may take in the list."""
 PAYOUT_PAGES: Final = 5
 """Pages read for a payout whose id is known before it is read by `sync`."""
-_EARLIER: Final = timedelta(days=1)
-"""Clocks may differ."""
-_LATER: Final = timedelta(days=2)
-"""A record is made within a day of its URL."""
+_EARLIER: Final = timedelta(days=1)  # clocks may differ
+_LATER: Final = timedelta(days=2)  # A record is made within a day of its URL
 
 log = logging.getLogger("payments.webhooks")
 

@@ -27,8 +27,7 @@ LARGEST: Final = 256 * 1024
 """Bytes of a body at most."""
 LONGEST: Final = 10.0
 """Seconds a body may take to arrive."""
-_LONGEST_ID: Final = 255
-"""Characters of an id in a body, which may be forged."""
+_LONGEST_ID: Final = 255  # characters of an id in a body, which may be forged
 _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 

@@ -30,8 +30,7 @@ from ..guard import state as guard_state
 CONNECT_TIMEOUT: Final = 10.0
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_EXPIRES_SOON_DAYS: Final = 14
-"""A certificate that ends sooner is shown as such."""
+_EXPIRES_SOON_DAYS: Final = 14  # A certificate that ends sooner is shown as such
 
 
 @attrs.frozen

@@ -87,8 +87,7 @@ class Interrupts:
             self._loop.remove_signal_handler(number)
 
 
-_SPARE: Final = 32
-"""Connections for reads, besides those for payouts."""
+_SPARE: Final = 32  # connections for reads, besides those for payouts
 _CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
 _TEXT_EVERY: Final = 30.0

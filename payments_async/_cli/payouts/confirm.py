@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 Ask = Callable[[str], str]
 _TRIES: Final = 3
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_LOOKS_EVERY: Final = 0.2
-"""Seconds between two looks at the terminal."""
+_LOOKS_EVERY: Final = 0.2  # seconds between two looks at the terminal
 
 
 @attrs.frozen

@@ -26,10 +26,8 @@ from .command_context import CommandContext
 from .reconcile import certificate_text
 from .summary import result, show_causes, show_unreadable, state_table
 
-_EVERY: Final = 1.0
-"""Seconds between two looks of `watch`, at least."""
-_SHARE: Final = 10
-"""They are so many times as long as a look takes, at least."""
+_EVERY: Final = 1.0  # seconds between two looks of `watch`, at least
+_SHARE: Final = 10  # they are so many times as long as a look takes, at least
 _GOOD: Final = (Outcome.NOT_FINAL, Outcome.ARRIVED)
 _BAD: Final = (Outcome.IN_DOUBT, Outcome.REJECTED, Outcome.CONFLICT, Outcome.FAILED, Outcome.RETURNED)
 

@@ -19,8 +19,7 @@ from ...models._masking import clean
 from .._output import INDENT, Show
 
 _MINUTE: Final = 60.0
-_BAR: Final = 32
-"""Columns of the bar, where there is room for them."""
+_BAR: Final = 32  # columns of the bar, where there is room for them
 
 
 @attrs.define

@@ -27,8 +27,7 @@ from .values import currency_of, halves, total_of
 
 _DECIDED: Final = (RowState.CREATED.value, RowState.REJECTED.value, RowState.CONFLICT.value)
 """States of rows that count as decided: one given back or in doubt has a time as well."""
-_RECENT: Final = 60.0
-"""Seconds of which the pace is made."""
+_RECENT: Final = 60.0  # seconds of which the pace is made
 
 
 @attrs.frozen

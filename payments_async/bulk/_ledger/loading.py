@@ -29,8 +29,7 @@ T = TypeVar("T")
 _CHUNK: Final = 1_000
 _BOUND: Final = ("batch_id", "environment", "base_url", "input_hash", "input_stat")
 _PAGE: Final = 2_000
-_MOST_LEDGERS: Final = 200
-"""Files beside a ledger that are looked into."""
+_MOST_LEDGERS: Final = 200  # files beside a ledger that are looked into
 IS_OUTBOX: Final = (
     "is an outbox, to which rows are added by the app's own transactions; give the file another batch id"
 )

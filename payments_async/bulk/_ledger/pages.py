@@ -272,8 +272,7 @@ def _born(payout: Payout) -> float | None:
     return at.timestamp() if isinstance(at, datetime) else None
 
 
-_NO_CURRENCY: Final = "XXX"
-"""The code of ISO 4217 for none."""
+_NO_CURRENCY: Final = "XXX"  # the code of ISO 4217 for none
 _RECORD_LISTED: Final = (
     sa.update(rows)
     .where(rows.c.id == b("_id"))

@@ -25,14 +25,12 @@ class UnreadableRow(ValueError):
 
 MOST_DIGITS: Final = 18
 """Digits of an amount: as many as a database's whole number holds."""
-_MOST_BYTES: Final = 65_536
-"""Of a body: one that this package made is far below that."""
+_MOST_BYTES: Final = 65_536  # of a body: one that this package made is far below that
 _HALF: Final = 1_000_000_000
 """Sums are made of two halves, each of which no sum of a database leaves 64 bits."""
 _SCALES: Final = range(31)
 _MOST_TEXT: Final = 2_000_000
-_LATEST: Final = 253_402_300_799.0
-"""The end of the year 9999."""
+_LATEST: Final = 253_402_300_799.0  # the end of the year 9999
 _CODE: Final = re.compile(r"[A-Z]{3}")
 _Amount = Annotated[str, msgspec.Meta(pattern=r"\A-?[0-9]{1,60}(?:\.[0-9]{1,31})?\Z")]
 _Sums = dict[str, _Amount]

@@ -17,8 +17,7 @@ CHANGED: Final = "changed while it was read: read it again"
 _TURN: Final = 100
 """Items that are read before other tasks of the loop may run; some 25 milliseconds of a workbook."""
 _WARNINGS: Final = 20
-_FAULTS: Final = 100
-"""Faults that an error has at most; it counts all."""
+_FAULTS: Final = 100  # faults that an error has at most; it counts all
 
 
 Watcher = Callable[[SourceItem], Sequence[RowFault]]

@@ -17,8 +17,7 @@ from .._texts.ledger_address import LedgerAddress
 from ..batch import PayoutBatch
 from ..report import BatchReport
 
-_EVERY: Final = 1.0
-"""Seconds between two readings, at least."""
+_EVERY: Final = 1.0  # seconds between two readings, at least
 _SHARE: Final = 20
 """The time between two readings is at least so many times that of the last one: all rows are read for it."""
 _LAST_LOOK: Final = 3.0

@@ -53,10 +53,8 @@ _BAR: Final = (
     *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
 )
 """The parts of the bar, in its order."""
-_LEAST_SHARE: Final = 0.8
-"""Percent of the bar that a part takes at least."""
-_BESIDE: Final = 4
-"""Currencies of one table: so many have room on paper."""
+_LEAST_SHARE: Final = 0.8  # percent of the bar that a part takes at least
+_BESIDE: Final = 4  # currencies of one table: so many have room on paper
 _MOST_CAUSES: Final = 20
 
 

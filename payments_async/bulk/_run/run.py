@@ -30,8 +30,7 @@ from .sending import Sending
 from .service import Service
 from .stopping import Stopping
 
-_FACTS_EVERY: Final = 5.0
-"""Seconds between two looks at what an operator has decided."""
+_FACTS_EVERY: Final = 5.0  # seconds between two looks at what an operator has decided
 _PUT_BACK: Final = 60.0
 """Seconds by which the database's clock must fall behind this process's to have been put back."""
 _SOON: Final = 0.5

@@ -29,15 +29,11 @@ from ..errors import LedgerError
 from .service import KeyReplaced, Service
 from .stopping import Stopping
 
-_AHEAD: Final = 2
-"""Rows in hand for each that is sent at a time."""
-_LEAST: Final = 1.0
-"""Seconds that a row must have left to be sent."""
+_AHEAD: Final = 2  # rows in hand for each that is sent at a time
+_LEAST: Final = 1.0  # seconds that a row must have left to be sent
 _GROUP: Final = 200
-_GROUP_FOR: Final = 0.05
-"""Seconds for which outcomes are gathered."""
-_UNREACHED: Final = 30.0
-"""Seconds of failures to connect after which a run ends."""
+_GROUP_FOR: Final = 0.05  # seconds for which outcomes are gathered
+_UNREACHED: Final = 30.0  # seconds of failures to connect after which a run ends
 
 
 @attrs.frozen

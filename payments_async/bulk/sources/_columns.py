@@ -37,8 +37,7 @@ _METADATA = "metadata."
 _VALUE: Final = re.compile(r"[+-]?\d[\d\s.,']*")
 """An amount or a phone, which no name of a column is."""
 _LONGEST: Final = 60
-_NUMBERED: Final = 7
-"""Digits from which on a name without letters may be an account."""
+_NUMBERED: Final = 7  # digits from which on a name without letters may be an account
 
 _PLACES: Final[Mapping[str, Place]] = {
     ROW_KEY: ("", ROW_KEY),

@@ -19,8 +19,7 @@ from ._rejects import FAULT_COLUMNS, unescaped
 from ._requests import RowMaker, SourceItem
 
 _SEPARATORS: Final = ",;\t|"
-_HEAD: Final = 8_192
-"""Characters by which the form of a file is recognised."""
+_HEAD: Final = 8_192  # characters by which the form of a file is recognised
 _NAMED: Final = re.compile(r'"?sep=([^\w\s"]|\t)[^\w\r\n]*(?:\r\n?|\n)', re.IGNORECASE)
 """Excel's first line, which names the delimiter of the lines below."""
 _SPACED: Final = re.compile(r' *"[^"]*"(?:[,;\t|] +"[^"]*")+ *')

@@ -38,8 +38,7 @@ ACTION_TYPES = (
 )
 """Gap K, without `none`, which is no action."""
 
-_LONGEST = 4_000
-"""Characters of a scenario at most, as any request may carry one."""
+_LONGEST = 4_000  # characters of a scenario at most, as any request may carry one
 MOST_TIMES = 1_000_000
 """The most requests or records that one rule counts."""
 LONGEST_DURATION = 10 * 366 * 86_400.0

@@ -32,8 +32,7 @@ T = TypeVar("T", PaymentRecord, PayoutRecord, Webhook)
 
 EVENTS: Final = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 _ROWS: Final = 25
-_LINES: Final = 60
-"""Lines of a timeline on one page."""
+_LINES: Final = 60  # lines of a timeline on one page
 _PLACES: Final = {
     **dict.fromkeys(ON_PHONE, "phone"),
     "redirect_to_url": "bank",

@@ -7,8 +7,7 @@ from .._common.scenario_words import WORDS
 from .._control_api.json_views import rule_view
 from .page_request import Context, PageRequest
 
-_MOST = 200
-"""Rules of the page, those that are not used up first."""
+_MOST = 200  # rules of the page, those that are not used up first
 
 
 def faults(page: PageRequest) -> Context:

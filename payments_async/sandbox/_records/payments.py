@@ -255,8 +255,7 @@ WINDOW_MINUTES = 15
 _DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
 """Shares of the window's attempts that failed at the gateway."""
 
-_LEAST = 5
-"""The fewest attempts for which such a share counts."""
+_LEAST = 5  # the fewest attempts for which such a share counts
 
 
 def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:

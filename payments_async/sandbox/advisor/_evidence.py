@@ -24,8 +24,7 @@ _LIVE: Final = frozenset(operation.name for operation in OPERATIONS if operation
 _ID: Final = re.compile(r'"id":"([A-Za-z0-9_-]{1,128})"')
 _SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
 """Two payouts in which these are equal pay the same sum to one person, the same way."""
-_SHORT: Final = 40
-"""Characters of a reference or an order's id in a text."""
+_SHORT: Final = 40  # characters of a reference or an order's id in a text
 
 
 @attrs.frozen
