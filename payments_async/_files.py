@@ -29,8 +29,7 @@ class AtomicFile:
         self.part: Path = self.path.with_name(f"{self.path.name}.{SYSTEM.token(4).hex()}.part")
         """What is written until then. It has a name of its own: another process may write the same file."""
         self._durable = durable
-        self.file: BinaryIO
-        """The file to write to, within the context."""
+        self.file: BinaryIO  # the file to write to, within the context
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""

@@ -20,8 +20,7 @@ from ..models._masking import clean
 from ._text import brief, text_width, wrapped
 
 _FLAG = Parameter(negative="", show_default=False)
-Flag = Annotated[bool, _FLAG]
-"""A flag that can only be set."""
+Flag = Annotated[bool, _FLAG]  # a flag that can only be set
 
 Insecure = Annotated[
     bool, _FLAG, Parameter(help="Use a database on another host without a checked certificate.")
@@ -33,8 +32,7 @@ JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of tex
 JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
 """The `--json` flag of a command that lists, streams or shows its progress."""
 
-INDENT = 11
-"""Columns that a step's name takes."""
+INDENT = 11  # columns that a step's name takes
 
 
 class OutputConsole(Console):

@@ -24,8 +24,7 @@ class Clocks(NamedTuple):
 
     boot: str
     """Identifies the machine since it was started; '' where that is not known."""
-    ticks: float
-    """Passes with the machine, and cannot be set."""
+    ticks: float  # passes with the machine, and cannot be set
     clock: float
     """That of the state: a database has its own, a file the wall clock."""
     wall: float

@@ -43,8 +43,7 @@ _KNOWN: Final = 10_000
 class GuardOwner:
     """Whose guard it is, and what its clients say of the state of its sums."""
 
-    address: str
-    """The service's, normalised."""
+    address: str  # the service's, normalised
     fingerprint: str
     database: str | None = attrs.field(default=None, repr=False)
     """The limit store's address, which keeps the sums where the guard names no file."""
@@ -54,8 +53,7 @@ class GuardOwner:
 @attrs.define(eq=False)
 class _JudgedWrite:
     payment: Payment
-    first: float
-    """When it was judged; monotonic seconds."""
+    first: float  # when it was judged; monotonic seconds
     doubted: bool = False
     """True if a call ended without a definite answer: a later refusal proves nothing then."""
 

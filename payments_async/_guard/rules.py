@@ -25,12 +25,10 @@ _COLLECTING: Final = frozenset({"/payment/checkouts", "/payment/intents"})
 class GuardRefusal(NamedTuple):
     """What a rule says against a write."""
 
-    rule: str
-    """The guard's word for it, or "body"."""
+    rule: str  # the guard's word for it, or "body"
     text: str
     payment: Payment | None = None
-    allowed: Decimal | None = None
-    """What would have been allowed, major units."""
+    allowed: Decimal | None = None  # what would have been allowed, major units
 
 
 class Write(NamedTuple):
@@ -38,8 +36,7 @@ class Write(NamedTuple):
     path: str
     headers: Mapping[str, str]
     body: bytes
-    is_ours: bool
-    """This package wrote the body from a request object."""
+    is_ours: bool  # this package wrote the body from a request object
 
     def __repr__(self) -> str:
         return f"<{self.operation.name}>"  # tracebacks print it, and the body has account data

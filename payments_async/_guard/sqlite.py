@@ -26,10 +26,8 @@ from .progress_note import noted
 from .state import Place, Run, StateUnavailable, SumsState
 from .sums import TABLES
 
-APPLICATION: Final = 0x70617962
-"""Marks an SQLite file as a guard's: `payb`."""
-FORM: Final = 2
-"""The form of its tables, SQLite's `user_version`."""
+APPLICATION: Final = 0x70617962  # marks an SQLite file as a guard's: `payb`
+FORM: Final = 2  # the form of its tables, SQLite's `user_version`
 PATIENCE: Final = 2.0
 """Seconds for which a transaction waits for another process's."""
 PAUSE: Final = 0.003

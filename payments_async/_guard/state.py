@@ -65,8 +65,7 @@ class SumsState:
     Raises StateUnavailable where it cannot be used now, ConfigurationError where somebody must put it right.
     """
 
-    place: str
-    """Its name for messages."""
+    place: str  # its name for messages
 
     def __init__(self) -> None:
         self._connection: Any = None

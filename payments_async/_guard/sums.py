@@ -23,8 +23,7 @@ from .. import _assumptions
 from .clocks import Clocks
 from .state import Place, Run, SumsState
 
-LEASE: Final = 60.0
-"""Seconds after a reservation in which attempts may begin."""
+LEASE: Final = 60.0  # seconds after a reservation in which attempts may begin
 SETTLING: Final = 900.0
 """Seconds after the lease in which the last attempt may still be carried out."""
 DIGITS: Final = 4
@@ -105,12 +104,10 @@ _SETTLE: Final = {"paid": _PAID, "never": _NEVER, "unpaid": f"{_NEVER} AND claim
 
 
 class WriteAmount(NamedTuple):
-    write: str
-    """Identifies the idempotency key and body."""
+    write: str  # identifies the idempotency key and body
     currency: str
     amount: Decimal
-    claim: str
-    """Tells apart the calls that reserve it."""
+    claim: str  # tells apart the calls that reserve it
 
 
 class Shortage(NamedTuple):
@@ -119,10 +116,8 @@ class Shortage(NamedTuple):
     currency: str
     window: int
     limit: Decimal
-    used: Decimal
-    """What counts in the window."""
-    wait: float
-    """Seconds until there may be room."""
+    used: Decimal  # what counts in the window
+    wait: float  # seconds until there may be room
     is_known: bool
     """False if the state does not know all that was paid in the window."""
 
@@ -132,10 +127,8 @@ class SumFigures(NamedTuple):
     seconds: int
     most: Decimal
     paid: Decimal
-    held: Decimal
-    """Reserved, without an outcome."""
-    wait: float
-    """Seconds until the window is trusted; 0.0 if it is."""
+    held: Decimal  # reserved, without an outcome
+    wait: float  # seconds until the window is trusted; 0.0 if it is
 
 
 class _Seen(NamedTuple):
@@ -143,8 +136,7 @@ class _Seen(NamedTuple):
 
     place: Place
     now: float
-    ticks: float
-    """When it asked for that."""
+    ticks: float  # when it asked for that
 
 
 class GuardSums:

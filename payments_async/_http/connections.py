@@ -64,8 +64,7 @@ def receive_less(transport: BaseTransport | None) -> None:
         transport.max_size = _RECEIVE  # type: ignore[union-attr] # the stock transport's own, undeclared
 
 
-REST: Final = 5.0
-"""Seconds after which all idle connections return to the pool."""
+REST: Final = 5.0  # seconds after which all idle connections return to the pool
 
 LONGEST: Final = 15.0
 """Seconds that a connection may stay idle, here and in the pool: aiohttp's own figure."""

@@ -35,10 +35,8 @@ class AccessRefused(Exception):
 
 @attrs.frozen
 class Access:
-    secret: str = attrs.field(repr=False)
-    """Random text that fits into a path."""
-    is_shared: bool = False
-    """True if every user of this machine may reach it."""
+    secret: str = attrs.field(repr=False)  # random text that fits into a path
+    is_shared: bool = False  # True if every user of this machine may reach it
     shared_by: str = ""
     """The option that opens it to them; empty where there is none."""
 

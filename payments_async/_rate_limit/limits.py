@@ -113,10 +113,8 @@ def _ratio(fraction: Any) -> Fraction:
 class Outage:
     """A time in which the store of a fleet's limit cannot be reached."""
 
-    since: float
-    """Monotonic seconds."""
-    reason: str
-    """What happened, without the store's password."""
+    since: float  # monotonic seconds
+    reason: str  # what happened, without the store's password
     is_refusal: bool = False
     """True if the store was reached, and cannot be used as it is set up."""
 

@@ -28,14 +28,13 @@ NO_SHARE: Final = (
     "PAYMENTS_RATE_SHARE together with it"
 )
 
-_Place = tuple[str, str]  # A normalised address and a key's fingerprint
+_Place = tuple[str, str]  # a normalised address and a key's fingerprint
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class StoreUse:
     address: Secret
-    workers: int | None
-    """Processes of the fleet, if known."""
+    workers: int | None  # processes of the fleet, if known
     runtime: Runtime
     insecure_database: bool = False
     """True if a store on another host may be used without verified TLS."""

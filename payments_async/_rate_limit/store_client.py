@@ -26,8 +26,7 @@ from .shared_bucket import LAG, RETRY, SharedBucket
 from .store import BlockStore, LimitRow, StoreUnavailable
 from .waiters import ASKED
 
-LINGER: Final = 60.0
-"""Seconds without anything to do after which the thread ends."""
+LINGER: Final = 60.0  # seconds without anything to do after which the thread ends
 
 
 class SharedLimiter(RateLimiter):
@@ -99,8 +98,7 @@ class LimitStoreClient:
     limiter, and at any moment the garbage collector may end another call, which takes that of another.
     """
 
-    outage: Outage | None
-    """Why the store cannot be reached."""
+    outage: Outage | None  # why the store cannot be reached
     _loop: asyncio.AbstractEventLoop | None
 
     def __init__(self, address: Secret, runtime: Runtime, *, insecure_database: bool = False) -> None:

@@ -17,8 +17,7 @@ from .._postgresql import OLDEST, WEAK_AUTH, Address, Connection, asks_weakly, c
 from ..errors import ConfigurationError
 from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
 
-CONNECTING: Final = 3.0
-"""Seconds to connect and to make the table."""
+CONNECTING: Final = 3.0  # seconds to connect and to make the table
 # `granted` and `lead` are the answer to the last reservation, since RETURNING shows new values only.
 _MAKE: Final = """
 DO $$ BEGIN

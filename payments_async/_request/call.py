@@ -83,8 +83,7 @@ class AttemptResult:
         self.body = body
         self.again = again
         """True if another attempt with the same bytes and key may succeed."""
-        self.retry_after = retry_after
-        """Seconds of the answer's `Retry-After`."""
+        self.retry_after = retry_after  # seconds of the answer's `Retry-After`
 
 
 class Call:
@@ -113,8 +112,7 @@ class Call:
         self.operation: Operation[Any] = operation
         self.path = path
         self.headers: Mapping[str, str] = headers
-        self.record = record
-        """The id for a limit of this record alone."""
+        self.record = record  # the id for a limit of this record alone
         self._prepared = prepared
         self.request = request
         """The object that the body was encoded from, if this process made it; compared with the answer."""
@@ -125,8 +123,7 @@ class Call:
         self.sent_under: SecretKey | None = None
         """That of the last attempt in doubt."""
         self.timeout: float | None = None
-        self.deadline: float | None = None
-        """Seconds that the caller allows."""
+        self.deadline: float | None = None  # seconds that the caller allows
         self.max_retries: int | None = None
         self.priority: Priority = "interactive"
         self.may_send: Callable[[], bool] | None = None
@@ -149,8 +146,7 @@ class Call:
         self._first: AttemptResult | None = None
         self.store_waited: float = 0.0
         """Seconds for which the call waited at limiters whose store could not be reached."""
-        self.store_outage = ""
-        """Why the store could not be reached."""
+        self.store_outage = ""  # why the store could not be reached
 
     def limit(self, options: Mapping[str, Any]) -> None:
         """Take over the caller's options for sending."""

@@ -37,8 +37,7 @@ class KeyUse:
     __slots__ = ("at", "body")
 
     def __init__(self, at: float, body: bytes) -> None:
-        self.at: float = at
-        """Monotonic seconds."""
+        self.at: float = at  # monotonic seconds
         self.body: bytes = body
 
 

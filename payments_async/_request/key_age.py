@@ -30,10 +30,8 @@ SERVICE_TOLERANCE: Final = 60.0
 class Timestamps(ValueMixin):
     """One moment on every available clock. All values are seconds."""
 
-    wall: float
-    """Since 1970, by this machine."""
-    monotonic: float
-    """Since the session began."""
+    wall: float  # since 1970, by this machine
+    monotonic: float  # since the session began
     session: str
     """Identifies the process and its start; monotonic values of different sessions cannot be compared."""
     server: float | None = None

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ..models import Page, PaymentIntent
 
 R = TypeVar("R")
-LARGEST: Final = _assumptions.PAGE_SIZE[-1]
-"""The most records on a page."""
+LARGEST: Final = _assumptions.PAGE_SIZE[-1]  # the most records on a page
 REPEATED: Final = "the service gave the same cursor twice"
 
 
@@ -80,12 +79,9 @@ class ListPosition:
         self._operation = operation
         self.cursor: str | None = cursor
         """Cursor of the next page; None for the newest, and after the last."""
-        self.pages: int = 0
-        """Pages read so far."""
-        self.unread: int = 0
-        """Records on these pages that could not be read."""
-        self.is_over: bool = False
-        """True if the list was read to its end."""
+        self.pages: int = 0  # pages read so far
+        self.unread: int = 0  # records on these pages that could not be read
+        self.is_over: bool = False  # True if the list was read to its end
         self._read: set[str | None] = set()
 
     def advance(self, page: Page[Any]) -> None:

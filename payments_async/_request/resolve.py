@@ -41,8 +41,7 @@ from .pipeline import Pipeline
 
 Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest
 """Type of what can be resolved."""
-Find = Callable[..., Awaitable[Payout | None]]
-"""Type of `payouts.find`."""
+Find = Callable[..., Awaitable[Payout | None]]  # type of `payouts.find`
 
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)

@@ -34,10 +34,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 class Settings(ValueMixin):
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
-    environment: auth.Environment | None
-    """That of all its keys, if it was given."""
-    verified: bool
-    """True if the service's certificate is verified, or need not be."""
+    environment: auth.Environment | None  # that of all its keys, if it was given
+    verified: bool  # True if the service's certificate is verified, or need not be
     emitter: Emitter = attrs.field(repr=False)
     user_agent: str
     limits: RateLimits | None
@@ -49,8 +47,7 @@ class Settings(ValueMixin):
     max_retries: int
     max_retry_after: float
     on_limit: OnLimit
-    guards: tuple[Guard, ...] = ()
-    """All of them hold."""
+    guards: tuple[Guard, ...] = ()  # all of them hold
     fails_closed: bool = False
     """True for a bulk run: calls end when the limit store cannot be reached for long."""
 

@@ -30,14 +30,10 @@ _UNSEEN = (
 COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
 LEAST_AMOUNT = Decimal(1)
-MINUTES = range(30, 1441)
-"""Of a checkout session."""
-MOST_OF_DESCRIPTOR = 22
-"""Characters."""
-MOST_PAIRS = 10
-"""Of a request's metadata."""
-MOST_OF_REFERENCE = 191
-"""Characters."""
+MINUTES = range(30, 1441)  # of a checkout session
+MOST_OF_DESCRIPTOR = 22  # characters
+MOST_PAIRS = 10  # of a request's metadata
+MOST_OF_REFERENCE = 191  # characters
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
 _MOST_DIGITS = 6  # more digits than this may be a phone or account number
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"

@@ -48,8 +48,7 @@ class WaitTarget(ValueMixin):
     """The record that a wait is for. As JSON it is the token that continues the wait in another process."""
 
     kind: Kind
-    id: str
-    """Id of the payout, checkout or payment intent."""
+    id: str  # id of the payout, checkout or payment intent
     attempt_id: str | None = None
     created_at: datetime | None = None
     """Creation time of the record, where known: older pages of the list are not read."""
@@ -131,8 +130,7 @@ class _Wait:
     """One wait: its target and its end."""
 
     target: WaitTarget
-    until: float
-    """End of the wait's time, on the monotonic clock."""
+    until: float  # end of the wait's time, on the monotonic clock
     readings: _LoopReadings
 
 

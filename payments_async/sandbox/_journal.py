@@ -18,8 +18,7 @@ from ._common.values import Answer, Change, Delivery, LoggedRequest
 from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
-ENTRIES = 200_000
-"""How many entries are kept: a payout has some four."""
+ENTRIES = 200_000  # how many entries are kept: a payout has some four
 
 BODY_BYTES = 64 * 1024 * 1024
 """How many bytes of requests are kept with them: bodies, request headers, addresses."""
@@ -44,8 +43,7 @@ class LoggedExchange(msgspec.Struct, eq=False, gc=False):
     """The time in seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
     body: bytes | None
     answer: Answer | None
-    retry_after: str | None = None
-    """The answer's `Retry-After`."""
+    retry_after: str | None = None  # the answer's `Retry-After`
     caused: int = 0
     """How many of the entries right before this one the request caused."""
     seconds: float | None = None
@@ -91,13 +89,11 @@ class WebhookTried:
     record_id: str
     event: str
     status: int | None
-    error: str | None
-    """The reason of a failure that the status does not show."""
+    error: str | None  # the reason of a failure that the status does not show
     forged: bool = False
     only_listened: bool = False
     """True if the receiver declared that it only listens."""
-    number: int = 1
-    """Which of the webhook's tries it is."""
+    number: int = 1  # which of the webhook's tries it is
 
     @property
     def accepted(self) -> bool:
@@ -124,8 +120,7 @@ class Journal:
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._cleared_to = 0
-        self.last: int = 0
-        """The number of the newest entry; 0 before the first."""
+        self.last: int = 0  # the number of the newest entry; 0 before the first
         self.changes: int = 0
         """How many times the journal has changed: entries, ends of requests, `clear`."""
 

@@ -14,8 +14,7 @@ from ..sandbox._common.masking import hide, mask
 from ..sandbox._journal import JournalEntry, LoggedExchange
 from ..sandbox.advisor._evidence import observe, shown_name
 
-LINES = 25
-"""The most requests in the log."""
+LINES = 25  # the most requests in the log
 
 _WIDTH = 100
 _SHORT = 40  # the most characters of an amount

@@ -49,8 +49,7 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
 
 @attrs.frozen
 class DemoResult:
-    checkout: Checkout
-    """As read back after the payer paid."""
+    checkout: Checkout  # as read back after the payer paid
     payouts: Sequence[Payout]
 
 

@@ -18,8 +18,7 @@ from ...models import Payout
 from ...params import Instrument
 from .checks import Check, error_check
 
-CONCURRENT: Final = 50
-"""Requests with one reference at the same time."""
+CONCURRENT: Final = 50  # requests with one reference at the same time
 READINGS: Final = 6
 """How often the list is read until it shows a payout, five seconds apart."""
 _PAUSE: Final = 5.0

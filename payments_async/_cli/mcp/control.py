@@ -22,7 +22,7 @@ TOOLS: Final = {
 """By name; those that write come last."""
 _WITHHELD: Final = frozenset({"reveal", "api_key", "phone"})
 """None reveals account data or takes a key, so answers are masked as the inspector's."""
-_TIMEOUT: Final = 30.0  # Seconds: a clock that is advanced by a day has much to do
+_TIMEOUT: Final = 30.0  # seconds: a clock that is advanced by a day has much to do
 
 
 @attrs.frozen

@@ -40,8 +40,7 @@ class Interrupts:
     _drain: Callable[[str], object] | None = None
     _drained: bool = False
     _is_cut: bool = False
-    reason: str | None = None
-    """The first signal; None when there was none."""
+    reason: str | None = None  # the first signal; None when there was none
 
     @contextmanager
     def draining(self, drain: Callable[[str], object]) -> Iterator[None]:

@@ -34,18 +34,14 @@ _LOOKS_EVERY: Final = 0.2  # seconds between two looks at the terminal
 class ConfirmOptions:
     """Options for confirming a total."""
 
-    given: Sequence[str]
-    """The texts of the option that confirms."""
+    given: Sequence[str]  # the texts of the option that confirms
     is_live: bool
     attended: Callable[[], AbstractContextManager[None]]
     """The context to be in while a person types."""
-    ask: Ask | None
-    """None without a terminal."""
+    ask: Ask | None  # None without a terminal
     option: str = "--confirm-total"
-    what: str = "batch"
-    """What has the total, for messages."""
-    doubts: int = 0
-    """Rows with a value that is probably a slip."""
+    what: str = "batch"  # what has the total, for messages
+    doubts: int = 0  # rows with a value that is probably a slip
 
 
 def is_live(api_key: str) -> bool:

@@ -22,8 +22,7 @@ class Summary:
     head: Mapping[str, str]
     """Whose report it is, when it was made, and which rows it holds."""
     figures: Figures
-    certificate: Mapping[str, Any] | None
-    """The latest one, as JSON values."""
+    certificate: Mapping[str, Any] | None  # the latest one, as JSON values
 
 
 class ExportFormat:

@@ -89,8 +89,7 @@ class Database:
     def __init__(self, engine: AsyncEngine, label: str, runtime: Runtime, path: str | None) -> None:
         self.label: str = label
         """The file, or the server and database without a password."""
-        self.path: str | None = path
-        """The file's; None on a server."""
+        self.path: str | None = path  # the file's; None on a server
         self._engine, self._runtime = engine, runtime
         self._writing = asyncio.Lock()
 

@@ -34,16 +34,13 @@ _RECENT: Final = 60.0  # seconds of which the pace is made
 class Figures:
     """Counts and sums of a batch, of one moment."""
 
-    at: float
-    """By the database's clock."""
+    at: float  # by the database's clock
     totals: RowTotals
     extra: ExtraTotals
-    is_balanced: bool
-    """True if rows and sums are those that were imported."""
+    is_balanced: bool  # True if rows and sums are those that were imported
     others: int = 0
     """Rows of an outbox that are for a key of the other environment: they are never sent by this one."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that are in no sum."""
+    unreadable: tuple[str, ...] = ()  # what is wrong with rows that are in no sum
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""
@@ -140,12 +137,9 @@ def _added(found: Any, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Deci
 class Next:
     """What is left to do."""
 
-    posts: bool
-    """Whether any row is to be posted, now or later."""
-    ready: bool
-    """Whether one is due."""
-    looks: bool
-    """Whether any is looked for in the list."""
+    posts: bool  # whether any row is to be posted, now or later
+    ready: bool  # whether one is due
+    looks: bool  # whether any is looked for in the list
     waits: bool
     """Whether a row waits for a reading of the list before it may be posted."""
     doubts: bool

@@ -42,8 +42,7 @@ ROW_COLUMNS: Final = tuple(rows.c[name] for name in COLUMNS)
 @attrs.frozen
 class Taken:
     rows: tuple[LedgerRow, ...]
-    at: float
-    """When, by the database's clock."""
+    at: float  # when, by the database's clock
     cleared_for: Mapping[int, float]
     """{row id: seconds from `at` in which a later payout of it may be sent}."""
     unreadable: tuple[str, ...] = ()

@@ -36,8 +36,7 @@ class Kept:
     """A payout that this reading has shown before."""
 
     payout: Payout
-    is_judged: bool
-    """True if its page has judged the row by it."""
+    is_judged: bool  # True if its page has judged the row by it
 
 
 class PageChanges:

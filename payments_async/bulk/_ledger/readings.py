@@ -39,12 +39,10 @@ class ReadingLost(Exception):
 @attrs.frozen
 class ListReading:
     number: int
-    began: float
-    """When its first page was asked for, by the database's clock."""
+    began: float  # when its first page was asked for, by the database's clock
     since: float | None
     """The service's time from which on the list is read; None for all of it."""
-    cursor: str | None
-    """Where it goes on; None at the beginning."""
+    cursor: str | None  # where it goes on; None at the beginning
 
 
 class ReadingStore:

@@ -153,8 +153,7 @@ _READ: Final = ("number", "units", "scale", "body", "state", "turn", "payout_end
 _PLAIN: Final = tuple(
     field.name for field in attrs.fields(LedgerRow) if field.name in rows.c and field.name not in _READ
 )
-COLUMNS: Final = (*_PLAIN, *_READ)
-"""The columns of `rows` that make a `LedgerRow`."""
+COLUMNS: Final = (*_PLAIN, *_READ)  # the columns of `rows` that make a `LedgerRow`
 _OF_ROW: Final = _bounds(rows.c[name] for name in COLUMNS if name != "body")
 _OF_BATCH: Final = _bounds(batches.c)
 _OF_WORD: Final = _bounds(words.c)

@@ -28,16 +28,13 @@ _LAST_LOOK: Final = 3.0
 class PageFigures:
     """Everything that the page shows of a batch, as of one moment."""
 
-    at: float
-    """Seconds since 1970, by the ledger's database."""
+    at: float  # seconds since 1970, by the ledger's database
     ledger: LedgerAddress
     batch: Batch
     report: BatchReport
-    pace: float
-    """Rows a second over the last minute."""
+    pace: float  # rows a second over the last minute
     causes: tuple[Cause, ...]
-    processes: int
-    """How many processes have rows in hand."""
+    processes: int  # how many processes have rows in hand
     activity: Activity | None
     """What this process does with the batch; None when it only looks."""
 

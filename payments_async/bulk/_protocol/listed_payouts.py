@@ -49,8 +49,7 @@ class RowPayout:
 
     payout: Payout
     generation: int
-    asked: Expected
-    """What the row asks for, at this generation."""
+    asked: Expected  # what the row asks for, at this generation
     found: Found
     match: Match
     end: PayoutEnd
@@ -143,16 +142,13 @@ class RowFacts:
 
 @attrs.frozen
 class Judgement:
-    facts: RowFacts | None = None
-    """What to record; None when nothing is new."""
+    facts: RowFacts | None = None  # what to record; None when nothing is new
     standing: RowPayout | None = None
     """The payout that stands for the row; None when the list shows none."""
     extra: tuple[tuple[ExtraPayout, RowPayout], ...] = ()
     """Its payouts beside that one that have arrived or may still arrive."""
-    findings: tuple[str, ...] = ()
-    """What is wrong with the row, by the list."""
-    turn: str | None = None
-    """A payout that had ended, and is now shown otherwise."""
+    findings: tuple[str, ...] = ()  # what is wrong with the row, by the list
+    turn: str | None = None  # a payout that had ended, and is now shown otherwise
 
 
 @attrs.frozen

@@ -16,12 +16,9 @@ from .records import NewRow
 
 
 class Match(StrEnum):
-    EQUAL = "equal"
-    """The row's payout, as requested."""
-    FOREIGN = "foreign"
-    """Not the row's payout."""
-    OTHER_BODY = "other body"
-    """The row's reference with another content."""
+    EQUAL = "equal"  # the row's payout, as requested
+    FOREIGN = "foreign"  # not the row's payout
+    OTHER_BODY = "other body"  # the row's reference with another content
     UNCLEAR = "cannot tell"
 
 

@@ -41,10 +41,8 @@ class Outcome(StrEnum):
 class ExtraPayout(StrEnum):
     """What a payout is that stands for no row, and has arrived or may still arrive."""
 
-    MOVED_IN_CONFLICT = "moved_in_conflict"
-    """Its row is in conflict."""
-    IN_EXCESS = "in_excess"
-    """Its row has another payout, or was not sent."""
+    MOVED_IN_CONFLICT = "moved_in_conflict"  # its row is in conflict
+    IN_EXCESS = "in_excess"  # its row has another payout, or was not sent
 
 
 _O = Outcome

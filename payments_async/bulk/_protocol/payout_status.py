@@ -15,7 +15,7 @@ from ...models.payouts import ending_of
 from ...models.statuses import STATUS_ENDS, PayoutEnd
 from .outcomes import as_text
 
-_MOST_DIGITS: Final = 60  # A number that has more is shown with its exponent
+_MOST_DIGITS: Final = 60  # a number that has more is shown with its exponent
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 

@@ -31,8 +31,7 @@ class Progress:
     ) -> None:
         self._ledger, self._service, self._hook = ledger, service, on_progress
         self._totals: dict[tuple[Outcome, str], tuple[int, Decimal]] = {}
-        self.figures: Figures | None = None
-        """As they were read last."""
+        self.figures: Figures | None = None  # as they were read last
         self._due = 0.0
         self.activity: Activity = Activity(doing="paying")
 

@@ -45,8 +45,7 @@ _LIMIT: Final = "the batch's limit (--max-rows, --max-amount) allows no more row
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    concurrency: int = 192
-    """Rows sent at a time."""
+    concurrency: int = 192  # rows sent at a time
     patience: float = 3600.0
     """Seconds, once every other row is decided, for rows in doubt; and for room in a guard's sums."""
     drain: float = 30.0
@@ -79,8 +78,7 @@ class Run:
             on_taken=self.progress.taken,
             on_trouble=self._note_trouble,
         )
-        self.trouble: list[str] = []
-        """What is wrong with rows that cannot be read."""
+        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
         self._until = math.inf if settings.for_seconds is None else service.clock() + settings.for_seconds
         self._schedule = PollSchedule()
         self._facts_at = self._ahead = -math.inf

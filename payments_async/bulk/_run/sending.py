@@ -41,10 +41,8 @@ class InHand:
     """A row that this process has taken, and until when it may be sent."""
 
     row: LedgerRow
-    until: float
-    """By the clock that counts suspension."""
-    at: float
-    """When it was taken, by the database's clock."""
+    until: float  # by the clock that counts suspension
+    at: float  # when it was taken, by the database's clock
 
 
 class Sending:
@@ -76,8 +74,7 @@ class Sending:
         self._failing_since = 0.0
         self._is_unreached = True
         self._decided = self._failed = 0
-        self.busy: int = 0
-        """Rows in hand whose outcome is not recorded."""
+        self.busy: int = 0  # rows in hand whose outcome is not recorded
         self.paused: str | None = None
         """Why nothing is sent now; None while rows are."""
         self.no_room_until: float = 0.0
@@ -86,8 +83,7 @@ class Sending:
         """Why there is no room in a guard's sums; None while there may be."""
         self.took_new: bool = True
         """Whether a row that was taken last is not in doubt."""
-        self.throttled: int = 0
-        """How many 429s this process was given."""
+        self.throttled: int = 0  # how many 429s this process was given
 
     def start(self) -> None:
         self._tasks = [asyncio.ensure_future(self._send_rows()) for _ in range(self._width)]

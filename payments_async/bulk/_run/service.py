@@ -47,8 +47,7 @@ class Service:
         self.runtime: Runtime = self._internal.runtime
         """The client's time and chance."""
         self._pattern: PreparedRequest | None = None
-        self.listed: int = 0
-        """Payouts that were read from the list."""
+        self.listed: int = 0  # payouts that were read from the list
 
     @property
     def account(self) -> Account:

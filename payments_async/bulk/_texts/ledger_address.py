@@ -25,8 +25,7 @@ class LedgerAddress:
     text: str = attrs.field(repr=False)
     """The path of a file, or the address of a database with its password."""
     batch_id: str | None = None
-    is_default: bool = False
-    """True if the address came from PAYMENTS_LEDGER."""
+    is_default: bool = False  # True if the address came from PAYMENTS_LEDGER
     is_insecure: bool = False
     """True if a database on another host may be used without a checked certificate."""
 

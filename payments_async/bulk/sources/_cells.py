@@ -110,10 +110,8 @@ _decode = json.JSONDecoder(
 ).decode
 
 
-Cells = Mapping[str, Any]
-"""{column: value} of one row, the empty ones left out."""
-Faults = dict[str, str]
-"""{column: what is wrong with it}."""
+Cells = Mapping[str, Any]  # {column: value} of one row, the empty ones left out
+Faults = dict[str, str]  # {column: what is wrong with it}
 
 EXACT_DIGITS: Final = 15
 """Significant digits that every JSON reader keeps, even one that reads numbers as doubles."""

@@ -32,11 +32,9 @@ class _Form:
     """How the cells of a file are written."""
 
     delimiter: str
-    other: str | None
-    """A separator that occurs more often."""
+    other: str | None  # a separator that occurs more often
     is_spaced: bool
-    above: int
-    """Lines above the header."""
+    above: int  # lines above the header
 
 
 class CsvSource(FileSource):

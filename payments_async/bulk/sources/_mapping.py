@@ -173,11 +173,9 @@ class ColumnMapping:
 class MappedHeader:
     """The columns of an input under our names."""
 
-    names: tuple[str, ...]
-    """The name of each column; "" of one that is left out."""
+    names: tuple[str, ...]  # the name of each column; "" of one that is left out
     constants: tuple[tuple[str, str], ...] = ()
-    faults: tuple[tuple[str | None, str], ...] = ()
-    """(column, what is wrong)."""
+    faults: tuple[tuple[str | None, str], ...] = ()  # (column, what is wrong)
 
     @property
     def is_strange(self) -> bool:

@@ -51,8 +51,7 @@ class Core:
         """Control rules, the oldest first; the first that matches wins."""
         self.default: Rule | None = None
         """The scenario of requests and records that nothing else decides."""
-        self.served: int = 0
-        """How many requests to the API were answered."""
+        self.served: int = 0  # how many requests to the API were answered
 
     def due(self, now: float) -> list[Effect]:
         """Carry out what falls due until `now` (seconds since 1970) and give the effects in order."""

@@ -22,8 +22,7 @@ class PayerField:
     name: str
     label: str
     hint: str
-    missing: str
-    """The problem with a field left empty."""
+    missing: str  # the problem with a field left empty
     autocomplete: str
     kind: str
 

@@ -33,8 +33,7 @@ class _Route:
 
     get: Handler
     post: Handler | None = None
-    foreign: bool = False
-    """True if the form may be another page's."""
+    foreign: bool = False  # True if the form may be another page's
 
 
 _SIMULATED: Mapping[str, _Route] = {

@@ -19,8 +19,7 @@ from .routes import ROUTES, Route
 from .values import Refusal
 
 _HEADERS: Final = {"Content-Type": "application/json", **GUARDS}
-LARGEST: Final = 65_536
-"""Bytes of a request body."""
+LARGEST: Final = 65_536  # bytes of a request body
 
 _NAMED: Final = re.compile(r"(?:`\$\.|field `)(\w+)")
 _NEAR: Final = re.compile(r"\((?:near|there are): ([^()]*)\)")

@@ -183,16 +183,11 @@ class LogLine:
     href: str
     end: str
     tone: str
-    named: str = ""
-    """The name of the record that it is about."""
-    about: str = ""
-    """The address of the record's page."""
-    marks: tuple[str, ...] = ()
-    """What is unusual of it."""
-    reason: str | None = None
-    """The reason of a failure."""
-    took: str = ""
-    """How long the answer took."""
+    named: str = ""  # the name of the record that it is about
+    about: str = ""  # the address of the record's page
+    marks: tuple[str, ...] = ()  # what is unusual of it
+    reason: str | None = None  # the reason of a failure
+    took: str = ""  # how long the answer took
     times: int = 1
     """How many requests in a row were the same, with the same result."""
     until: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))

@@ -33,8 +33,7 @@ class PageRequest:
     sandbox: SandboxControls
     query: Mapping[str, str]
     host: str | None = None
-    path: str = ""
-    """Below `/_sandbox/`."""
+    path: str = ""  # below `/_sandbox/`
 
     @property
     def find(self) -> str:

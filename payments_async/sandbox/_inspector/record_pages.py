@@ -48,19 +48,15 @@ class RecordRow:
     """One line of a list of records."""
 
     id: str
-    name: str
-    """The program's own name for it, else the service's."""
+    name: str  # the program's own name for it, else the service's
     status: str
     at: float
-    about: str
-    """Method, event, address."""
-    last: str
-    """The last answer, or what comes next."""
+    about: str  # method, event, address
+    last: str  # the last answer, or what comes next
     amount: str = ""
     place: str = ""
     """The address of the page where the payer's answer is waited for."""
-    card: Context = attrs.field(factory=dict)
-    """What its buttons need."""
+    card: Context = attrs.field(factory=dict)  # what its buttons need
 
 
 # Lists

@@ -9,8 +9,7 @@ import msgspec
 from .._common.values import Answer, RequestRefused
 from .records import PayoutRecord
 
-LIFETIME = 86_400.0
-"""Seconds a first answer is kept: 24 hours."""
+LIFETIME = 86_400.0  # seconds a first answer is kept: 24 hours
 
 _SHORTEST, _LONGEST = 8, 128
 

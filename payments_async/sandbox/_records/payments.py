@@ -27,11 +27,9 @@ from .records import (
 from .tenants import Tenant
 from .world import World
 
-SESSION_MINUTES = 60
-"""How long a session lasts without `expires_in_minutes`."""
+SESSION_MINUTES = 60  # how long a session lasts without `expires_in_minutes`
 
-INTENT_MINUTES = 1440
-"""How long a payment intent made through the API can be paid."""
+INTENT_MINUTES = 1440  # how long a payment intent made through the API can be paid
 
 FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
 

@@ -42,8 +42,7 @@ class NotSent(Exception):
 @attrs.frozen
 class DeliveryAddress:
     scheme: str
-    host: str
-    """In small letters, without brackets or a final dot."""
+    host: str  # in small letters, without brackets or a final dot
     port: int
     path: str = attrs.field(repr=False)
     """With the query string; it may hold a receiver's token."""

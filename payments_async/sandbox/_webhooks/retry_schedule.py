@@ -20,8 +20,7 @@ TRY_TIMES = (0.0, 30.0, 120.0, 600.0, 3600.0)
 HELD_FOR = 60.0
 """Seconds `reorder` holds a delivery back at most, should the record have nothing more to tell."""
 
-KEPT = 20_000
-"""How many finished webhooks are kept, the latest ones."""
+KEPT = 20_000  # how many finished webhooks are kept, the latest ones
 
 MOST_WAITING = 50_000
 """How many can wait to be sent; any more are given up at once, visibly, so that memory has a bound."""

@@ -47,8 +47,7 @@ class Finding:
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time to make
 class ObservedRequest:
-    seq: int
-    """Number in the journal: a later request has a higher one."""
+    seq: int  # number in the journal: a later request has a higher one
     log: LoggedRequest
     real: float
     body: bytes
