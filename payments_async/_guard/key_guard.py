@@ -189,7 +189,10 @@ class KeyGuard:
         try:
             if known is None or self.monotonic() - known.first > _assumptions.KEY_TRUSTED_FOR:
                 payment = await self._allowed(write, left, may_ask=may_ask)
-                known = self._remember(name, _JudgedWrite(payment, self.monotonic()))
+                known = self._judged[name] = _JudgedWrite(payment, self.monotonic())
+                self._order.append(name)
+                if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
+                    self._judged.pop(self._order.popleft(), None)
             currency, amount = known.payment.currency, known.payment.amount
             claim = self._runtime.token(8).hex()  # drawn: a copied process may reserve the same write
             admission = Admission(self, known, WriteAmount(name, currency, amount, claim))
@@ -267,13 +270,6 @@ class KeyGuard:
         )
         seconds = ASKING if left is None else min(left, ASKING)
         return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
-
-    def _remember(self, name: str, judged: _JudgedWrite) -> _JudgedWrite:
-        self._judged[name] = judged
-        self._order.append(name)
-        if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
-            self._judged.pop(self._order.popleft(), None)
-        return judged
 
     def _refuse(self, write: Write, refusal: GuardRefusal | None) -> None:
         if refusal is not None:

@@ -28,8 +28,7 @@ from .sums import TABLES
 
 APPLICATION: Final = 0x70617962  # marks an SQLite file as a guard's: `payb`
 FORM: Final = 2  # the form of its tables, SQLite's `user_version`
-PATIENCE: Final = 2.0
-"""Seconds for which a transaction waits for another process's."""
+PATIENCE: Final = 2.0  # seconds for which a transaction waits for another process's
 PAUSE: Final = 0.003
 """Seconds, on average, after which a process asks again for a file that another one has: about one commit."""
 _MARKS: Final = (

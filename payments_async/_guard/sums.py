@@ -118,8 +118,7 @@ class Shortage(NamedTuple):
     limit: Decimal
     used: Decimal  # what counts in the window
     wait: float  # seconds until there may be room
-    is_known: bool
-    """False if the state does not know all that was paid in the window."""
+    is_known: bool  # False if the state does not know all that was paid in the window
 
 
 class SumFigures(NamedTuple):

@@ -37,8 +37,7 @@ class AccessRefused(Exception):
 class Access:
     secret: str = attrs.field(repr=False)  # random text that fits into a path
     is_shared: bool = False  # True if every user of this machine may reach it
-    shared_by: str = ""
-    """The option that opens it to them; empty where there is none."""
+    shared_by: str = ""  # the option that opens it to them; empty where there is none
 
     @property
     def root(self) -> str:

@@ -24,8 +24,7 @@ LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
 """Kinds of buckets: the classes, and "record" for each attempt, intent or payout."""
 
-Priority = Literal["interactive", "bulk"]
-"""Bulk calls wait behind interactive ones."""
+Priority = Literal["interactive", "bulk"]  # bulk calls wait behind interactive ones
 
 SMALL_BURST: Final = 12
 """Least capacity of a bucket, even above one second's worth, so that twelve reads need no pacing."""

@@ -120,8 +120,7 @@ class Call:
         self.idempotency_key = idempotency_key
         self.key: SecretKey | None = key
         """The secret key of the present attempt; before the first, that for which the request was made."""
-        self.sent_under: SecretKey | None = None
-        """That of the last attempt in doubt."""
+        self.sent_under: SecretKey | None = None  # that of the last attempt in doubt
         self.timeout: float | None = None
         self.deadline: float | None = None  # seconds that the caller allows
         self.max_retries: int | None = None
@@ -137,8 +136,7 @@ class Call:
         self.clock: Callable[[], Timestamps] | None = None
         self.admission: Admission | None = None
         """The guard's permission; None where no guard has to give one."""
-        self.number = 0
-        """The call's number in its events; 0 while nothing takes them."""
+        self.number = 0  # the call's number in its events; 0 while nothing takes them
         self.tries: list[tuple[Any, ...]] = []
         """The attempts so far: for each, the values of an `Attempt`."""
         self.retries = 0

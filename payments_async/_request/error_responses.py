@@ -63,7 +63,8 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
     errors = _flattened(tree.get("errors"), mask)
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
-    fields = [name for name, words in errors.items() if not _names_the_key(name or str(words))]
+    letters = {name: re.sub("[^a-z]", "", (name or str(words)).lower()) for name, words in errors.items()}
+    fields = [name for name, text in letters.items() if "idempotencykey" not in text]  # however it is written
     if _is_about_the_key(call, answer, errors, fields, message):
         cls = IdempotencyConflict
     facts: dict[str, Any] = {}
@@ -100,11 +101,6 @@ def _is_about_the_key(
         return False
     is_silent = "reference" not in (message or "").lower() and not is_replayed(answer.headers)
     return bool(errors) or (call.is_known_key and is_silent)
-
-
-def _names_the_key(text: str) -> bool:
-    """Return whether the name of a field, or words without one, are about the key: however it is written."""
-    return "idempotencykey" in re.sub("[^a-z]", "", text.lower())
 
 
 def is_definite(status: int) -> bool:

@@ -40,7 +40,10 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
     """Make the result of an attempt without an answer. `url`: where it was to go, if anywhere."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
-        return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
+        advice = "check that the base URL is the service's, or ask for less"
+        text = f"{call.operation.name}: {failure.detail}; {advice}"
+        large = DecodeError(text, record_id=None, body=b"", operation=call.operation.name)
+        return AttemptResult(verdict, failure.kind, error=large)
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     source = f" from {host_and_port(url)}" if url else ""
     words, original = _explained(call, failure)
@@ -62,16 +65,6 @@ def _explained(call: Call, failure: TransportError) -> tuple[str, Exception | No
     text = "".join(format_exception_only(original)).strip()
     masked = error_responses.masking(call)(text)
     return f"{masked}, {failure.detail}", original if masked == text else None
-
-
-def _oversized(call: Call, failure: TransportError) -> DecodeError:
-    """Make the error of an answer that is too large to be read, whatever its status."""
-    return DecodeError(
-        f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
-        record_id=None,
-        body=b"",
-        operation=call.operation.name,
-    )
 
 
 def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -> AttemptResult:

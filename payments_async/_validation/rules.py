@@ -118,8 +118,7 @@ class Letters:
         self.wanted = wanted
         self.form: str = f"[A-Z{'a-z' if any_case else ''}]{{{length}}}"
         """A regular expression."""
-        self.known: set[str] = set()
-        """The codes that were found good: there are few."""
+        self.known: set[str] = set()  # the codes that were found good: there are few
 
     def are_not_capitals(self, value: str) -> bool:
         """Return whether a text is not a code as it is usually written."""

@@ -91,8 +91,7 @@ class WebhookTried:
     status: int | None
     error: str | None  # the reason of a failure that the status does not show
     forged: bool = False
-    only_listened: bool = False
-    """True if the receiver declared that it only listens."""
+    only_listened: bool = False  # True if the receiver declared that it only listens
     number: int = 1  # which of the webhook's tries it is
 
     @property

@@ -22,8 +22,7 @@ from .._output import Show
 from .compare import payment_problems, payout_problems, show_books
 from .payout_file import CURRENCY, FAULTS, METHOD, DemoPayout, disturbed, read_csv, show_plan, write_csv
 
-PRICE: Final = Decimal("25.50")
-"""Amount that the simulated payer pays, major units."""
+PRICE: Final = Decimal("25.50")  # amount that the simulated payer pays, major units
 TASKS: Final = 64
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import Batch, BatchFigures, BatchReport, ImportReport, PayoutBatch
+from ...bulk import Batch, BatchFigures, ImportReport, PayoutBatch
 from ...bulk._page import BatchPage
 from ...bulk._texts.ledger_address import open_batch
 from ...bulk._texts.outcomes import title_of
@@ -227,12 +227,6 @@ async def _pay(
             raise
         reason = f"{context.interrupts.reason}, twice"
         report = attrs.evolve(await batch.status(), stopped=reason, exit_code=int(Exit.RESUMABLE))
-    return await _show_end(batch, report, order, context)
-
-
-async def _show_end(
-    batch: PayoutBatch, report: BatchReport, order: RunOptions, context: CommandContext
-) -> Exit:
     causes, kept = await batch.causes(0), (await batch.facts()).certificate
     if report.certificate is not None:
         show_certificate(report.certificate, context)

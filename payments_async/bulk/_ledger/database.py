@@ -56,8 +56,7 @@ _MADE: Final = frozenset({"23505", "42P07", "42710"})
 class DatabaseAddress:
     """Where a ledger is: a file, or a database on a server."""
 
-    text: str = attrs.field(repr=False)
-    """The path, or the address with its password."""
+    text: str = attrs.field(repr=False)  # the path, or the address with its password
     is_insecure: bool = False
     """True if a server on another host may be used without a checked certificate."""
 

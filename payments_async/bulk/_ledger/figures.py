@@ -94,18 +94,14 @@ async def figures(ledger: Ledger, environment: str = "", decided_before: float |
             others_rows = sa.select(sa.func.count()).where(mine, rows.c.environment != environment)
             elsewhere = (await connection.execute(others_rows)).scalar_one()
         at = (await connection.execute(sa.select(now()))).scalar_one()
-        is_balanced = not wrong and _balances(ledger, totals)
+        known = ledger.known
+        sums = {code: amount for code, amount in known.totals.items() if amount}
+        is_as_imported = count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
+        is_free = known.is_outbox or known.forgotten_at is not None
+        is_balanced = not wrong and (is_free or is_as_imported)
         return Figures(at, totals, extra, is_balanced, elsewhere, tuple(wrong))
 
     return await ledger.database.read(work)
-
-
-def _balances(ledger: Ledger, totals: RowTotals) -> bool:
-    known = ledger.known
-    if known.is_outbox or known.forgotten_at is not None:
-        return True
-    sums = {code: amount for code, amount in known.totals.items() if amount}
-    return count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
 
 
 def _summed(word: sa.ColumnElement[Any], table: sa.Table) -> sa.Select[Any]:

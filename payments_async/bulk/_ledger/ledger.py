@@ -54,8 +54,7 @@ class Ledger:
 
     def __init__(self, database: Database, batch_id: str | None, runtime: Runtime) -> None:
         self.database, self.runtime = database, runtime
-        self.batch_id: str = batch_id or ""
-        """The batch's name; "" before it has one."""
+        self.batch_id: str = batch_id or ""  # the batch's name; "" before it has one
         self.batch: Batch | None = None
         self.me: str = f"{socket.gethostname()[:40]}:{os.getpid()}:{runtime.token(6).hex()}"
         """This process's name in the ledger: which host and process has rows."""
@@ -183,7 +182,11 @@ class Ledger:
             if found is None:
                 return ()
             last = _NO_ROW if found.last_row is None else found.last_row
-            due = mine.where(rows.c.id <= last, _is_behind(self._passed)).limit(most)
+            # of new rows those behind the last one that was taken
+            is_behind = sa.tuple_(rows.c.due, rows.c.id) > sa.tuple_(
+                sa.literal(0.0), sa.literal(self._passed)
+            )
+            due = mine.where(rows.c.id <= last, is_behind).limit(most)
             taken = [*(await connection.execute(self._taking(due))).mappings()]
             if len(taken) < most and self._passed:
                 self._passed = 0
@@ -316,11 +319,6 @@ async def is_touched(connection: AsyncConnection, batch_id: str) -> bool:
         rows.c.batch_id == batch_id, sa.or_(rows.c.first_sent.is_not(None), ~idle)
     )
     return (await connection.execute(touched.limit(1))).first() is not None
-
-
-def _is_behind(passed: int) -> sa.ColumnElement[bool]:
-    """Whether a row comes after a new one, in the order in which rows are taken."""
-    return sa.tuple_(rows.c.due, rows.c.id) > sa.tuple_(sa.literal(0.0), sa.literal(passed))
 
 
 # What is recorded of a send

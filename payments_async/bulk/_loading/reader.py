@@ -43,8 +43,7 @@ class SourceReader:
         self._total = 0
         self._last: int | None = None
         self.faulty: int = 0  # rows with faults
-        self.can_skip: bool = True
-        """True if the other rows may be paid without these."""
+        self.can_skip: bool = True  # True if the other rows may be paid without these
         self.good: int = 0  # rows without a fault
         self.unnamed: int = 0
         """Rows without a fault that have no reference of the operator's."""

@@ -81,8 +81,7 @@ class AttemptReply:
     """One attempt and its result, as the sender saw it."""
 
     status: int | None = None  # the HTTP status; None when no answer came
-    verdict: Verdict = "in_doubt"
-    """What this attempt proves, by the client's report."""
+    verdict: Verdict = "in_doubt"  # what this attempt proves, by the client's report
     replayed: bool = False
     """True if `X-Idempotent-Replayed` said that this is an earlier answer."""
     record: Record = "unreadable"

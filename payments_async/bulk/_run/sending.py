@@ -75,8 +75,7 @@ class Sending:
         self._is_unreached = True
         self._decided = self._failed = 0
         self.busy: int = 0  # rows in hand whose outcome is not recorded
-        self.paused: str | None = None
-        """Why nothing is sent now; None while rows are."""
+        self.paused: str | None = None  # why nothing is sent now; None while rows are
         self.no_room_until: float = 0.0
         """Until when a guard's sums have no room, by the clock that counts suspension."""
         self.room: str | None = None

@@ -44,8 +44,7 @@ class Service:
         self._internal = self._client._internal
         self._internal.fail_closed()
         self._list = self._internal.reader(PAYOUTS)
-        self.runtime: Runtime = self._internal.runtime
-        """The client's time and chance."""
+        self.runtime: Runtime = self._internal.runtime  # the client's time and chance
         self._pattern: PreparedRequest | None = None
         self.listed: int = 0  # payouts that were read from the list
 

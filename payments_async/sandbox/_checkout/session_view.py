@@ -72,10 +72,6 @@ _KEPT = "%!#$&'()*+,/:;=?@[]~"
 """Characters kept in an address; others are percent-encoded, so that no text can break a header."""
 
 
-def _plain_digits(text: str) -> str:
-    return "".join(str(decimal(sign)) if sign.isdecimal() else sign for sign in text)
-
-
 @attrs.frozen(eq=False)
 class SessionView:
     """One request to a session's pages, with what the pages show of the payment."""
@@ -117,7 +113,10 @@ class SessionView:
     def form(self) -> dict[str, str]:
         """The values of the submitted form, with the digits of every script as 0 to 9."""
         given = parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True)
-        return {name: _plain_digits(value) for name, value in given}
+        return {
+            name: "".join(str(decimal(sign)) if sign.isdecimal() else sign for sign in value)
+            for name, value in given
+        }
 
     @property
     def appearance(self) -> PageAppearance:

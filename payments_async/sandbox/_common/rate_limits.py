@@ -6,7 +6,6 @@ A request is admitted by every window it falls under or by none; a refused one c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Literal
 
 import attrs
@@ -110,12 +109,10 @@ class KeyLimits:
     def admit(self, limit_class: LimitClass, record_id: str | None, now: float) -> Excess | None:
         """Count one request; or count nothing and give the full window with the longest wait."""
         scopes = self._limits.scopes(limit_class, record_id)
-        if full := self._full(scopes, now):
-            return max(full, key=lambda excess: excess.wait)
+        waits = [Excess(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]
+        longest = max(waits, key=lambda excess: excess.wait, default=None)
+        if longest is not None and longest.wait > 0:
+            return longest
         for scope, _ in scopes:
             self._windows.count(scope, now)
         return None
-
-    def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
-        waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]
-        return [Excess(limit, wait) for limit, wait in waits if wait > 0]

@@ -123,8 +123,7 @@ def is_found(item: Item, text: str, names: RecordNames) -> bool:
 class RecordTraces:
     """What entries about a record have of it."""
 
-    ids: frozenset[str]
-    """Its own, and those of its attempts and its checkout session."""
+    ids: frozenset[str]  # its own, and those of its attempts and its checkout session
     key: str
     """The fingerprint of its API key: references and idempotency keys of others mean other records."""
     idempotency_key: str | None
@@ -188,8 +187,7 @@ class LogLine:
     marks: tuple[str, ...] = ()  # what is unusual of it
     reason: str | None = None  # the reason of a failure
     took: str = ""  # how long the answer took
-    times: int = 1
-    """How many requests in a row were the same, with the same result."""
+    times: int = 1  # how many requests in a row were the same, with the same result
     until: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
     """When the last of them was."""
 

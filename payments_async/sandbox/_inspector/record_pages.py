@@ -54,8 +54,7 @@ class RecordRow:
     about: str  # method, event, address
     last: str  # the last answer, or what comes next
     amount: str = ""
-    place: str = ""
-    """The address of the page where the payer's answer is waited for."""
+    place: str = ""  # the address of the page where the payer's answer is waited for
     card: Context = attrs.field(factory=dict)  # what its buttons need
 
 

@@ -38,8 +38,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, eq=False, gc=False):
     answer: Answer | PayoutRecord
     """Of the creation of a payout that was pending then, the payout: the answer can be made of it again."""
     at: float
-    late: float = 0.0
-    """For so many seconds the first request waited for its answer."""
+    late: float = 0.0  # for so many seconds the first request waited for its answer
 
 
 class IdempotencyStore:

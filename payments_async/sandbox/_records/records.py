@@ -69,8 +69,7 @@ def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
 
 USUAL_PLAN = plan_for(ScenarioOutcome("complete"))
 
-GATEWAY_ERROR = "GATEWAY_ERROR"
-"""The category of a failure that is the gateway's own."""
+GATEWAY_ERROR = "GATEWAY_ERROR"  # the category of a failure that is the gateway's own
 
 
 @attrs.frozen

@@ -26,8 +26,7 @@ from .._mapping import ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
 
-Cells = Mapping[int, Any]
-"""{column, from 1: its cell}, for those that have a value."""
+Cells = Mapping[int, Any]  # {column, from 1: its cell}, for those that have a value
 
 _SHOWN: Final = 10
 _AS_TEXT: Final = "format the column as text, and write it again"
