@@ -23,7 +23,6 @@ to other extras."""
 
 
 def missing_libraries(extras: Iterable[str]) -> list[str]:
-    """The libraries of these extras that are not installed."""
     return [library for extra in extras for library in EXTRAS[extra] if not _is_there(library)]
 
 

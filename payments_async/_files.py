@@ -29,8 +29,7 @@ class AtomicFile:
         self.part: Path = self.path.with_name(f"{self.path.name}.{SYSTEM.token(4).hex()}.part")
         """What is written until then. It has a name of its own: another process may write the same file."""
         self._durable = durable
-        self.file: BinaryIO
-        """The file to write to, within the context."""
+        self.file: BinaryIO  # the file to write to, within the context
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
@@ -67,7 +66,8 @@ def network_file_system(path: str) -> str | None:
             kind = file_system(path, file.read())
     except OSError:
         return None  # not Linux
-    return kind if is_remote(kind) else None
+    is_remote = kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS  # an unknown one may do
+    return kind if is_remote else None
 
 
 def file_system(path: str, mountinfo: str) -> str | None:
@@ -82,11 +82,6 @@ def file_system(path: str, mountinfo: str) -> str | None:
         if len(point) >= best and _lies_in(path, point):
             best, found = len(point), right.split(" ", 1)[0]
     return found
-
-
-def is_remote(kind: str | None) -> bool:
-    """True if a file system of this type may not carry a database. An unknown one may."""
-    return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
 
 
 def _unescaped(text: str) -> str:

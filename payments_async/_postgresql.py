@@ -62,10 +62,7 @@ WEAK_AUTH: Final = (
 
 @attrs.frozen
 class Address:
-    """The address of a database."""
-
-    label: str
-    """Scheme, host, port and name of the database, for messages."""
+    label: str  # scheme, host, port and name of the database, for messages
     exposure: str | None
     """Why others could read or change what is sent to this address; None when they cannot."""
     parameters: Mapping[str, Any] = attrs.field(repr=False)

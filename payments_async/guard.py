@@ -27,10 +27,8 @@ __all__ = ["Guard", "GuardRefused", "GuardRequest"]
 WINDOWS: Final = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 """Seconds of the windows that have a name."""
 _LONGEST: Final = 366 * 86_400
-_LEAST: Final = Decimal(1)
-"""The service takes no smaller amount (POST /payouts)."""
-_MOST: Final = Decimal(10) ** 14
-"""More than can be counted."""
+_LEAST: Final = Decimal(1)  # the service takes no smaller amount (POST /payouts)
+_MOST: Final = Decimal(10) ** 14  # more than can be counted
 
 
 class GuardRequest(NamedTuple):

@@ -74,8 +74,6 @@ class _OpenSpan:
 
 @attrs.define(eq=False)
 class _OpenCall:
-    """A call under way."""
-
     operation: Attributes
     http: Attributes
     """Attributes of its attempts' spans and metrics."""

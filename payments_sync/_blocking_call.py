@@ -32,8 +32,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 AsyncCall = Callable[..., Coroutine[Any, Any, T]]
 
-GRACE: Final = 2.0
-"""Seconds that an interrupted caller waits for its call to end."""
+GRACE: Final = 2.0  # seconds that an interrupted caller waits for its call to end
 
 WAIT_SLICE: Final = 0.2
 """Seconds that one wait lasts. A signal that arrives just before a wait is seen only when the wait ends. On

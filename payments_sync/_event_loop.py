@@ -52,8 +52,7 @@ class LoopThread:
         self.lock = threading.RLock()
         """Re-entrant: the garbage collector may have a client closed while its own thread holds the lock."""
         self.queue: CallQueue | None = None
-        self.bridges: WeakSet[Bridge] = WeakSet()
-        """Those that have had a lease."""
+        self.bridges: WeakSet[Bridge] = WeakSet()  # those that have had a lease
         self._leases = 0
         self._provider = BlockingPortalProvider("asyncio", {"loop_factory": _new_loop})
 

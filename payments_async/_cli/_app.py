@@ -47,7 +47,6 @@ _SENTENCE_END: Final = re.compile(r"(?:\.|(?<=\?)) ")
 
 
 def make_app() -> App:
-    """The command line, ready to be called with its arguments."""
     app = App(
         name="payments",
         help="Collect payments and send payouts.",

@@ -23,7 +23,6 @@ _USAGE: Final = (ConfigurationError, BulkError, AuthenticationError, PermissionD
 
 
 def exit_of(error: PaymentsError) -> Exit:
-    """The exit code for an error that ends a command."""
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
     return Exit.USAGE if isinstance(error, _USAGE) else Exit.REFUSED

@@ -20,13 +20,11 @@ from ..models._masking import clean
 from ._text import brief, text_width, wrapped
 
 _FLAG = Parameter(negative="", show_default=False)
-Flag = Annotated[bool, _FLAG]
-"""A flag that can only be set."""
+Flag = Annotated[bool, _FLAG]  # a flag that can only be set
 
 Insecure = Annotated[
     bool, _FLAG, Parameter(help="Use a database on another host without a checked certificate.")
 ]
-"""The `--insecure-database` flag."""
 
 JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
 """The `--json` flag of a command with one result."""
@@ -34,8 +32,7 @@ JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of tex
 JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
 """The `--json` flag of a command that lists, streams or shows its progress."""
 
-INDENT = 11
-"""Columns that a step's name takes."""
+INDENT = 11  # columns that a step's name takes
 
 
 class OutputConsole(Console):
@@ -123,7 +120,6 @@ class JsonLines(Show):
     def step(
         self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
     ) -> None:
-        """The step's facts."""
         line = {"about": self._about, "step": name.lower(), "ok": good is not False, **facts}
         try:
             sys.stdout.write(json.dumps(line, default=str) + "\n")
@@ -138,5 +134,4 @@ class JsonLines(Show):
 
 
 def show_for(*, as_json: bool) -> Show:
-    """The output of a command, with or without `--json`."""
     return JsonLines() if as_json else Show()

@@ -16,8 +16,7 @@ from typing import Final, TextIO
 
 from ..models._masking import clean_lines
 
-WIDTH: Final = 80
-"""Columns of a line of text at most; fewer on a narrower terminal."""
+WIDTH: Final = 80  # columns of a line of text at most; fewer on a narrower terminal
 _LONGEST_WORD: Final = 200
 _LEAST: Final = 24
 """Columns that a hanging indent leaves for words; a deeper one becomes `_SHALLOW`."""

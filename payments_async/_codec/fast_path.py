@@ -173,7 +173,6 @@ def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]
 
 
 def is_wire_struct(cls: Any) -> bool:
-    """Return whether a type is a WireStruct."""
     return isinstance(cls, type) and issubclass(cls, WireStruct)
 
 

@@ -48,7 +48,6 @@ class WrongType(ValueError):
 
 
 def refuse(value: object, where: str, wanted: str) -> typing.NoReturn:
-    """Raise WrongType for a value."""
     raise WrongType(f"{where} should be {wanted} and is {type(value).__name__}")
 
 
@@ -101,7 +100,6 @@ def moment(value: Any, _: str = "") -> datetime | None:
 
 
 def as_it_is(value: Any, _: str) -> Any:
-    """Take any JSON value unchanged."""
     return value
 
 
@@ -234,7 +232,6 @@ def fields_of(cls: Any) -> dict[str, Any]:
 
 
 def is_record(hint: Any) -> bool:
-    """Return whether a type is a record class."""
     return isinstance(hint, type) and issubclass(hint, Record)
 
 

@@ -20,8 +20,7 @@ class Payment(NamedTuple):
     amount: Decimal
     currency: str
     method: str | None
-    country: str | None
-    """That of the instrument."""
+    country: str | None  # that of the instrument
     reference: str | None
 
 

@@ -16,10 +16,8 @@ from .sqlite import MemoryState
 from .state import StateUnavailable, SumsState
 from .sums import GuardSums, Outcome, Shortage, WriteAmount
 
-PATIENCE: Final = 5.0
-"""Seconds after which a state that is away refuses."""
-RETRY: Final = 0.25
-"""Seconds until a state that is away is tried again."""
+PATIENCE: Final = 5.0  # seconds after which a state that is away refuses
+RETRY: Final = 0.25  # seconds until a state that is away is tried again
 
 
 class GuardAccount:

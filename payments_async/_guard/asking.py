@@ -16,8 +16,7 @@ from typing import Any, Final, Literal
 from .._emitter import logger
 from .._runtime import Runtime
 
-Ask = Callable[[Any], object]
-"""The user's function, plain or a coroutine function."""
+Ask = Callable[[Any], object]  # the user's function, plain or a coroutine function
 
 Run = Callable[..., Awaitable[object]]
 """Runs a plain function with its arguments in another thread, as `asyncio.to_thread` does."""

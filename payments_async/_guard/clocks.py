@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from .._runtime import Runtime
 
-HOST_CLOCKS: Final = 300.0
-"""Seconds by which the wall clocks of two hosts may differ."""
+HOST_CLOCKS: Final = 300.0  # seconds by which the wall clocks of two hosts may differ
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 """Where Linux identifies the time since the machine was started."""
 
@@ -24,10 +23,8 @@ class Clocks(NamedTuple):
 
     boot: str
     """Identifies the machine since it was started; '' where that is not known."""
-    ticks: float
-    """Passes with the machine, and cannot be set."""
-    clock: float
-    """That of the state: a database has its own, a file the wall clock."""
+    ticks: float  # passes with the machine, and cannot be set
+    clock: float  # that of the state: a database has its own, a file the wall clock
     wall: float
 
     def since(self, earlier: Clocks) -> float:

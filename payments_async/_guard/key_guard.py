@@ -43,10 +43,8 @@ _KNOWN: Final = 10_000
 class GuardOwner:
     """Whose guard it is, and what its clients say of the state of its sums."""
 
-    address: str
-    """The service's, normalised."""
+    address: str  # the service's, normalised
     fingerprint: str
-    """That of the secret key."""
     database: str | None = attrs.field(default=None, repr=False)
     """The limit store's address, which keeps the sums where the guard names no file."""
     insecure_database: bool = False
@@ -54,11 +52,8 @@ class GuardOwner:
 
 @attrs.define(eq=False)
 class _JudgedWrite:
-    """A write that the rules allow."""
-
     payment: Payment
-    first: float
-    """When it was judged; monotonic seconds."""
+    first: float  # when it was judged; monotonic seconds
     doubted: bool = False
     """True if a call ended without a definite answer: a later refusal proves nothing then."""
 
@@ -107,8 +102,6 @@ class Admission:
 
 
 class KeyGuard:
-    """The guards of one key, and their sums."""
-
     def __init__(self, owner: GuardOwner, runtime: Runtime) -> None:
         self._owner, self._runtime = owner, runtime
         self.monotonic: Callable[[], float] = runtime.monotonic
@@ -120,7 +113,6 @@ class KeyGuard:
 
     @property
     def sums(self) -> GuardSums | None:
-        """The sums of its guards; None without any."""
         return None if self._account is None else self._account.sums
 
     @property
@@ -197,7 +189,10 @@ class KeyGuard:
         try:
             if known is None or self.monotonic() - known.first > _assumptions.KEY_TRUSTED_FOR:
                 payment = await self._allowed(write, left, may_ask=may_ask)
-                known = self._remember(name, _JudgedWrite(payment, self.monotonic()))
+                known = self._judged[name] = _JudgedWrite(payment, self.monotonic())
+                self._order.append(name)
+                if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
+                    self._judged.pop(self._order.popleft(), None)
             currency, amount = known.payment.currency, known.payment.amount
             claim = self._runtime.token(8).hex()  # drawn: a copied process may reserve the same write
             admission = Admission(self, known, WriteAmount(name, currency, amount, claim))
@@ -218,7 +213,6 @@ class KeyGuard:
             raise rules.refused("payouts.create", rules.no_room(shortage, amount.amount), room_at=room_at)
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        """Report the outcome of a call."""
         assert self._account is not None
         self._account.settle(amount, outcome)
 
@@ -276,13 +270,6 @@ class KeyGuard:
         )
         seconds = ASKING if left is None else min(left, ASKING)
         return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
-
-    def _remember(self, name: str, judged: _JudgedWrite) -> _JudgedWrite:
-        self._judged[name] = judged
-        self._order.append(name)
-        if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
-            self._judged.pop(self._order.popleft(), None)
-        return judged
 
     def _refuse(self, write: Write, refusal: GuardRefusal | None) -> None:
         if refusal is not None:

@@ -68,7 +68,6 @@ class DatabaseState(SumsState):
             raise
 
     def clocks(self) -> Clocks:
-        """The clocks of the database and of this machine."""
         return clocks_of(self._runtime, float(self._one(f"SELECT {CLOCK}")))
 
     def _run(self, statement: str, values: Mapping[str, Any]) -> Any:

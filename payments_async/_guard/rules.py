@@ -25,23 +25,18 @@ _COLLECTING: Final = frozenset({"/payment/checkouts", "/payment/intents"})
 class GuardRefusal(NamedTuple):
     """What a rule says against a write."""
 
-    rule: str
-    """The guard's word for it, or "body"."""
+    rule: str  # the guard's word for it, or "body"
     text: str
     payment: Payment | None = None
-    allowed: Decimal | None = None
-    """What would have been allowed, major units."""
+    allowed: Decimal | None = None  # what would have been allowed, major units
 
 
 class Write(NamedTuple):
-    """A write about to be sent."""
-
     operation: Operation[Any]
     path: str
     headers: Mapping[str, str]
     body: bytes
-    is_ours: bool
-    """This package wrote the body from a request object."""
+    is_ours: bool  # this package wrote the body from a request object
 
     def __repr__(self) -> str:
         return f"<{self.operation.name}>"  # tracebacks print it, and the body has account data
@@ -53,7 +48,6 @@ class Write(NamedTuple):
 
     @property
     def pays_out(self) -> bool:
-        """True if it creates a payout."""
         return self.operation.method == "POST" and self.place == PAYOUTS
 
 
@@ -112,7 +106,6 @@ def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> GuardRefusal | N
 
 
 def judge_most(guard: Guard, payment: Payment) -> GuardRefusal | None:
-    """Refuse an amount above the most of its currency."""
     most = guard.most.get(payment.currency)
     if most is None or payment.amount <= most:
         return None
@@ -186,7 +179,6 @@ def no_room(short: Shortage, amount: Decimal) -> GuardRefusal:
 
 
 def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:
-    """The error for a refusal."""
     payment = refusal.payment
     room_at = facts.get("room_at")
     then = f"; there may be room at {room_at:%Y-%m-%d %H:%M:%S} UTC" if room_at else ""

@@ -26,12 +26,9 @@ from .progress_note import noted
 from .state import Place, Run, StateUnavailable, SumsState
 from .sums import TABLES
 
-APPLICATION: Final = 0x70617962
-"""Marks an SQLite file as a guard's: `payb`."""
-FORM: Final = 2
-"""The form of its tables, SQLite's `user_version`."""
-PATIENCE: Final = 2.0
-"""Seconds for which a transaction waits for another process's."""
+APPLICATION: Final = 0x70617962  # marks an SQLite file as a guard's: `payb`
+FORM: Final = 2  # the form of its tables, SQLite's `user_version`
+PATIENCE: Final = 2.0  # seconds for which a transaction waits for another process's
 PAUSE: Final = 0.003
 """Seconds, on average, after which a process asks again for a file that another one has: about one commit."""
 _MARKS: Final = (
@@ -44,8 +41,6 @@ _ELSEWHERE: Final = "choose another path"
 
 
 class MemoryState(SumsState):
-    """Sums in the memory of this process."""
-
     place: str = "this process"
 
     def __init__(self, runtime: Runtime) -> None:
@@ -57,7 +52,6 @@ class MemoryState(SumsState):
 
     @contextmanager
     def transaction(self, *, keeps: bool) -> Iterator[Run]:
-        """Context of one transaction."""
         with _turn:
             self._connection.execute("BEGIN")
             yield from _carried_out(self._connection, keeps=keeps)
@@ -117,7 +111,6 @@ class FileState(SumsState):
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")  # for those that only read
 
     def clocks(self) -> Clocks:
-        """The clocks of this machine."""
         return clocks_of(self._runtime)
 
     def reached(self, account: str) -> Place | None:

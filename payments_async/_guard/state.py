@@ -45,7 +45,6 @@ class StateThread:
         return future
 
     def end(self) -> None:
-        """Wait until all is done."""
         self._jobs.put(None)
         self._thread.join(FAREWELL)
 
@@ -66,8 +65,7 @@ class SumsState:
     Raises StateUnavailable where it cannot be used now, ConfigurationError where somebody must put it right.
     """
 
-    place: str
-    """Its name for messages."""
+    place: str  # its name for messages
 
     def __init__(self) -> None:
         self._connection: Any = None
@@ -90,7 +88,6 @@ class SumsState:
 
     @property
     def thread(self) -> StateThread:
-        """Does the work."""
         if self._thread is None:
             self._thread = StateThread()
         return self._thread

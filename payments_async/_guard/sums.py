@@ -23,8 +23,7 @@ from .. import _assumptions
 from .clocks import Clocks
 from .state import Place, Run, SumsState
 
-LEASE: Final = 60.0
-"""Seconds after a reservation in which attempts may begin."""
+LEASE: Final = 60.0  # seconds after a reservation in which attempts may begin
 SETTLING: Final = 900.0
 """Seconds after the lease in which the last attempt may still be carried out."""
 DIGITS: Final = 4
@@ -105,14 +104,10 @@ _SETTLE: Final = {"paid": _PAID, "never": _NEVER, "unpaid": f"{_NEVER} AND claim
 
 
 class WriteAmount(NamedTuple):
-    """One amount to be reserved."""
-
-    write: str
-    """Identifies the idempotency key and body."""
+    write: str  # identifies the idempotency key and body
     currency: str
     amount: Decimal
-    claim: str
-    """Tells apart the calls that reserve it."""
+    claim: str  # tells apart the calls that reserve it
 
 
 class Shortage(NamedTuple):
@@ -121,25 +116,18 @@ class Shortage(NamedTuple):
     currency: str
     window: int
     limit: Decimal
-    used: Decimal
-    """What counts in the window."""
-    wait: float
-    """Seconds until there may be room."""
-    is_known: bool
-    """False if the state does not know all that was paid in the window."""
+    used: Decimal  # what counts in the window
+    wait: float  # seconds until there may be room
+    is_known: bool  # False if the state does not know all that was paid in the window
 
 
 class SumFigures(NamedTuple):
-    """What a state has of one sum."""
-
     currency: str
     seconds: int
     most: Decimal
     paid: Decimal
-    held: Decimal
-    """Reserved, without an outcome."""
-    wait: float
-    """Seconds until the window is trusted; 0.0 if it is."""
+    held: Decimal  # reserved, without an outcome
+    wait: float  # seconds until the window is trusted; 0.0 if it is
 
 
 class _Seen(NamedTuple):
@@ -147,8 +135,7 @@ class _Seen(NamedTuple):
 
     place: Place
     now: float
-    ticks: float
-    """When it asked for that."""
+    ticks: float  # when it asked for that
 
 
 class GuardSums:
@@ -224,7 +211,6 @@ class _HeldSums:
         return self._do(statement, {"account": self._account, **values})
 
     def trust(self) -> None:
-        """Trust all windows."""
         self._run(_TRUST, now=self.now)
 
     def reserve(self, amount: WriteAmount) -> Shortage | None:
@@ -267,11 +253,9 @@ class _HeldSums:
         return int(paid), int(held)
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        """Note how a call ended."""
         self._run(_SETTLE[outcome], write=amount.write, claim=amount.claim, now=self.now)
 
     def figures(self) -> list[SumFigures]:
-        """What was paid and is held in each window."""
         found = []
         for currency, windows in self._limits.items():
             for seconds, most in windows:

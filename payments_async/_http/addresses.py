@@ -60,7 +60,6 @@ def decoded(path: str) -> str:
 
 
 def same_service(one: str, other: str) -> bool:
-    """Return whether two base URLs lead to the same service."""
     return one == other or normal(one) == normal(other)
 
 

@@ -64,8 +64,7 @@ def receive_less(transport: BaseTransport | None) -> None:
         transport.max_size = _RECEIVE  # type: ignore[union-attr] # the stock transport's own, undeclared
 
 
-REST: Final = 5.0
-"""Seconds after which all idle connections return to the pool."""
+REST: Final = 5.0  # seconds after which all idle connections return to the pool
 
 LONGEST: Final = 15.0
 """Seconds that a connection may stay idle, here and in the pool: aiohttp's own figure."""
@@ -86,7 +85,9 @@ class IdleConnections:
     def take(self, url: URL) -> tuple[Connection, ResponseHandler] | None:
         """Take a usable connection; None when there is none. Unusable ones on the way are aborted."""
         if url is not self._url:
-            self._turn_to(url)
+            if self._url is not None and self._url.origin() != url.origin():
+                self.give_back()
+            self._url = url
         ready = self._ready
         while ready:
             connection, protocol, since = ready.pop()
@@ -119,9 +120,3 @@ class IdleConnections:
     def _rest(self) -> None:
         self._timer = None
         self.give_back()
-
-    def _turn_to(self, url: URL) -> None:
-        """Prepare for requests to another address: connections to another origin return to the pool."""
-        if self._url is not None and self._url.origin() != url.origin():
-            self.give_back()
-        self._url = url

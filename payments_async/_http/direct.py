@@ -36,8 +36,7 @@ from .head import serialize
 from .session import REQUEST, RESOLVE_HOST
 from .types import HTTPRequest, HTTPResponse, TransportError, withheld
 
-_SMALL: Final = 32 * 1024
-"""Bytes that aiohttp reads without pausing the connection."""
+_SMALL: Final = 32 * 1024  # bytes that aiohttp reads without pausing the connection
 
 RawAnswer = tuple[RawResponseMessage, StreamReader]
 """An answer's head and its body, as aiohttp reads them."""
@@ -137,7 +136,6 @@ class _Destination(ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        """The key of the connector's pool."""
         return self._key
 
 

@@ -287,11 +287,7 @@ class AiohttpTransport:
 
 
 def _reported(
-    exc: BaseException,
-    verdict: Verdict,
-    request: HTTPRequest,
-    late: FailureKind,
-    now: Callable[[], datetime],
+    exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind, now: Callable[[], datetime]
 ) -> BaseException:
     """Make the exception to raise for the one that ended an attempt, without its traceback and headers.
 

@@ -84,16 +84,14 @@ class HTTPRequest:
         own: str = "",
     ) -> None:
         self.method = method
-        self.url = url
-        """Absolute, already percent-encoded."""
+        self.url = url  # absolute, already percent-encoded
         self._headers = headers
         self.body = body
         self.timeout = timeout
         """Seconds for the whole attempt: connection, request, answer."""
         self.may_send: Callable[[], bool] | None = may_send
         """Asked right before the first byte is sent; must not raise. False: it fails as `withheld`."""
-        self.common: CommonHeaders | None = common
-        """In place of headers."""
+        self.common: CommonHeaders | None = common  # in place of headers
         self.own = own
         """The request's own value for the header that `common.own` names."""
         self.sent = False
@@ -115,7 +113,6 @@ class HTTPRequest:
 
     @property
     def is_withheld(self) -> bool:
-        """True if the request must not be sent now."""
         return self.may_send is not None and not self.may_send()
 
 

@@ -50,8 +50,7 @@ class Request:
 
     method: str
     path: str
-    query: str = ""
-    """Raw, percent-encoded, without the question mark."""
+    query: str = ""  # raw, percent-encoded, without the question mark
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     body: bytes = attrs.field(default=b"", repr=False)
     address: str = "127.0.0.1"
@@ -63,8 +62,6 @@ class Request:
 
 @attrs.frozen
 class Reply:
-    """An answer."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes = b""

@@ -35,14 +35,9 @@ class AccessRefused(Exception):
 
 @attrs.frozen
 class Access:
-    """The rules for one server."""
-
-    secret: str = attrs.field(repr=False)
-    """Random text that fits into a path."""
-    is_shared: bool = False
-    """True if every user of this machine may reach it."""
-    shared_by: str = ""
-    """The option that opens it to them; empty where there is none."""
+    secret: str = attrs.field(repr=False)  # random text that fits into a path
+    is_shared: bool = False  # True if every user of this machine may reach it
+    shared_by: str = ""  # the option that opens it to them; empty where there is none
 
     @property
     def root(self) -> str:

@@ -91,7 +91,6 @@ async def serve(listener: socket.socket, access: Access, handler: Handler) -> Ca
 
 
 def answered_by(answer: Callable[[Request], Awaitable[Reply]]) -> Handler:
-    """A handler that sends what `answer` gives."""
 
     async def handle(line: web.BaseRequest, request: Request) -> web.StreamResponse:
         reply = await answer(request)

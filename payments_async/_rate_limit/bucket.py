@@ -154,7 +154,6 @@ class TokenBucket:
         return not self._counted and not (self._shut and now < self._opens)
 
     def snapshot(self, now: float) -> LimitSnapshot:
-        """The state as values."""
         self._release(now)
         ahead = max(self._full_at - now, 0.0)
         available = min(int(self._capacity + 0.01 - ahead / self._step), self.limit - self._counted)

@@ -43,7 +43,6 @@ class RecordLimiters:
         self._sweep_at = SWEEP_FROM
 
     def fetch(self, record: str, now: float) -> RateLimiter:
-        """The record's limiter."""
         with self._lock:
             known = self._limiters.get(record)
             if known is None and len(self._limiters) >= self._sweep_at:
@@ -63,14 +62,12 @@ class RecordLimiters:
         return bool(others)
 
     def resize(self, limits: RateLimits) -> None:
-        """Change the limits of every record."""
         with self._lock:
             self._limits = limits
             for limiter, _ in self._limiters.values():
                 limiter.resize(limits.of("record"), limits.capacity("record"))
 
     def all(self) -> list[RateLimiter]:
-        """All limiters of records."""
         with self._lock:
             return [limiter for limiter, _ in self._limiters.values()]
 
@@ -185,7 +182,6 @@ class KeyLimiter:
         self._make_limiters()
 
     def _make_limiters(self) -> None:
-        """Make the limiters of the classes."""
         if self.store is None:
             self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         else:
@@ -207,7 +203,6 @@ class KeyLimiter:
 
 
 def make_limiter(limits: RateLimits, kind: BucketClass) -> RateLimiter:
-    """Make a limiter for one class."""
     return RateLimiter(TokenBucket(limits.of(kind), limits.capacity(kind)))
 
 

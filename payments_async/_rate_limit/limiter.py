@@ -20,7 +20,7 @@ from typing import Final
 from .._runtime import Runtime
 from .bucket import NONE, TokenBucket
 from .limits import LimitSnapshot, Outage, Priority
-from .waiters import ASKED, NEVER, LoopWaiters, Waiter, WaitQueue, running_loop
+from .waiters import ASKED, NEVER, LoopWaiters, WaitQueue, running_loop
 
 TICK: Final = 0.002
 """Least seconds of a timer: a finer one would lose rate to its own overhead; bursts make up for it."""
@@ -85,7 +85,11 @@ class RateLimiter:
             if not waiter.grant:
                 await waiter.woken
         except BaseException:
-            self._withdraw(waiter)
+            with self._lock:
+                self._queue.leave(waiter)
+                if waiter.grant:  # it was not seen yet, and goes to the next one
+                    self._bucket.put_back(waiter.grant)
+                    self._call_all()
             raise
         if not waiter.grant:
             raise LimiterTimeout
@@ -115,7 +119,6 @@ class RateLimiter:
             self._call_all()
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Change the limits: requests a minute, requests at once."""
         with self._lock:
             self._bucket.resize(limit, capacity)
             self._call_all()
@@ -136,7 +139,6 @@ class RateLimiter:
             return not self._queue.has_waiters() and self._bucket.idle(now)
 
     def snapshot(self, now: float) -> LimitSnapshot:
-        """The bucket's state as values."""
         with self._lock:
             return self._bucket.snapshot(now)
 
@@ -156,23 +158,12 @@ class RateLimiter:
             self._queue.leave(waiter)
             if waiter.group.loop is running:
                 waiter.wake()
-            else:
-                self._wake_elsewhere(waiter)
-
-    def _wake_elsewhere(self, waiter: Waiter) -> None:
-        try:
-            waiter.group.loop.call_soon_threadsafe(waiter.wake)
-        except RuntimeError:  # the loop was closed meanwhile
-            self._bucket.put_back(waiter.grant)
-            waiter.grant = NONE
-
-    def _withdraw(self, waiter: Waiter) -> None:
-        """Remove a cancelled caller; a grant that it has not seen yet goes to the next one."""
-        with self._lock:
-            self._queue.leave(waiter)
-            if waiter.grant:
+                continue
+            try:
+                waiter.group.loop.call_soon_threadsafe(waiter.wake)
+            except RuntimeError:  # the loop was closed meanwhile
                 self._bucket.put_back(waiter.grant)
-                self._call_all()
+                waiter.grant = NONE
 
     def _schedule_check(
         self, now: float, running: asyncio.AbstractEventLoop | None, priority: Priority

@@ -24,8 +24,7 @@ LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
 """Kinds of buckets: the classes, and "record" for each attempt, intent or payout."""
 
-Priority = Literal["interactive", "bulk"]
-"""Bulk calls wait behind interactive ones."""
+Priority = Literal["interactive", "bulk"]  # bulk calls wait behind interactive ones
 
 SMALL_BURST: Final = 12
 """Least capacity of a bucket, even above one second's worth, so that twelve reads need no pacing."""
@@ -113,10 +112,8 @@ def _ratio(fraction: Any) -> Fraction:
 class Outage:
     """A time in which the store of a fleet's limit cannot be reached."""
 
-    since: float
-    """Monotonic seconds."""
-    reason: str
-    """What happened, without the store's password."""
+    since: float  # monotonic seconds
+    reason: str  # what happened, without the store's password
     is_refusal: bool = False
     """True if the store was reached, and cannot be used as it is set up."""
 

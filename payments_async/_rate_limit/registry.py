@@ -28,17 +28,13 @@ NO_SHARE: Final = (
     "PAYMENTS_RATE_SHARE together with it"
 )
 
-_Place = tuple[str, str]
-"""A normalised address and a key's fingerprint."""
+_Place = tuple[str, str]  # a normalised address and a key's fingerprint
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class StoreUse:
-    """A client's use of a limit store."""
-
     address: Secret
-    workers: int | None
-    """Processes of the fleet, if known."""
+    workers: int | None  # processes of the fleet, if known
     runtime: Runtime
     insecure_database: bool = False
     """True if a store on another host may be used without verified TLS."""
@@ -65,11 +61,7 @@ class LimiterRegistry:
         _registries.add(self)
 
     def join(
-        self,
-        address: str,
-        fingerprint: str,
-        limits: RateLimits | None = None,
-        store: StoreUse | None = None,
+        self, address: str, fingerprint: str, limits: RateLimits | None = None, store: StoreUse | None = None
     ) -> KeyLimiter:
         """The key's limiter. Limits of None accept its own; different limits give the lower and a warning.
 
@@ -136,7 +128,6 @@ class LimiterRegistry:
 
 
 def _check_shared(limits: RateLimits) -> None:
-    """Refuse limits that a store cannot share."""
     if limits.is_share:
         raise ConfigurationError(NO_SHARE)
     from .store import LEAST

@@ -20,10 +20,8 @@ from .limits import LimitSnapshot, Priority
 from .store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest, Reservation, Terms
 from .waiters import ASKED
 
-LAG: Final = 0.25
-"""Seconds in which a store usually answers."""
-RETRY: Final = 1.0
-"""Seconds between tries of a store that cannot be reached."""
+LAG: Final = 0.25  # seconds in which a store usually answers
+RETRY: Final = 1.0  # seconds between tries of a store that cannot be reached
 _AHEAD: Final[dict[Priority, float]] = {"interactive": AHEAD, "bulk": AHEAD_IN_BULK}
 
 
@@ -60,18 +58,15 @@ class SharedBucket(TokenBucket):
         """`clock`: seconds, also while the machine is suspended."""
         self._call, self._clock = call, clock
         self.is_lost = False
-        self.workers: int | None = None
-        """Processes that share the limit, if known."""
+        self.workers: int | None = None  # processes that share the limit, if known
         super().__init__(limit, capacity)
         self._blocks: list[Block] = []  # the oldest first
         self._size = 1  # permits of the next block, if fewer callers wait
         self._pause_until = ASKED  # the end of a closing after a 429
         self._next = {AHEAD: ASKED, AHEAD_IN_BULK: ASKED}  # earliest times to ask, by `BlockRequest.ahead`
-        self.is_called = False
-        """True from a call until the store is asked."""
+        self.is_called = False  # True from a call until the store is asked
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Change the limits; requests that count already still count."""
         self.terms: Terms = Terms(limit)
         self._usual_capacity = capacity
         super().resize(limit, capacity)
@@ -180,7 +175,6 @@ class SharedBucket(TokenBucket):
             self.pace(part, max(part // 240, 1))
 
     def _valid(self) -> list[Block]:
-        """The blocks that are not void."""
         while self._blocks and self._blocks[0].ends <= self._clock():
             void = self._blocks.pop(0)
             self._size = max(void.size - void.left, 1)

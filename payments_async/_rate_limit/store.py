@@ -42,20 +42,14 @@ class StoreUnavailable(Exception):
 class LimitRow:
     """One row of a store. The key itself is never part of it."""
 
-    address: str
-    """Normalised address of the service."""
-    fingerprint: str
-    """Fingerprint of the secret key."""
+    address: str  # normalised address of the service
+    fingerprint: str  # fingerprint of the secret key
     kind: str
-    """The limit class."""
 
 
 @attrs.frozen
 class Terms:
-    """How permits of one limit arrive."""
-
-    limit: int
-    """Requests a minute."""
+    limit: int  # requests a minute
 
     @property
     def block(self) -> int:
@@ -75,25 +69,18 @@ class Terms:
 
 @attrs.frozen(kw_only=True)
 class BlockRequest:
-    """What a process asks a store for."""
-
-    wanted: int
-    """Permits, at most a block."""
+    wanted: int  # permits, at most a block
     pause: float
     """Seconds for which no process is granted anything, after a 429; a row keeps a minute of it."""
     step: float
-    saved: float
-    """Seconds of arrivals that may be saved up."""
+    saved: float  # seconds of arrivals that may be saved up
     ahead: float
     """The most seconds to the start of the block; the lower figure comes after the higher."""
 
 
 @attrs.frozen
 class Reservation:
-    """A store's answer."""
-
-    granted: int
-    """Permits, often fewer than wanted."""
+    granted: int  # permits, often fewer than wanted
     wait: float
     """Seconds until they start; with none granted, until asking again is of use."""
 

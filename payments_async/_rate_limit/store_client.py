@@ -26,8 +26,7 @@ from .shared_bucket import LAG, RETRY, SharedBucket
 from .store import BlockStore, LimitRow, StoreUnavailable
 from .waiters import ASKED
 
-LINGER: Final = 60.0
-"""Seconds without anything to do after which the thread ends."""
+LINGER: Final = 60.0  # seconds without anything to do after which the thread ends
 
 
 class SharedLimiter(RateLimiter):
@@ -49,12 +48,10 @@ class SharedLimiter(RateLimiter):
 
     @property
     def outage(self) -> Outage | None:
-        """Why the store cannot be reached."""
         return self._store.outage
 
     @property
     def part(self) -> int | None:
-        """Requests a minute to which this process keeps in an outage; None when calls wait."""
         return self._shared.part
 
     def resize(self, limit: int, capacity: int) -> None:
@@ -101,8 +98,7 @@ class LimitStoreClient:
     limiter, and at any moment the garbage collector may end another call, which takes that of another.
     """
 
-    outage: Outage | None
-    """Why the store cannot be reached."""
+    outage: Outage | None  # why the store cannot be reached
     _loop: asyncio.AbstractEventLoop | None
 
     def __init__(self, address: Secret, runtime: Runtime, *, insecure_database: bool = False) -> None:
@@ -267,6 +263,5 @@ def _after_fork() -> None:
         client.forked()
 
 
-_INHERITED: Final[list[object]] = []
-"""What the parent's threads use."""
+_INHERITED: Final[list[object]] = []  # what the parent's threads use
 _clients: Final[WeakSet[LimitStoreClient]] = WeakSet()

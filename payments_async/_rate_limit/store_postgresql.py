@@ -13,28 +13,11 @@ from typing import Any, Final, LiteralString
 import attrs
 import psycopg
 
-from .._postgresql import (
-    OLDEST,
-    WEAK_AUTH,
-    Address,
-    Connection,
-    asks_weakly,
-    cut,
-    exposure,
-    is_refusal,
-)
+from .._postgresql import OLDEST, WEAK_AUTH, Address, Connection, asks_weakly, cut, exposure, is_refusal
 from ..errors import ConfigurationError
-from .store import (
-    PATIENCE,
-    BlockRequest,
-    BlockStore,
-    LimitRow,
-    Reservation,
-    StoreUnavailable,
-)
+from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
 
-CONNECTING: Final = 3.0
-"""Seconds to connect and to make the table."""
+CONNECTING: Final = 3.0  # seconds to connect and to make the table
 # `granted` and `lead` are the answer to the last reservation, since RETURNING shows new values only.
 _MAKE: Final = """
 DO $$ BEGIN
@@ -95,7 +78,6 @@ class PostgresBlockStore(BlockStore):
         self._connection: Connection | None = None
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
         values = {**attrs.asdict(row), **attrs.asdict(request)}
         while not (found := await self._execute(_RESERVE, values)):
             await self._execute(_ADD, values)
@@ -103,7 +85,6 @@ class PostgresBlockStore(BlockStore):
         return Reservation.of(request, granted, lead)
 
     async def aclose(self) -> None:
-        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

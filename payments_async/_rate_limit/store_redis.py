@@ -9,23 +9,11 @@ import attrs
 import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    NoPermissionError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .store import (
-    PATIENCE,
-    BlockRequest,
-    BlockStore,
-    LimitRow,
-    Reservation,
-    StoreUnavailable,
-)
+from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
 
 # Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
 # from before the clock was set back: none does so.
@@ -69,7 +57,6 @@ class RedisBlockStore(BlockStore):
             raise ConfigurationError(f"{self._place}: {exposure}")
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
         key = f"payments:limit:{row.address} {row.fingerprint} {row.kind}"
         try:
             granted, lead = await self._client.eval(_RESERVE, 1, key, *attrs.astuple(request))
@@ -82,7 +69,6 @@ class RedisBlockStore(BlockStore):
         return Reservation.of(request, granted, float(lead))
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     def _refusal(self, error: ResponseError, key: str) -> Exception:

@@ -31,8 +31,7 @@ class LoopWaiters:
         self.timer: Timer | None = None
         self.due = NEVER
         """Time of this loop's next check: `NEVER` without a timer, `ASKED` when it was called to check."""
-        self.deadline = NEVER
-        """Earliest time at which a waiter's time may run out."""
+        self.deadline = NEVER  # earliest time at which a waiter's time may run out
 
     def start_timer(self, now: float, due: float, check: Callable[[], object]) -> None:
         """Check at `due` instead of later; on the group's own loop only."""

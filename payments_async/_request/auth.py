@@ -33,8 +33,6 @@ _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 class SecretKey:
-    """A checked secret key."""
-
     __slots__ = ("__weakref__", "authorization", "common", "environment", "fingerprint")
 
     def __init__(self, environment: Environment, fingerprint: str, authorization: Secret) -> None:

@@ -83,8 +83,7 @@ class AttemptResult:
         self.body = body
         self.again = again
         """True if another attempt with the same bytes and key may succeed."""
-        self.retry_after = retry_after
-        """Seconds of the answer's `Retry-After`."""
+        self.retry_after = retry_after  # seconds of the answer's `Retry-After`
 
 
 class Call:
@@ -113,8 +112,7 @@ class Call:
         self.operation: Operation[Any] = operation
         self.path = path
         self.headers: Mapping[str, str] = headers
-        self.record = record
-        """The id for a limit of this record alone."""
+        self.record = record  # the id for a limit of this record alone
         self._prepared = prepared
         self.request = request
         """The object that the body was encoded from, if this process made it; compared with the answer."""
@@ -122,11 +120,9 @@ class Call:
         self.idempotency_key = idempotency_key
         self.key: SecretKey | None = key
         """The secret key of the present attempt; before the first, that for which the request was made."""
-        self.sent_under: SecretKey | None = None
-        """That of the last attempt in doubt."""
+        self.sent_under: SecretKey | None = None  # that of the last attempt in doubt
         self.timeout: float | None = None
-        self.deadline: float | None = None
-        """Seconds that the caller allows."""
+        self.deadline: float | None = None  # seconds that the caller allows
         self.max_retries: int | None = None
         self.priority: Priority = "interactive"
         self.may_send: Callable[[], bool] | None = None
@@ -140,8 +136,7 @@ class Call:
         self.clock: Callable[[], Timestamps] | None = None
         self.admission: Admission | None = None
         """The guard's permission; None where no guard has to give one."""
-        self.number = 0
-        """The call's number in its events; 0 while nothing takes them."""
+        self.number = 0  # the call's number in its events; 0 while nothing takes them
         self.tries: list[tuple[Any, ...]] = []
         """The attempts so far: for each, the values of an `Attempt`."""
         self.retries = 0
@@ -149,8 +144,7 @@ class Call:
         self._first: AttemptResult | None = None
         self.store_waited: float = 0.0
         """Seconds for which the call waited at limiters whose store could not be reached."""
-        self.store_outage = ""
-        """Why the store could not be reached."""
+        self.store_outage = ""  # why the store could not be reached
 
     def limit(self, options: Mapping[str, Any]) -> None:
         """Take over the caller's options for sending."""
@@ -173,7 +167,6 @@ class Call:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The attempts so far."""
         return attempts_of(self.tries)
 
     @property
@@ -206,7 +199,6 @@ class Call:
         return moment if self.ends is None else min(moment, self.ends)
 
     def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
-        """Note the end of an attempt."""
         tries, verdict, waited = self.tries, result.verdict, sent_at - self.resumed
         tries.append((len(tries) + 1, verdict, result.reason, result.status, waited, ended - sent_at))
         self.resumed = ended
@@ -248,14 +240,11 @@ class Call:
         alone = last == "in_doubt" and self.doubtful == 1
         if not self.unknown or last == "executed" or (alone and _says_so(error)):
             if isinstance(error, APIConnectionError):
-                error.args = (f"{error}; {self._harmless()}: {_STEPS[error.kind]}",)
+                unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
+                harmless = "nothing was sent" if unsent else "nothing can have happened"
+                error.args = (f"{error}; {harmless}: {_STEPS[error.kind]}",)
             return self._signed(error)
         return self.outcome_unknown(error)
-
-    def _harmless(self) -> str:
-        """The message of a call that is known to have made nothing."""
-        unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
-        return "nothing was sent" if unsent else "nothing can have happened"
 
     def outcome_unknown(self, cause: Exception | None = None, why: str | None = None) -> OutcomeUnknown:
         """Make the error of a call whose outcome is unknown, with all that `resolve` needs.
@@ -313,7 +302,6 @@ class Call:
 
     @property
     def effect(self) -> Effect:
-        """The call's effect if it ended now."""
         return "unknown" if self.unknown else "none"
 
 

@@ -29,8 +29,7 @@ _TEXTS: Final = ("currency", "reference", "method")
 _HIDDEN: Final = re.compile(r"[*•●#…]+|x{2,}|X{2,}|_{2,}|\.{2,}|-{2,}")
 """What stands for hidden characters of an account: a letter or a separator does only where it is repeated."""
 _SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
-_LAST_DIGITS: Final = 8
-"""Digits by which the same phone number is known in any form."""
+_LAST_DIGITS: Final = 8  # digits by which the same phone number is known in any form
 
 
 def asked_details(request: RequestedFields) -> dict[str, Detail]:

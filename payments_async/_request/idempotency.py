@@ -37,8 +37,7 @@ class KeyUse:
     __slots__ = ("at", "body")
 
     def __init__(self, at: float, body: bytes) -> None:
-        self.at: float = at
-        """Monotonic seconds."""
+        self.at: float = at  # monotonic seconds
         self.body: bytes = body
 
 
@@ -82,11 +81,7 @@ def asks_again(call: Call, age: float) -> bool:
 
 
 async def refuse_outdated(
-    run: Callable[[Call], Awaitable[Any]],
-    call: Call,
-    age: float,
-    first: float | None,
-    deadline: float | None,
+    run: Callable[[Call], Awaitable[Any]], call: Call, age: float, first: float | None, deadline: float | None
 ) -> None:
     """Ask for the service's time by a read that no cache answers. Raises OutcomeUnknown for an old write.
 
@@ -174,7 +169,6 @@ class PendingRequests:
         )
 
     def leave(self, identity: Identity, now: float, *, in_doubt: bool) -> None:
-        """End a write."""
         self._under_way.pop(identity, None)  # a forked child has forgotten its parent's
         if in_doubt:
             self._doubts.pop(identity, None)
@@ -193,7 +187,6 @@ class PendingRequests:
 
 
 def identity_of(call: Call) -> Identity:
-    """A write's identity at the service."""
     prepared = call.prepared
     assert prepared is not None
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key

@@ -30,10 +30,8 @@ SERVICE_TOLERANCE: Final = 60.0
 class Timestamps(ValueMixin):
     """One moment on every available clock. All values are seconds."""
 
-    wall: float
-    """Since 1970, by this machine."""
-    monotonic: float
-    """Since the session began."""
+    wall: float  # since 1970, by this machine
+    monotonic: float  # since the session began
     session: str
     """Identifies the process and its start; monotonic values of different sessions cannot be compared."""
     server: float | None = None
@@ -60,11 +58,6 @@ def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) 
     return min(bounds) if is_one else max(bounds)  # copies of one machine share a session, and no clock
 
 
-def went_back(seconds: list[float]) -> bool:
-    """Return whether a clock went back between the two moments."""
-    return min(seconds) < -CLOCK_TOLERANCE
-
-
 def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamps) -> float:
     """The most seconds for which an idempotency key has been in use; infinite when a clock went back.
 
@@ -77,7 +70,9 @@ def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamp
     if ended is None:
         return by_wall
     since = passed(ended, now)
-    return math.inf if went_back(since) else max(by_wall, max(ended.wall - made, in_use) + max(since))
+    if min(since) < -CLOCK_TOLERANCE:  # a clock went back
+        return math.inf
+    return max(by_wall, max(ended.wall - made, in_use) + max(since))
 
 
 def why_outdated(made: float, first: float | None, age: float, service: float | None) -> str | None:

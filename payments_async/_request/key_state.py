@@ -73,8 +73,6 @@ _GUARDED: Final[set[KeyLimiter]] = set()
 
 
 class KeyState:
-    """The rate limits, retry budget and guard of one key."""
-
     __slots__ = ("budget", "guards", "limiter")
 
     def __init__(self, limiter: KeyLimiter) -> None:
@@ -109,7 +107,6 @@ class Keys:
         """The outage of the limit store that this client's hook was told of."""
 
     def of(self, key: SecretKey) -> KeyState:
-        """The state of a key."""
         check_process()
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 

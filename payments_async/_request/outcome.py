@@ -11,13 +11,7 @@ from .. import _assumptions, models
 from .._codec import decode
 from .._http.addresses import host_and_port
 from .._http.types import HTTPResponse, TransportError
-from ..errors import (
-    APIConnectionError,
-    APIStatusError,
-    APITimeoutError,
-    DecodeError,
-    ResponseMismatch,
-)
+from ..errors import APIConnectionError, APIStatusError, APITimeoutError, DecodeError, ResponseMismatch
 from ..models import Payout, Verdict
 from ..models._masking import HIDDEN
 from ..models._record import held
@@ -46,7 +40,10 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
     """Make the result of an attempt without an answer. `url`: where it was to go, if anywhere."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
-        return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
+        advice = "check that the base URL is the service's, or ask for less"
+        text = f"{call.operation.name}: {failure.detail}; {advice}"
+        large = DecodeError(text, record_id=None, body=b"", operation=call.operation.name)
+        return AttemptResult(verdict, failure.kind, error=large)
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     source = f" from {host_and_port(url)}" if url else ""
     words, original = _explained(call, failure)
@@ -70,35 +67,21 @@ def _explained(call: Call, failure: TransportError) -> tuple[str, Exception | No
     return f"{masked}, {failure.detail}", original if masked == text else None
 
 
-def _oversized(call: Call, failure: TransportError) -> DecodeError:
-    """Make the error of an answer that is too large to be read, whatever its status."""
-    return DecodeError(
-        f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
-        record_id=None,
-        body=b"",
-        operation=call.operation.name,
-    )
-
-
 def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -> AttemptResult:
     """Make the result of an attempt with an answer."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
     replayed = is_replayed(answer.headers)
     error = error_responses.status_error(call, answer, now())
+    passes = answer.status >= 500 and answer.status not in _assumptions.NEVER_RETRIED  # gap Q
     return AttemptResult(
         _refusal_verdict(answer.status, error, replayed=replayed),
         str(answer.status),
         answer.status,
         error=error,
-        again=_is_retried(answer.status) and not replayed,
+        again=(passes or answer.status == 429) and not replayed,
         retry_after=getattr(error, "retry_after", None),
     )
-
-
-def _is_retried(status: int) -> bool:
-    """Return whether a retry with the same bytes and key may succeed after this status (gap Q)."""
-    return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 
 def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ..models import Page, PaymentIntent
 
 R = TypeVar("R")
-LARGEST: Final = _assumptions.PAGE_SIZE[-1]
-"""The most records on a page."""
+LARGEST: Final = _assumptions.PAGE_SIZE[-1]  # the most records on a page
 REPEATED: Final = "the service gave the same cursor twice"
 
 
@@ -80,12 +79,9 @@ class ListPosition:
         self._operation = operation
         self.cursor: str | None = cursor
         """Cursor of the next page; None for the newest, and after the last."""
-        self.pages: int = 0
-        """Pages read so far."""
-        self.unread: int = 0
-        """Records on these pages that could not be read."""
-        self.is_over: bool = False
-        """True if the list was read to its end."""
+        self.pages: int = 0  # pages read so far
+        self.unread: int = 0  # records on these pages that could not be read
+        self.is_over: bool = False  # True if the list was read to its end
         self._read: set[str | None] = set()
 
     def advance(self, page: Page[Any]) -> None:
@@ -134,7 +130,7 @@ class ListReader(Generic[R]):
         try:
             return await read_page(self._pipeline, self._records, {**arguments, **size, "cursor": cursor})
         except UnprocessableError as error:
-            if not size or not _refuses_page_size(error):
+            if not size or _assumptions.PAYOUT_FILTERS["page_size"] not in error.errors:
                 raise
         self._size = None  # perhaps once more: other pages may have been asked for meanwhile
         return await self.page(arguments, cursor)
@@ -149,11 +145,6 @@ class ListReader(Generic[R]):
             page = await self.page(arguments, position.cursor)
             position.advance(page)
             yield page
-
-
-def _refuses_page_size(error: UnprocessableError) -> bool:
-    """Return whether the service refused the size of the pages, and nothing else."""
-    return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
 
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:

@@ -183,7 +183,8 @@ class Pipeline:
     ) -> Call:
         """Prepare a write and make its call, both with one secret key.
 
-        Raises InvalidRequest, also for a key used with another body (gap R).
+        Raises InvalidRequest, also for a key used with another body (gap R), and GuardRefused for a doubtful
+        amount where a guard judges decimals.
         """
         key = self.settings.key()
         call = prepare(
@@ -198,16 +199,12 @@ class Pipeline:
             record=record,
         )
         if call.doubt is not None:
-            self._note_doubt(call, key, call.doubt)
+            if (guard := self.keys.of(key).guards.guard) is not None:
+                guard.refuse_doubtful(operation.name, call.doubt)
+            notify.doubted(self.settings.emitter, operation.name, call.doubt)
         if options.get("idempotency_key"):
             self._take_known(call)
         return call
-
-    def _note_doubt(self, call: Call, key: SecretKey, doubt: str) -> None:
-        """Report a doubtful amount. Raises GuardRefused where a guard judges decimals."""
-        if (guard := self.keys.of(key).guards.guard) is not None:
-            guard.refuse_doubtful(call.operation.name, doubt)
-        notify.doubted(self.settings.emitter, call.operation.name, doubt)
 
     def _take_known(self, call: Call) -> None:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
@@ -351,12 +348,7 @@ class Pipeline:
                 limiter.release(grant, ended)
 
     def _abort_attempt(
-        self,
-        call: Call,
-        stopped: BaseException,
-        grants: Grants,
-        started: float,
-        request: HTTPRequest | None,
+        self, call: Call, stopped: BaseException, grants: Grants, started: float, request: HTTPRequest | None
     ) -> None:
         """Note an attempt that was cancelled or failed unexpectedly: in doubt if it was sent."""
         ended, sent = self.runtime.monotonic(), is_sent(request)
@@ -392,6 +384,5 @@ class Pipeline:
 
 
 def _waits_for(limiter: RateLimiter, call: Call) -> str:
-    """Say what a call waits for at a limiter."""
     what = "the rate limit" if limiter.outage is None else f"the limit store: {limiter.outage.reason}"
     return f"{call.operation.name} waits for {what}"

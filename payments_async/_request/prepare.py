@@ -266,7 +266,6 @@ def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None
 
 
 def _common(key: SecretKey, user_agent: str) -> tuple[CommonHeaders, CommonHeaders]:
-    """The headers of a key's reads and of its writes."""
     headers = {"Authorization": key.authorization, "User-Agent": user_agent, "Accept": "application/json"}
     written = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     reads = CommonHeaders({**headers, "Accept-Encoding": "gzip"}, None)

@@ -41,8 +41,7 @@ from .pipeline import Pipeline
 
 Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest
 """Type of what can be resolved."""
-Find = Callable[..., Awaitable[Payout | None]]
-"""Type of `payouts.find`."""
+Find = Callable[..., Awaitable[Payout | None]]  # type of `payouts.find`
 
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
@@ -86,7 +85,8 @@ class OutcomeResolver:
         if isinstance(given, DuplicateReference):
             return await self._compared(prepared, given)
         began = self._pipeline.moment()
-        age = _age(prepared, given, began)
+        ended, in_use = (given._ended, given._in_use) if isinstance(given, OutcomeUnknown) else (None, 0.0)
+        age = key_age(prepared.created_at.timestamp(), ended, in_use, began)
         try:
             return await self._find_out(prepared, given, age, key)
         except OutcomeUnknown as error:
@@ -151,8 +151,8 @@ class OutcomeResolver:
         except GuardRefused as error:
             return await self._look_up(prepared, error, since)
         except PaymentsError as error:
-            if _is_the_first_answer(error):
-                raise
+            if isinstance(error, APIStatusError) and is_replayed(error.headers):
+                raise  # the refusal of the first request: nothing was done
             cause = error
         refused = isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION)
         if not refused and not isinstance(cause, OutcomeUnknown):
@@ -186,7 +186,10 @@ class OutcomeResolver:
             cause = cause or error
         else:
             if found is not None:
-                return _matching(prepared, found)
+                if other := mismatch(prepared, found):
+                    other.idempotency_key, other.prepared = prepared.idempotency_key, prepared
+                    raise other
+                return found
             if cause is not None and certain and not isinstance(cause, ConflictError):
                 raise cause
         raise self._unknown(prepared, cause)
@@ -203,14 +206,6 @@ class OutcomeResolver:
 def _first_answered(given: Unresolved) -> float | None:
     """The service's time at the answer to the first attempt, seconds since 1970."""
     return given._first_answered if isinstance(given, OutcomeUnknown) else None
-
-
-def _age(prepared: PreparedRequest, given: Unresolved, now: Timestamps) -> float:
-    """The most seconds for which the request's key has been in use."""
-    made = prepared.created_at.timestamp()
-    if isinstance(given, OutcomeUnknown):
-        return key_age(made, given._ended, given._in_use, now)
-    return key_age(made, None, 0.0, now)
 
 
 def _day_before(moment: datetime) -> date:
@@ -242,16 +237,3 @@ def _start(given: Any, now: Timestamps) -> float | None:
     if now.server is None or ended.session != now.session:
         return None
     return now.server - (now.monotonic - ended.monotonic) - float(given._in_use)
-
-
-def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
-    """Check a payout with the same reference. Raises ResponseMismatch when its other fields differ."""
-    if other := mismatch(prepared, found):
-        other.idempotency_key, other.prepared = prepared.idempotency_key, prepared
-        raise other
-    return found
-
-
-def _is_the_first_answer(error: PaymentsError) -> bool:
-    """Return whether an error is a replayed refusal, the service's first answer: nothing was done."""
-    return isinstance(error, APIStatusError) and is_replayed(error.headers)

@@ -12,13 +12,7 @@ from .._rate_limit.key_limiter import Grants, KeyLimiter
 from .._rate_limit.limiter import RateLimiter
 from .._rate_limit.limits import LONGEST_CLOSURE
 from .._runtime import Runtime
-from ..errors import (
-    ConfigurationError,
-    LimitReached,
-    LimitStoreUnavailable,
-    PaymentsError,
-    RateLimitedError,
-)
+from ..errors import ConfigurationError, LimitReached, LimitStoreUnavailable, PaymentsError, RateLimitedError
 from . import notify
 from .call import AttemptResult, Call
 from .error_responses import is_mistaken
@@ -26,12 +20,9 @@ from .key_state import RetryBudget
 from .outcome import read_failure
 from .settings import Settings
 
-BASE = 0.5
-"""Seconds: the most of the first back-off, doubled for each next one."""
-CAP = 8.0
-"""Seconds: the most of any back-off."""
-JITTER = 1.0
-"""The most seconds added to a `Retry-After`."""
+BASE = 0.5  # seconds: the most of the first back-off, doubled for each next one
+CAP = 8.0  # seconds: the most of any back-off
+JITTER = 1.0  # the most seconds added to a `Retry-After`
 OUTAGE_PATIENCE = 30.0
 """Seconds for which a call waits, in all its attempts, for a limit store that cannot be reached."""
 BULK_PATIENCE = 60.0

@@ -32,14 +32,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Settings(ValueMixin):
-    """The checked options of a client."""
-
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
-    environment: auth.Environment | None
-    """That of all its keys, if it was given."""
-    verified: bool
-    """True if the service's certificate is verified, or need not be."""
+    environment: auth.Environment | None  # that of all its keys, if it was given
+    verified: bool  # True if the service's certificate is verified, or need not be
     emitter: Emitter = attrs.field(repr=False)
     user_agent: str
     limits: RateLimits | None
@@ -51,8 +47,7 @@ class Settings(ValueMixin):
     max_retries: int
     max_retry_after: float
     on_limit: OnLimit
-    guards: tuple[Guard, ...] = ()
-    """All of them hold."""
+    guards: tuple[Guard, ...] = ()  # all of them hold
     fails_closed: bool = False
     """True for a bulk run: calls end when the limit store cannot be reached for long."""
 
@@ -218,15 +213,13 @@ def _guards(guard: Guard | None, path: str | None) -> tuple[Guard, ...]:
 
 def _expected_workers(given: int | None, variable: str | None) -> int | None:
     """The number of processes that share a limit store. Raises ConfigurationError."""
-    if given is not None:
-        if not count(given) or not given:
-            raise ConfigurationError("expected_workers must be a whole number, 1 or more")
-        return given
-    if not variable:
-        return None
-    if not re.fullmatch("[0-9]{1,9}", variable) or not int(variable):
-        raise ConfigurationError("PAYMENTS_EXPECTED_WORKERS must be a whole number, 1 or more")
-    return int(variable)
+    name = "expected_workers"
+    if given is None and variable:
+        name = "PAYMENTS_EXPECTED_WORKERS"
+        given = int(variable) if re.fullmatch("[0-9]{1,9}", variable) else 0
+    if given is not None and not (count(given) and given):
+        raise ConfigurationError(f"{name} must be a whole number, 1 or more")
+    return given
 
 
 def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:

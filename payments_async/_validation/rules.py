@@ -30,17 +30,12 @@ _UNSEEN = (
 COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
 LEAST_AMOUNT = Decimal(1)
-MINUTES = range(30, 1441)
-"""Of a checkout session."""
-MOST_OF_DESCRIPTOR = 22
-"""Characters."""
-MOST_PAIRS = 10
-"""Of a request's metadata."""
-MOST_OF_REFERENCE = 191
-"""Characters."""
+MINUTES = range(30, 1441)  # of a checkout session
+MOST_OF_DESCRIPTOR = 22  # characters
+MOST_PAIRS = 10  # of a request's metadata
+MOST_OF_REFERENCE = 191  # characters
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
-_MOST_DIGITS = 6
-"""More digits than this may be a phone or account number."""
+_MOST_DIGITS = 6  # more digits than this may be a phone or account number
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
 _OURS = frozenset(
     (
@@ -107,7 +102,6 @@ class Text:
         self.maximum = maximum
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value."""
         if not isinstance(value, str):
             return f"must be text, not {kind(value)}"
         if not is_unicode(value):
@@ -124,8 +118,7 @@ class Letters:
         self.wanted = wanted
         self.form: str = f"[A-Z{'a-z' if any_case else ''}]{{{length}}}"
         """A regular expression."""
-        self.known: set[str] = set()
-        """The codes that were found good: there are few."""
+        self.known: set[str] = set()  # the codes that were found good: there are few
 
     def are_not_capitals(self, value: str) -> bool:
         """Return whether a text is not a code as it is usually written."""
@@ -134,7 +127,6 @@ class Letters:
         return value not in self.known
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value."""
         if isinstance(value, str):
             if re.fullmatch(self.form, value):
                 return None

@@ -120,7 +120,8 @@ _NOTHING: frozenset[str] = frozenset()
 def check(request: params.Params, *, now: datetime) -> Errors:
     """Find every fault of a request, with nested objects, by dotted field name (Endpoints)."""
     if type(request) not in RULES:
-        return {"request": [_foreign(request)]}
+        problems = (other_class(request, cls) for cls in RULES)
+        return {"request": [next(filter(None, problems), f"must be a class of params, not {kind(request)}")]}
     errors: Errors = {}
     _check_into(errors, request, "")
     if isinstance(request, params.PaymentFields) and "entity_created_at" not in errors:
@@ -176,12 +177,6 @@ _WITH_COUNTRIES: Mapping[type, list[tuple[str, Any]]] = {
     for cls, rules in RULES.items()
 }
 """The fields that are a country code, or may hold one: few of a request's, and each row of a batch asks."""
-
-
-def _foreign(request: object) -> str:
-    """Advice on the class to pass instead of an unknown one."""
-    problems = (other_class(request, cls) for cls in RULES)
-    return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 
 
 def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:

@@ -30,8 +30,7 @@ _SPREADSHEET: Final = (
 _WAY_OUT: Final = "go back to the original data, and keep it as text"
 _ENDS: Final = "was it copied with what stood beside it?"
 _PHONE: Final = "[0-9 +.()-]"
-_MOST_DIGITS: Final = 15
-"""Of a phone number (E.164)."""
+_MOST_DIGITS: Final = 15  # of a phone number (E.164)
 
 
 class PlainText(Text):
@@ -41,7 +40,6 @@ class PlainText(Text):
     """Source of a test that a text of printable ASCII signs is clearly good; "" where any is."""
 
     def __call__(self, value: object) -> str | None:
-        """What is wrong with a value."""
         problem = super().__call__(value)
         if problem is not None or not isinstance(value, str):
             return problem

@@ -7,16 +7,12 @@ the read limit.
 
 from __future__ import annotations
 
-FLOOR = 5.0
-"""Seconds: a transaction is never read more often."""
-CEILING = 60.0
-"""Seconds: the longest interval that unchanged answers lead to."""
+FLOOR = 5.0  # seconds: a transaction is never read more often
+CEILING = 60.0  # seconds: the longest interval that unchanged answers lead to
 PER_PAGE = 0.6
 """Seconds of the interval for each page read: 100 pages a minute, 1 % of the read limit."""
-PAGES_AT_ONCE = 100
-"""Pages that one reading for waits takes without a pause."""
-MAX_PAGES = 1_000
-"""The most pages of 100 records that one reading for waits takes."""
+PAGES_AT_ONCE = 100  # pages that one reading for waits takes without a pause
+MAX_PAGES = 1_000  # the most pages of 100 records that one reading for waits takes
 
 
 def interval(unchanged: int, pages: int, chance: float) -> float:
@@ -34,8 +30,7 @@ class PollSchedule:
     """The schedule of one list's readings. Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self.read_at: float = float("-inf")
-        """End of the last reading."""
+        self.read_at: float = float("-inf")  # end of the last reading
         self._unchanged = self._pages = 0
         self._chance = 0.0
 
@@ -55,7 +50,6 @@ class PollSchedule:
 
     @property
     def due(self) -> float:
-        """Time of the next reading."""
         return self.read_at + interval(self._unchanged, self._pages, self._chance)
 
     def rest(self, now: float, until: float) -> float | None:

@@ -51,7 +51,6 @@ class Days:
     until: date | None = None
 
     def filters(self) -> dict[str, Any]:
-        """The list's filters."""
         return {"created_on_or_after": self.since, "created_on_or_before": self.until}
 
 
@@ -59,8 +58,7 @@ class Days:
 class Wanted:
     """A record that somebody looks for. Made on the event loop of the sweep."""
 
-    keys: Sequence[Key]
-    """The record has one of these."""
+    keys: Sequence[Key]  # the record has one of these
     ends: Callable[[Any], bool] | None = None
     """Returns whether the record, as just read, ends the wait; None when any reading does."""
     record_id: str | None = None
@@ -70,10 +68,8 @@ class Wanted:
     """Pages after which nobody looks any further; `schedule.MAX_PAGES` when None."""
     is_lookup: bool = False
     """True if it is looked up at once, and given up at the end of that reading."""
-    last: Any = None
-    """The record as last read, or as the caller knows it."""
-    is_seen: bool = False
-    """True if the record was read since this wait began."""
+    last: Any = None  # the record as last read, or as the caller knows it
+    is_seen: bool = False  # True if the record was read since this wait began
     position: ListPosition = attrs.field(factory=lambda: ListPosition("wait"))
     """How far the list was read for it."""
     future: asyncio.Future[Any] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
@@ -103,7 +99,6 @@ class Wanted:
             self.future.set_result(record)
 
     def fail(self, error: Exception) -> None:
-        """End with an error."""
         if not self.is_over:
             self.future.set_exception(error)
 
@@ -115,13 +110,11 @@ class _Run:
         self.days, self.began = days, began
         self.is_lookup = wanted[0].is_lookup
         self.position = ListPosition(list_name)
-        self.has_news = False
-        """True if a record had changed."""
+        self.has_news = False  # True if a record had changed
         self._most = wanted[0].most_pages or schedule.MAX_PAGES
         self._left: dict[Key, list[Wanted]] = {}
         """Those whose record was not on the pages read so far, by each of its keys."""
-        self._misnamed: list[Wanted] = []
-        """Those whose id is a payout's reference."""
+        self._misnamed: list[Wanted] = []  # those whose id is a payout's reference
         for each in wanted:
             each.position = self.position
             for key in each.keys:
@@ -182,16 +175,14 @@ class ListSweep:
         self._schedule = schedule.PollSchedule()
         self._waits: set[Wanted] = set()
         self._lookups: set[Wanted] = set()
-        self._new: list[Wanted] = []
-        """Lookups that have no run yet."""
+        self._new: list[Wanted] = []  # lookups that have no run yet
         self._task: asyncio.Task[None] | None = None
         self._nap: asyncio.Future[None] | None = None
         self._paid_until = float("-inf")
         """Time until which the intervals of all lookups' pages read so far last."""
         self.problem: Exception | None = None
         """The error of the latest reading for waits, or why it did not reach the list's end."""
-        self.page_at = float("-inf")
-        """Time at which a page last came."""
+        self.page_at = float("-inf")  # time at which a page last came
 
     async def find(self, wanted: Wanted, until: float) -> Any:
         """The record, or None if it was not found by then, monotonic seconds. Raises a reading's error.

@@ -40,8 +40,7 @@ _WANTED: Mapping[Kind, str] = {
 """The arguments that each wait accepts, in words."""
 
 _IS_FINAL: Final = attrgetter("is_final")
-_SOON: Final = 0.2
-"""Seconds between two checks whether another wait has read a record."""
+_SOON: Final = 0.2  # seconds between two checks whether another wait has read a record
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -49,8 +48,7 @@ class WaitTarget(ValueMixin):
     """The record that a wait is for. As JSON it is the token that continues the wait in another process."""
 
     kind: Kind
-    id: str
-    """Id of the payout, checkout or payment intent."""
+    id: str  # id of the payout, checkout or payment intent
     attempt_id: str | None = None
     created_at: datetime | None = None
     """Creation time of the record, where known: older pages of the list are not read."""
@@ -132,8 +130,7 @@ class _Wait:
     """One wait: its target and its end."""
 
     target: WaitTarget
-    until: float
-    """End of the wait's time, on the monotonic clock."""
+    until: float  # end of the wait's time, on the monotonic clock
     readings: _LoopReadings
 
 
@@ -225,7 +222,6 @@ class Waiting:
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._readings())
 
     def _readings(self) -> _LoopReadings:
-        """The readings of the running loop."""
         loop = event_loop()
         readings = self._loops.get(loop)
         if readings is None:

@@ -10,8 +10,7 @@ import attrs
 
 from .._runtime import Runtime, Timer
 
-EVERY: Final = 5.0
-"""Seconds between two reports of progress, at most."""
+EVERY: Final = 5.0  # seconds between two reports of progress, at most
 Doing = Literal["paying", "waiting", "reading", "following", "reconciling"]
 
 

@@ -11,8 +11,7 @@ from .._validation.rules import name_problem
 from ..params import Money, decimal_if_readable
 from .errors import BulkError
 
-_LONGEST: Final = 191
-"""Characters of a batch's name at most, as for a row's."""
+_LONGEST: Final = 191  # characters of a batch's name at most, as for a row's
 
 
 def limits(

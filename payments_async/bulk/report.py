@@ -20,8 +20,7 @@ from ._protocol.records import Batch, InputDifference
 if TYPE_CHECKING:
     from ._ledger.figures import Figures
 
-_HELD = 60.0
-"""Seconds until a batch is asked again whether a person has acted."""
+_HELD = 60.0  # seconds until a batch is asked again whether a person has acted
 
 
 @attrs.frozen

@@ -18,8 +18,7 @@ LEAST: Final = 12
 """Characters of a key after its prefix from which they are masked alone: a shorter one may be a word."""
 _OWN_KEYS: Final[dict[str, Callable[[str, str], str]]] = {}
 """{fingerprint: what masks the key}. The keys live in closures, so that no traceback shows one."""
-_MOST_KEYS: Final = 16
-"""Keys that are remembered: the latest."""
+_MOST_KEYS: Final = 16  # keys that are remembered: the latest
 
 _PIECE, _OVERLAP = 1 << 16, 1 << 12
 """Bytes of a body that are searched at a time, and of the next piece: more than an escaped key has."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-PUBLISHED: Final = "2026-01-01"
-"""Date of the list."""
+PUBLISHED: Final = "2026-01-01"  # date of the list
 
 _CODES: Final = {
     0: """

@@ -14,10 +14,8 @@ from .._attrs import ValueMixin, made_when_asked
 from ._masking import HIDDEN, address, without_keys
 from ._response import ResponseInfo, answer_of
 
-_WIDTH: Final = 160
-"""Characters of a repr at most: two lines of 80."""
-_LONGEST: Final = 60
-"""Characters of one value in it."""
+_WIDTH: Final = 160  # characters of a repr at most: two lines of 80
+_LONGEST: Final = 60  # characters of one value in it
 _FIRST = ("id=", "status=", "reference=")
 
 
@@ -104,7 +102,6 @@ attach: Final = made_when_asked(Record, "_response", answer_of)
 
 
 def _own_fields(record: Record) -> dict[str, Any]:
-    """The fields of the record's class."""
     names = [field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")]
     return {name: getattr(record, name) for name in names}
 
@@ -141,7 +138,6 @@ def shown_fields(value: Any, show: Callable[[Any], str] = repr) -> Iterator[str]
 
 
 def _short(value: Any) -> str:
-    """A value in the repr of its record."""
     if isinstance(value, Record):
         return value._shown_inside()
     if isinstance(value, datetime | Decimal):

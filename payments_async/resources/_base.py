@@ -83,7 +83,6 @@ class SharedWaits:
         self._made: Waiting | None = None
 
     def made(self) -> Waiting:
-        """The waits."""
         with self._lock:
             if self._made is None:
                 from .._waits.waiter import Waiting  # most programs wait for nothing
@@ -101,21 +100,17 @@ class ResourceClient:
 
     @property
     def waiting(self) -> Waiting:
-        """The waits of the client."""
         return self.waits.made()
 
     @property
     def runtime(self) -> Runtime:
-        """The client's source of time and randomness."""
         return self.pipeline.runtime
 
     @property
     def base_url(self) -> str:
-        """The service's address."""
         return self.pipeline.settings.base_url
 
     def key(self) -> SecretKey:
-        """The current secret key."""
         return self.pipeline.settings.key()
 
     @property
@@ -206,7 +201,6 @@ class ResourceClient:
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None
     ) -> Sending[R]:
-        """Read one record."""
         return self.pipeline.run(prepare.reading(operation, options, ids))
 
     def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> Sending[R]:
@@ -219,7 +213,6 @@ class ResourceClient:
         return self.pipeline.run(call)
 
     async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
-        """Read one page."""
         return await read_page(self.pipeline, records, arguments)
 
     async def iterate(self, records: RecordList[R], arguments: Mapping[str, Any]) -> AsyncIterator[R]:

@@ -18,14 +18,12 @@ from ._common.values import Answer, Change, Delivery, LoggedRequest
 from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
-ENTRIES = 200_000
-"""How many entries are kept: a payout has some four."""
+ENTRIES = 200_000  # how many entries are kept: a payout has some four
 
 BODY_BYTES = 64 * 1024 * 1024
 """How many bytes of requests are kept with them: bodies, request headers, addresses."""
 
-_PAIR = 64
-"""Bytes of memory that a header takes besides its characters."""
+_PAIR = 64  # bytes of memory that a header takes besides its characters
 
 _LONGEST = 200
 """How many characters of an address and an idempotency key stay when the rest is dropped."""
@@ -45,8 +43,7 @@ class LoggedExchange(msgspec.Struct, eq=False, gc=False):
     """The time in seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
     body: bytes | None
     answer: Answer | None
-    retry_after: str | None = None
-    """The answer's `Retry-After`."""
+    retry_after: str | None = None  # the answer's `Retry-After`
     caused: int = 0
     """How many of the entries right before this one the request caused."""
     seconds: float | None = None
@@ -92,13 +89,10 @@ class WebhookTried:
     record_id: str
     event: str
     status: int | None
-    error: str | None
-    """The reason of a failure that the status does not show."""
+    error: str | None  # the reason of a failure that the status does not show
     forged: bool = False
-    only_listened: bool = False
-    """True if the receiver declared that it only listens."""
-    number: int = 1
-    """Which of the webhook's tries it is."""
+    only_listened: bool = False  # True if the receiver declared that it only listens
+    number: int = 1  # which of the webhook's tries it is
 
     @property
     def accepted(self) -> bool:
@@ -125,14 +119,12 @@ class Journal:
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._cleared_to = 0
-        self.last: int = 0
-        """The number of the newest entry; 0 before the first."""
+        self.last: int = 0  # the number of the newest entry; 0 before the first
         self.changes: int = 0
         """How many times the journal has changed: entries, ends of requests, `clear`."""
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry that is kept."""
         return self.last - len(self._entries) + 1
 
     @property
@@ -141,7 +133,6 @@ class Journal:
         return self.first - 1 - self._cleared_to
 
     def add(self, item: Item) -> None:
-        """Add an event."""
         self.last += 1
         self.changes += 1
         self._entries.append(JournalEntry(self.last, item))

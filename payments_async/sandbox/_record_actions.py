@@ -15,8 +15,7 @@ from ._records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, 
 from ._records.tenants import Tenant
 from ._records.world import World
 
-USUAL_METHOD = "sandbox_mobile"
-"""The default payment method."""
+USUAL_METHOD = "sandbox_mobile"  # the default payment method
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})

@@ -46,7 +46,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show a failing test's own lines and its own requests, and note that it failed."""
     tenant = item.stash.get(_TENANT, None)
-    if tenant is None or call.excinfo is None or _has_no_traceback(call.excinfo.value):
+    error = None if call.excinfo is None else call.excinfo.value
+    # with all frames hidden pytest would add a remark to a failure without a traceback
+    has_no_traceback = isinstance(error, pytest.fail.Exception) and not error.pytrace
+    if tenant is None or error is None or has_no_traceback:
         report = yield
     else:
         from ._verdicts import own_frames_hidden
@@ -58,11 +61,6 @@ def pytest_runtest_makereport(
         if tenant is not None and (log := tenant.request_log()):
             report.sections.append(("payments sandbox: requests", log))
     return report
-
-
-def _has_no_traceback(error: BaseException) -> bool:
-    """Return whether pytest shows no traceback. With all frames hidden it would add a remark."""
-    return isinstance(error, pytest.fail.Exception) and not error.pytrace
 
 
 @pytest.fixture(scope="session")

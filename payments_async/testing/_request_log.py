@@ -14,12 +14,10 @@ from ..sandbox._common.masking import hide, mask
 from ..sandbox._journal import JournalEntry, LoggedExchange
 from ..sandbox.advisor._evidence import observe, shown_name
 
-LINES = 25
-"""The most requests in the log."""
+LINES = 25  # the most requests in the log
 
 _WIDTH = 100
-_SHORT = 40
-"""The most characters of an amount."""
+_SHORT = 40  # the most characters of an amount
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Any other text in its place is left out."""

@@ -6,17 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from ..sandbox import (
-    Books,
-    Change,
-    Clock,
-    Delivery,
-    LoggedRequest,
-    PaymentEntry,
-    Rule,
-    Sandbox,
-    Webhook,
-)
+from ..sandbox import Books, Change, Clock, Delivery, LoggedRequest, PaymentEntry, Rule, Sandbox, Webhook
 from ..sandbox._journal import Item, JournalEntry, LoggedExchange
 from ..sandbox._record_actions import USUAL_METHOD
 from ..sandbox._records.tenants import KeyStatus, fingerprint_of

@@ -46,26 +46,19 @@ from ._tokens import TokenClaims
 if TYPE_CHECKING:
     from ..client import AsyncPayments
 
-LONGEST: Final = 18.0
-"""Seconds that a lookup may take in the list."""
+LONGEST: Final = 18.0  # seconds that a lookup may take in the list
 PAYOUT_PAGES: Final = 5
 """Pages read for a payout whose id is known before it is read by `sync`."""
-_EARLIER: Final = timedelta(days=1)
-"""Clocks may differ."""
-_LATER: Final = timedelta(days=2)
-"""A record is made within a day of its URL."""
+_EARLIER: Final = timedelta(days=1)  # clocks may differ
+_LATER: Final = timedelta(days=2)  # a record is made within a day of its URL
 
 log = logging.getLogger("payments.webhooks")
 
 
 @attrs.frozen
 class LookupResult:
-    """The result of one lookup."""
-
-    record: ListedRecord | None
-    """The URL's own record; None when it was not found."""
-    was_synced: bool = False
-    """True if it was read by itself, too."""
+    record: ListedRecord | None  # the URL's own record; None when it was not found
+    was_synced: bool = False  # True if it was read by itself, too
     foreign_id: str | None = None
     """The id that was looked up, when a record was found: no record of the URL has it but that one."""
 
@@ -135,16 +128,14 @@ def _warn(wanted: Wanted) -> None:
 
 
 T = TypeVar("T")
-KEPT: Final = 10_000
-"""States that a `MemoryStore` keeps by default."""
+KEPT: Final = 10_000  # states that a `MemoryStore` keeps by default
 PATIENCE: Final = 6.0
 """Seconds that a delivery waits for its record to be read; if more, the service is to try again."""
 JITTER: Final = 0.04
 """Largest part of random extra time; a hundredth at least, as clocks round."""
 MOST_WAITING: Final = 16
 """The most deliveries of one URL that wait for the same reading."""
-MOST_URLS: Final = 10_000
-"""The most URLs that are looked into at a time."""
+MOST_URLS: Final = 10_000  # the most URLs that are looked into at a time
 
 
 class SeenStore(Protocol):
@@ -203,8 +194,6 @@ def state_of(record: ListedRecord) -> str:
 
 @attrs.frozen
 class ReceivedDelivery:
-    """A delivery to one of our URLs."""
-
     token: str = attrs.field(repr=False)
     claims: TokenClaims
     received_at: datetime
@@ -236,14 +225,11 @@ class UrlTurns:
     """The deliveries to one URL, on one event loop: one at a time has the turn."""
 
     turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    waiting: int = 0
-    """Deliveries that wait for a reading."""
-    begun: int = 0
-    """Readings that have begun."""
+    waiting: int = 0  # deliveries that wait for a reading
+    begun: int = 0  # readings that have begun
     ended: int = 0
     """Number of the reading that `result` is of. A delivery shares one that began after it came."""
-    due: float = float("-inf")
-    """Time at which the record may be read again."""
+    due: float = float("-inf")  # time at which the record may be read again
     result: LookupResult | WebhookResponse = FAILED
 
     def end_turn(self) -> None:

@@ -20,15 +20,11 @@ from ..params.operations import is_segment
 
 Kind = Literal["payout", "payment", "checkout"]
 """The kind of record that a URL was made for."""
-ListedRecord = Payout | PaymentIntent
-"""A record as the API returned it."""
+ListedRecord = Payout | PaymentIntent  # a record as the API returned it
 R_co = TypeVar("R_co", bound=ListedRecord, covariant=True)
-LARGEST: Final = 256 * 1024
-"""Bytes of a body at most."""
-LONGEST: Final = 10.0
-"""Seconds a body may take to arrive."""
-_LONGEST_ID: Final = 255
-"""Characters of an id in a body, which may be forged."""
+LARGEST: Final = 256 * 1024  # bytes of a body at most
+LONGEST: Final = 10.0  # seconds a body may take to arrive
+_LONGEST_ID: Final = 255  # characters of an id in a body, which may be forged
 _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 
@@ -72,10 +68,8 @@ DONE: Final = WebhookResponse(200)
 REFUSED: Final = WebhookResponse(404)
 """Not one of our URLs, an expired one, or a body about another record. The response is that of an unknown
 path: it does not reveal whether a token was forged, changed or has expired."""
-TOO_SLOW: Final = WebhookResponse(408)
-"""The body did not arrive in time."""
-TOO_LARGE: Final = WebhookResponse(413)
-"""The body is larger than any delivery."""
+TOO_SLOW: Final = WebhookResponse(408)  # the body did not arrive in time
+TOO_LARGE: Final = WebhookResponse(413)  # the body is larger than any delivery
 FAILED: Final = WebhookResponse(500)
 """The handler failed: the service should try again."""
 
@@ -91,8 +85,7 @@ class PayloadHint:
 
     record_id: str | None = None
     """The record's id; None when it names none that could be one."""
-    event: str | None = None
-    """An open word (gap W)."""
+    event: str | None = None  # an open word (gap W)
     is_foreign: bool = False
     """True if the delivery names only a record of another kind than the URL's."""
 

@@ -24,17 +24,14 @@ import attrs
 
 from ._delivery import Kind
 
-SMALLEST_SECRET: Final = 32
-"""Bytes: as many as the HMAC has."""
+SMALLEST_SECRET: Final = 32  # bytes: as many as the HMAC has
 LONGEST_REFERENCE: Final = 191
 """Characters of a payout's reference (Endpoints, POST /payouts), and of ours for payments."""
 LONGEST_TOKEN: Final = 1075
 """Characters of a token whose reference has 191 characters of four bytes."""
 
-LONGEST_URL: Final = 2048
-"""Characters of a `webhook_url` (Endpoints)."""
-DAY: Final = 86_400
-"""Seconds."""
+LONGEST_URL: Final = 2048  # characters of a `webhook_url` (Endpoints)
+DAY: Final = 86_400  # seconds
 _YEARS: Final = 10 * 365 * DAY
 _LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
@@ -53,10 +50,8 @@ class TokenClaims:
 
     kind: Kind
     reference: str
-    made_at: int
-    """The first second of the day on which it was made."""
-    expires_at: int
-    """The first second in which it is no longer valid."""
+    made_at: int  # the first second of the day on which it was made
+    expires_at: int  # the first second in which it is no longer valid
 
     @classmethod
     def made_on(cls, kind: Kind, reference: str, now: float, expires_in: float) -> TokenClaims:

@@ -88,15 +88,8 @@ class BaseReceiver:
     def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
         """Make the URL for the checkout that you are about to create; see `url_for_payment`.
 
-        The record that the handler is given is the checkout's payment.
-
-        Args:
-            reference: your own name for the payment, such as the order's: the handler gets it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are delivered late.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payment`.
+        The record that the handler is given is the checkout's payment. Takes the arguments of
+        `url_for_payment`, and raises what that does.
         """
         return self._url("checkout", reference, expires_in)
 

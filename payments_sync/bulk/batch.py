@@ -137,12 +137,7 @@ class PayoutBatch:
         It can be called before the batch is opened, and then makes no ledger: nothing is written but the
         `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
 
-        Args:
-            source: as for `load`.
-            batch_id: as for `load`.
-            skip_invalid: as for `load`.
-            rejects: as for `load`.
-            doubts: as for `load`.
+        Takes the arguments of `load`, but `accept_edits` and `pay_again`.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """

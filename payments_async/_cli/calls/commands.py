@@ -41,12 +41,7 @@ def create_payout(*, order: PayoutOptions, call: CallOptions = _CALL) -> int:
 
 @payouts.command(name="find", group=ONE, help_epilogue="")
 def find_payout(
-    reference: str,
-    /,
-    *,
-    created_on_or_after: str | None = None,
-    wait: Wait = None,
-    call: CallOptions = _CALL,
+    reference: str, /, *, created_on_or_after: str | None = None, wait: Wait = None, call: CallOptions = _CALL
 ) -> int:
     """Look a payout up by its reference. Sends nothing.
 

@@ -23,7 +23,6 @@ _NO_LINK: Final = "nobody has its link, so it collects nothing; the same command
 
 
 def create_checkout(order: CheckoutOptions, call: CallOptions) -> Exit:
-    """Make a checkout and show its link."""
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(call.base_url) as client:

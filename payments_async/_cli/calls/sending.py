@@ -101,8 +101,6 @@ def advised(advise: Callable[[OutcomeUnknown], str], context: CommandContext) ->
 
 @attrs.frozen
 class Sent(Generic[R]):
-    """The record of a write."""
-
     record: R
     is_new: bool | None
     """Whether this command made it: False for a payout that was there already and is the very same, None

@@ -22,8 +22,7 @@ from .._output import Show
 from .compare import payment_problems, payout_problems, show_books
 from .payout_file import CURRENCY, FAULTS, METHOD, DemoPayout, disturbed, read_csv, show_plan, write_csv
 
-PRICE: Final = Decimal("25.50")
-"""Amount that the simulated payer pays, major units."""
+PRICE: Final = Decimal("25.50")  # amount that the simulated payer pays, major units
 TASKS: Final = 64
 
 
@@ -49,10 +48,7 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
 
 @attrs.frozen
 class DemoResult:
-    """The client's work."""
-
-    checkout: Checkout
-    """As read back after the payer paid."""
+    checkout: Checkout  # as read back after the payer paid
     payouts: Sequence[Payout]
 
 
@@ -98,7 +94,6 @@ async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payou
 
 
 def _show_requests(payouts: Sequence[Payout], show: Show) -> None:
-    """Show how many requests the payouts took."""
     answers = [payout.response for payout in payouts if payout.response is not None]
     tries = [attempt.reason for answer in answers for attempt in answer.attempts]
     retries, refused = len(tries) - len(answers), tries.count("429")

@@ -28,7 +28,6 @@ def show_books(problems: Sequence[str], rows: Sequence[DemoPayout], show: Show) 
 
 
 def payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
-    """The differences between the payment and what the books have collected."""
     payment = checkout.payment
     if payment is None or not payment.is_successful:
         yield "the checkout was paid, and does not read back as paid"

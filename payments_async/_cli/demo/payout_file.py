@@ -36,8 +36,6 @@ FAULTS: Final[Mapping[str, str]] = {
 
 @attrs.frozen
 class DemoPayout:
-    """One payout of the file."""
-
     reference: str
     amount: Decimal
     instrument: Instrument
@@ -68,13 +66,11 @@ def read_csv(path: Path) -> list[DemoPayout]:
 
 
 def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
-    """Show what will be sent."""
     text = f"{len(rows):,} payouts, {amount_text(CURRENCY, total(rows))}"
     show.step("CSV", text, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
 
 
 def total(rows: Sequence[DemoPayout]) -> Decimal:
-    """The sum of the rows in major units."""
     return sum((row.amount for row in rows), Decimal(0))
 
 

@@ -19,8 +19,7 @@ from .._text import print_message
 from .compare import payout_problems, show_books
 from .payout_file import read_csv, show_plan, write_csv
 
-_EVERY: Final = 2.0
-"""Seconds between two kills."""
+_EVERY: Final = 2.0  # seconds between two kills
 _KILLS: Final = 5
 """Kills in all: each leaves rows that others may take a minute later, and the demonstration has to end."""
 

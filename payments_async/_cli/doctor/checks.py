@@ -28,11 +28,9 @@ from .._exit_codes import CommandEnded, Exit, exit_of
 from ..guard import state as guard_state
 
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds for a connection."""
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_EXPIRES_SOON_DAYS: Final = 14
-"""A certificate that ends sooner is shown as such."""
+_EXPIRES_SOON_DAYS: Final = 14  # a certificate that ends sooner is shown as such
 
 
 @attrs.frozen
@@ -42,10 +40,8 @@ class Check:
     name: str
     text: str
     good: bool | None = True
-    code: Exit = Exit.REFUSED
-    """The command's exit code if the check failed."""
-    facts: Mapping[str, Any] = attrs.field(factory=dict)
-    """The same for programs."""
+    code: Exit = Exit.REFUSED  # the command's exit code if the check failed
+    facts: Mapping[str, Any] = attrs.field(factory=dict)  # the same for programs
 
 
 def error_check(name: str, error: PaymentsError) -> Check:
@@ -142,7 +138,6 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 async def limit_store(url: str, row: LimitRow) -> Check:
-    """Whether the limit store answers. It is asked for no permit."""
     nothing = BlockRequest(wanted=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
     started = SYSTEM.monotonic()
     try:

@@ -18,8 +18,7 @@ from ...models import Payout
 from ...params import Instrument
 from .checks import Check, error_check
 
-CONCURRENT: Final = 50
-"""Requests with one reference at the same time."""
+CONCURRENT: Final = 50  # requests with one reference at the same time
 READINGS: Final = 6
 """How often the list is read until it shows a payout, five seconds apart."""
 _PAUSE: Final = 5.0
@@ -35,7 +34,6 @@ class ProbePayout:
     country: str
 
     def arguments(self, reference: str) -> dict[str, Any]:
-        """The arguments of `payouts.create`."""
         instrument = Instrument.phone(self.phone, self.country)
         metadata = {"made_by": "payments doctor"}
         shared = {"amount": 1, "currency": self.currency, "method": self.method, "metadata": metadata}

@@ -16,20 +16,10 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import (
-    Check,
-    error_check,
-    guard,
-    limit_store,
-    network,
-    read_service,
-    settings,
-    versions,
-)
+from .checks import Check, error_check, guard, limit_store, network, read_service, settings, versions
 from .probes import ProbePayout, run_probes
 
-CALL_TIME = 30.0
-"""Seconds for each call, waiting for the rate limit included."""
+CALL_TIME = 30.0  # seconds for each call, waiting for the rate limit included
 
 
 def run_doctor(show: Show, proxy: str | None, payout: ProbePayout | None) -> Exit:

@@ -41,12 +41,7 @@ def begin(
 
 
 @guard.command
-def show(
-    *,
-    guard_file: GuardFile = None,
-    insecure_database: Insecure = False,
-    json: JsonFlag = False,
-) -> int:
+def show(*, guard_file: GuardFile = None, insecure_database: Insecure = False, json: JsonFlag = False) -> int:
     """The rules of a guard, and what is left of each sum. Sends nothing.
 
     The state is of the key and address in PAYMENTS_API_KEY and PAYMENTS_BASE_URL.

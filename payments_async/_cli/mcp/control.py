@@ -22,8 +22,7 @@ TOOLS: Final = {
 """By name; those that write come last."""
 _WITHHELD: Final = frozenset({"reveal", "api_key", "phone"})
 """None reveals account data or takes a key, so answers are masked as the inspector's."""
-_TIMEOUT: Final = 30.0
-"""Seconds: a clock that is advanced by a day has much to do."""
+_TIMEOUT: Final = 30.0  # seconds: a clock that is advanced by a day has much to do
 
 
 @attrs.frozen
@@ -35,13 +34,11 @@ class ToolAnswer:
 
 
 def schema_of(route: Route) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
     offered = {name: each for name, each in route.schema["properties"].items() if name not in _WITHHELD}
     return {**route.schema, "properties": offered}
 
 
 def refuse_live_key() -> None:
-    """Raise ConfigurationError for a live key."""
     if "sk_live_" in os.environ.get("PAYMENTS_API_KEY", "").lower():
         raise ConfigurationError(
             "payments mcp is for a sandbox only, and PAYMENTS_API_KEY is a live key: start it without that "

@@ -42,7 +42,6 @@ def serve(sandbox: str | None, *, may_write: bool) -> Exit:
 
 
 def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
-    """The server with its two handlers."""
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         offered = [route for route in TOOLS.values() if may_write or route.method == "GET"]
@@ -67,9 +66,7 @@ def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
 
 def _tool(route: Route) -> types.Tool:
     hints = types.ToolAnnotations(
-        read_only_hint=route.method == "GET",
-        destructive_hint=route.method == "DELETE",
-        open_world_hint=False,
+        read_only_hint=route.method == "GET", destructive_hint=route.method == "DELETE", open_world_hint=False
     )
     return types.Tool(
         name=route.tool, description=route.what, input_schema=schema_of(route), annotations=hints

@@ -40,8 +40,7 @@ class Interrupts:
     _drain: Callable[[str], object] | None = None
     _drained: bool = False
     _is_cut: bool = False
-    reason: str | None = None
-    """The first signal; None when there was none."""
+    reason: str | None = None  # the first signal; None when there was none
 
     @contextmanager
     def draining(self, drain: Callable[[str], object]) -> Iterator[None]:
@@ -53,7 +52,6 @@ class Interrupts:
             self._drain = None
 
     def on_signal(self, name: str) -> None:
-        """Act on a signal."""
         self.reason = self.reason or name
         if self._drain is not None and not self._drained:
             self._drained = True
@@ -79,7 +77,6 @@ class Interrupts:
         self.open()  # not after an interrupt: the loop may still have it queued
 
     def open(self) -> None:
-        """Handle the signals."""
         for number, name in _NAMES.items():
             self._loop.add_signal_handler(number, self.on_signal, name)
 
@@ -89,8 +86,7 @@ class Interrupts:
             self._loop.remove_signal_handler(number)
 
 
-_SPARE: Final = 32
-"""Connections for reads, besides those for payouts."""
+_SPARE: Final = 32  # connections for reads, besides those for payouts
 _CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
 _TEXT_EVERY: Final = 30.0

@@ -27,28 +27,21 @@ if TYPE_CHECKING:
 Ask = Callable[[str], str]
 _TRIES: Final = 3
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_LOOKS_EVERY: Final = 0.2
-"""Seconds between two looks at the terminal."""
+_LOOKS_EVERY: Final = 0.2  # seconds between two looks at the terminal
 
 
 @attrs.frozen
 class ConfirmOptions:
     """Options for confirming a total."""
 
-    given: Sequence[str]
-    """The texts of the option that confirms."""
+    given: Sequence[str]  # the texts of the option that confirms
     is_live: bool
-    """True if the key pays real money."""
     attended: Callable[[], AbstractContextManager[None]]
     """The context to be in while a person types."""
-    ask: Ask | None
-    """None without a terminal."""
+    ask: Ask | None  # None without a terminal
     option: str = "--confirm-total"
-    """The option that gives a total."""
-    what: str = "batch"
-    """What has the total, for messages."""
-    doubts: int = 0
-    """Rows with a value that is probably a slip."""
+    what: str = "batch"  # what has the total, for messages
+    doubts: int = 0  # rows with a value that is probably a slip
 
 
 def is_live(api_key: str) -> bool:

@@ -16,7 +16,6 @@ from .inspect import batch_facts
 
 
 async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> Exit:
-    """Send nothing more, in no process."""
     async with open_batch(ledger) as batch:
         await batch.pause(reason)
         return _show(
@@ -25,7 +24,6 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
 
 
 async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Send again."""
     async with open_batch(ledger) as batch:
         was_paused = (await batch.facts()).paused is not None
         await batch.resume()

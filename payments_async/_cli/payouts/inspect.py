@@ -26,16 +26,13 @@ from .command_context import CommandContext
 from .reconcile import certificate_text
 from .summary import result, show_causes, show_unreadable, state_table
 
-_EVERY: Final = 1.0
-"""Seconds between two looks of `watch`, at least."""
-_SHARE: Final = 10
-"""They are so many times as long as a look takes, at least."""
+_EVERY: Final = 1.0  # seconds between two looks of `watch`, at least
+_SHARE: Final = 10  # they are so many times as long as a look takes, at least
 _GOOD: Final = (Outcome.NOT_FINAL, Outcome.ARRIVED)
 _BAD: Final = (Outcome.IN_DOUBT, Outcome.REJECTED, Outcome.CONFLICT, Outcome.FAILED, Outcome.RETURNED)
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show how a batch stands, and who works on it."""
     async with open_batch(ledger) as batch:
         facts, report, causes = await batch.facts(), await batch.status(), await batch.causes(0)
         holders = await batch.holders()
@@ -116,7 +113,6 @@ def _running_text(report: BatchReport, holders: Sequence[str], pace: float) -> s
 
 
 def _steps(report: BatchReport, facts: Batch, holders: Sequence[str], ledger: LedgerAddress) -> list[str]:
-    """What to do about a batch."""
     if facts.forgotten_at is not None or (holders and not report.is_complete and facts.paused is None):
         return []
     if needs_confirmation(facts):
@@ -243,7 +239,6 @@ async def template(path: str, context: CommandContext) -> Exit:
 
 
 async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the batches of a ledger."""
     async with open_batch(ledger) as opened:
         found = await opened.batches()
     context.show.heading(ledger.shown, counted(len(found), "batch"))

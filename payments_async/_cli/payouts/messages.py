@@ -60,7 +60,7 @@ def message_of(error: BulkError) -> str:
         case InputPaidElsewhere():
             return f"{error.ledger}: {error.problem}; {_ELSEWHERE}"
         case SourceErrors():
-            return f"{error}\n{_way_out(error)}"
+            return f"{error}\n{_SKIP if error.can_skip else _UNIQUE if error.rows else _HEADER}"
         case BatchIdRequired():
             return f"{error.problem}. {_NAME}"
     return str(error)
@@ -82,12 +82,6 @@ def error_facts(error: BaseException) -> dict[str, Any]:
     if isinstance(error, LedgerOfAnotherInput):
         facts |= {"differences": [str(each) for each in error.differences], "total": error.total}
     return facts
-
-
-def _way_out(error: SourceErrors) -> str:
-    if error.can_skip:
-        return _SKIP
-    return _UNIQUE if error.rows else _HEADER
 
 
 def _edited(error: LedgerOfAnotherInput) -> str:

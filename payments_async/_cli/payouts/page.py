@@ -54,7 +54,6 @@ def _show_link(page: BatchPage, context: CommandContext) -> None:
 
 
 async def _until_stopped(page: BatchPage, context: CommandContext) -> None:
-    """Serve until Ctrl-C."""
     stopped = asyncio.Event()
     context.show.step("Page", f"stays at {page.address} until Ctrl-C", good=None)
     with context.interrupts.draining(lambda _: stopped.set()):

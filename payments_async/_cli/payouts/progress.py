@@ -19,8 +19,7 @@ from ...models._masking import clean
 from .._output import INDENT, Show
 
 _MINUTE: Final = 60.0
-_BAR: Final = 32
-"""Columns of the bar, where there is room for them."""
+_BAR: Final = 32  # columns of the bar, where there is room for them
 
 
 @attrs.define
@@ -69,7 +68,6 @@ class LinesView:
         self._show.step("Progress", text, good=None, **figures.facts(), **facts)
 
     def note(self, text: str) -> None:
-        """A line of its own."""
         self._show.step("Note", text, good=None, message=text)
 
 
@@ -119,7 +117,6 @@ class BarView:
 
 
 ProgressView = LinesView | BarView
-"""Shows the progress of a run."""
 
 
 def _counts_text(figures: BatchFigures) -> str:

@@ -26,7 +26,6 @@ _SHOWN: Final = 20
 
 
 def show_certificate(certificate: Certificate, context: CommandContext) -> None:
-    """Show what the service's list says of a batch."""
     findings, audit = certificate.findings, certificate.audit
     text = f"the service's list shows {counted(audit.seen, 'payout')} as asked for" + ", BUT:" * bool(
         findings

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import Batch, BatchFigures, BatchReport, ImportReport, PayoutBatch
+from ...bulk import Batch, BatchFigures, ImportReport, PayoutBatch
 from ...bulk._page import BatchPage
 from ...bulk._texts.ledger_address import open_batch
 from ...bulk._texts.outcomes import title_of
@@ -128,7 +128,11 @@ async def preview(file: str | None, order: RunOptions, context: CommandContext) 
         with _reading(file, order, context) as source:
             report = await batch.preview(source, **order.only(*_READING), doubts=not order.no_doubts)
     _show_import("Checked", report, order, context)
-    _show_differences(report, context)
+    for difference in report.differences[:_SHOWN]:
+        context.show.line("Edited", str(difference), good=difference.is_acceptable)
+    if report.differing:
+        text = f"{counted(report.differing, 'row')} in all. {after_edits(report.differences)}"
+        context.show.line("Edits", text, good=False)
     if not key or is_live(key):
         context.show.line("Confirm", f"a live key wants {flags(report.payable)}{doubts_text(report.doubts)}")
     return Exit.REFUSED if report.differing else Exit.DONE
@@ -178,15 +182,6 @@ def _import_text(report: ImportReport) -> str:
     return "; ".join(parts)
 
 
-def _show_differences(report: ImportReport, context: CommandContext) -> None:
-    """Rows that are not as the ledger has them."""
-    for difference in report.differences[:_SHOWN]:
-        context.show.line("Edited", str(difference), good=difference.is_acceptable)
-    if report.differing:
-        text = f"{counted(report.differing, 'row')} in all. {after_edits(report.differences)}"
-        context.show.line("Edits", text, good=False)
-
-
 async def _confirm(batch: PayoutBatch, facts: Batch, order: RunOptions, context: CommandContext) -> None:
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
     live, given = is_live(os.environ["PAYMENTS_API_KEY"]), order.confirm_total or ()
@@ -232,12 +227,6 @@ async def _pay(
             raise
         reason = f"{context.interrupts.reason}, twice"
         report = attrs.evolve(await batch.status(), stopped=reason, exit_code=int(Exit.RESUMABLE))
-    return await _show_end(batch, report, order, context)
-
-
-async def _show_end(
-    batch: PayoutBatch, report: BatchReport, order: RunOptions, context: CommandContext
-) -> Exit:
     causes, kept = await batch.causes(0), (await batch.facts()).certificate
     if report.certificate is not None:
         show_certificate(report.certificate, context)

@@ -50,7 +50,6 @@ def state_table(figures: BatchFigures) -> Padding:
 
 
 def show_causes(causes: Sequence[Cause], show: Show) -> None:
-    """Show people the rows to look at by cause."""
     for cause in causes[:_MOST_CAUSES]:
         is_open = cause.outcome is Outcome.IN_DOUBT
         show.line(
@@ -61,7 +60,6 @@ def show_causes(causes: Sequence[Cause], show: Show) -> None:
 
 
 def show_unreadable(rows: Iterable[str], show: Show) -> None:
-    """Show people what is wrong with rows that cannot be read."""
     for trouble in rows:
         show.line("Unreadable", trouble, good=False)
 
@@ -89,7 +87,6 @@ def result(report: BatchReport, steps: Iterable[str], causes: Iterable[Cause] = 
 def show_end(
     report: BatchReport, causes: Sequence[Cause], ledger: LedgerAddress, context: CommandContext
 ) -> Exit:
-    """Show how work on a batch has ended, and what to do next."""
     report = with_causes(report, causes)
     steps, code = after_run(report, ledger), Exit(report.exit_code)
     context.show.render(state_table(report))

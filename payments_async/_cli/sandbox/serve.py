@@ -26,8 +26,7 @@ from .serve_options import ServeOptions
 
 DEFAULT_PORT: Final = 7788
 _SEED_BYTES: Final = 32
-_CASES: Final = 5
-"""Cases of one mistake that are printed."""
+_CASES: Final = 5  # cases of one mistake that are printed
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """The exit codes of shells for a command that cannot be run, and for one that does not exist."""

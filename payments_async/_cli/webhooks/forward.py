@@ -17,16 +17,13 @@ from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import show_for
 
-TIMEOUT: Final = 10.0
-"""Seconds, as long as the sandbox itself waits (gap Y)."""
+TIMEOUT: Final = 10.0  # seconds, as long as the sandbox itself waits (gap Y)
 MAX_ANSWER: Final = 1024 * 1024
 """Bytes of an answer that are read, and one more where there are more."""
 
 
 @attrs.frozen
 class ForwardAddress:
-    """A checked address."""
-
     scheme: str
     host: str
     port: int | None

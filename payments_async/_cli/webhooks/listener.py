@@ -74,7 +74,9 @@ class DeliveryPrinter:
 
     def handle(self, body: bytes, headers: Mapping[str, str]) -> int:
         """Take one delivery; returns the status to answer with."""
-        delivery, name = read_delivery(body), _name_in(headers)
+        delivery, name = read_delivery(body), headers.get(DELIVERY, "")
+        if not _NAME.fullmatch(name):  # it is not from a sandbox
+            name = ""
         if self._address is None:
             with self._lock:
                 self._show_received(delivery, name)
@@ -113,9 +115,3 @@ class DeliveryPrinter:
             return _NO_ANSWER, f"{why}; start your application there, or correct --forward"
         words = f" {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else ""
         return status, "" if 200 <= status < 300 else f"{address.place} answered {status}{words}"
-
-
-def _name_in(headers: Mapping[str, str]) -> str:
-    """The delivery's name; empty when it is not from a sandbox."""
-    named = headers.get(DELIVERY, "")
-    return named if _NAME.fullmatch(named) else ""

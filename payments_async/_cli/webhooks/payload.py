@@ -29,12 +29,10 @@ class ShownDelivery:
     event: str = ""
     record: str = ""
     status: str = ""
-    amount: str = ""
-    """As we write it, `GHS 1,250.75`, if it is one."""
+    amount: str = ""  # as we write it, `GHS 1,250.75`, if it is one
     reference: str = ""
     """The payout's or payment's own, when it cannot be account data."""
-    is_object: bool = True
-    """False when the body is no JSON object."""
+    is_object: bool = True  # False when the body is no JSON object
 
 
 def read_delivery(body: bytes) -> ShownDelivery:

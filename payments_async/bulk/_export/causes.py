@@ -17,8 +17,7 @@ from .row_view import RowView, reason_of, view_of
 
 _MOST_REASONS: Final = 20
 """Reasons of one outcome that are told apart; a service may give each row its own."""
-_Group = tuple[Outcome, str | None]
-"""An outcome and a reason."""
+_Group = tuple[Outcome, str | None]  # an outcome and a reason
 
 
 @attrs.frozen

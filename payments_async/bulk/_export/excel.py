@@ -23,8 +23,7 @@ from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 _AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
 """{column of an amount: that of its currency}."""
 _TIMES: Final = ("status_at", "made at")
-_MOST_TEXT: Final = 32_767
-"""Characters that Excel takes in a cell."""
+_MOST_TEXT: Final = 32_767  # characters that Excel takes in a cell
 _WIDTH: Final = 22
 """Characters of a column: a narrower one shows ##### for a long amount or a time."""
 _CERTIFIED: Final = ("environment", "base_url", "key_fingerprint", "guard", "agrees", "clean", "settled")
@@ -41,7 +40,6 @@ class ExcelFormat(ExportFormat):
         self._last_row = 1
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write the next records."""
         self._last_row += len(records)
         for record in records:
             values = zip(self._columns, flat(record, self._columns), strict=True)

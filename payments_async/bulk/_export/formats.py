@@ -22,9 +22,7 @@ class Summary:
     head: Mapping[str, str]
     """Whose report it is, when it was made, and which rows it holds."""
     figures: Figures
-    """Of all rows of the batch."""
-    certificate: Mapping[str, Any] | None
-    """The latest one, as JSON values."""
+    certificate: Mapping[str, Any] | None  # the latest one, as JSON values
 
 
 class ExportFormat:
@@ -71,7 +69,6 @@ class JsonLinesFormat(ExportFormat):
     """One JSON object a line, in which the parts of a record are objects: it needs no columns."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write the next records."""
         self._file.write("".join(f"{json_text(record)}\n" for record in records).encode())
 
 

@@ -18,8 +18,7 @@ from .._protocol.outcomes import as_text
 from .._protocol.records import HIDDEN, LedgerRow
 from .._protocol.row_state import RowState
 
-Record = dict[str, Any]
-"""{column: value}; the parts of the request are nested."""
+Record = dict[str, Any]  # {column: value}; the parts of the request are nested
 
 FACTS: Final = (
     *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status", "status_at"),

@@ -83,7 +83,6 @@ async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
 
 
 def view_of(row: LedgerRow) -> RowView:
-    """Show a row."""
     facts, last_sent = record(row, accounts=False), row.last_sent
     if last_sent is not None and row.decided_at is not None and row.state is not RowState.IN_FLIGHT:
         last_sent = min(last_sent, row.decided_at)  # the answer came before the time for sending was over

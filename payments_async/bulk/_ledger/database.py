@@ -56,8 +56,7 @@ _MADE: Final = frozenset({"23505", "42P07", "42710"})
 class DatabaseAddress:
     """Where a ledger is: a file, or a database on a server."""
 
-    text: str = attrs.field(repr=False)
-    """The path, or the address with its password."""
+    text: str = attrs.field(repr=False)  # the path, or the address with its password
     is_insecure: bool = False
     """True if a server on another host may be used without a checked certificate."""
 
@@ -89,8 +88,7 @@ class Database:
     def __init__(self, engine: AsyncEngine, label: str, runtime: Runtime, path: str | None) -> None:
         self.label: str = label
         """The file, or the server and database without a password."""
-        self.path: str | None = path
-        """The file's; None on a server."""
+        self.path: str | None = path  # the file's; None on a server
         self._engine, self._runtime = engine, runtime
         self._writing = asyncio.Lock()
 
@@ -114,7 +112,6 @@ class Database:
         return database
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._engine.dispose()
 
     async def write(self, work: Work[T], *, is_long: bool = False) -> T:

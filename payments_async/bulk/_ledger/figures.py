@@ -27,24 +27,20 @@ from .values import currency_of, halves, total_of
 
 _DECIDED: Final = (RowState.CREATED.value, RowState.REJECTED.value, RowState.CONFLICT.value)
 """States of rows that count as decided: one given back or in doubt has a time as well."""
-_RECENT: Final = 60.0
-"""Seconds of which the pace is made."""
+_RECENT: Final = 60.0  # seconds of which the pace is made
 
 
 @attrs.frozen
 class Figures:
     """Counts and sums of a batch, of one moment."""
 
-    at: float
-    """By the database's clock."""
+    at: float  # by the database's clock
     totals: RowTotals
     extra: ExtraTotals
-    is_balanced: bool
-    """True if rows and sums are those that were imported."""
+    is_balanced: bool  # True if rows and sums are those that were imported
     others: int = 0
     """Rows of an outbox that are for a key of the other environment: they are never sent by this one."""
-    unreadable: tuple[str, ...] = ()
-    """What is wrong with rows that are in no sum."""
+    unreadable: tuple[str, ...] = ()  # what is wrong with rows that are in no sum
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""
@@ -98,18 +94,14 @@ async def figures(ledger: Ledger, environment: str = "", decided_before: float |
             others_rows = sa.select(sa.func.count()).where(mine, rows.c.environment != environment)
             elsewhere = (await connection.execute(others_rows)).scalar_one()
         at = (await connection.execute(sa.select(now()))).scalar_one()
-        is_balanced = not wrong and _balances(ledger, totals)
+        known = ledger.known
+        sums = {code: amount for code, amount in known.totals.items() if amount}
+        is_as_imported = count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
+        is_free = known.is_outbox or known.forgotten_at is not None
+        is_balanced = not wrong and (is_free or is_as_imported)
         return Figures(at, totals, extra, is_balanced, elsewhere, tuple(wrong))
 
     return await ledger.database.read(work)
-
-
-def _balances(ledger: Ledger, totals: RowTotals) -> bool:
-    known = ledger.known
-    if known.is_outbox or known.forgotten_at is not None:
-        return True
-    sums = {code: amount for code, amount in known.totals.items() if amount}
-    return count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
 
 
 def _summed(word: sa.ColumnElement[Any], table: sa.Table) -> sa.Select[Any]:
@@ -141,12 +133,9 @@ def _added(found: Any, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Deci
 class Next:
     """What is left to do."""
 
-    posts: bool
-    """Whether any row is to be posted, now or later."""
-    ready: bool
-    """Whether one is due."""
-    looks: bool
-    """Whether any is looked for in the list."""
+    posts: bool  # whether any row is to be posted, now or later
+    ready: bool  # whether one is due
+    looks: bool  # whether any is looked for in the list
     waits: bool
     """Whether a row waits for a reading of the list before it may be posted."""
     doubts: bool
@@ -222,9 +211,7 @@ async def only_own(ledger: Ledger) -> bool:
 async def pace(ledger: Ledger) -> float:
     """Rows that were decided a second over the last minute. Raises LedgerError."""
     decided = sa.select(sa.func.count(), sa.func.min(rows.c.decided_at), now()).where(
-        rows.c.batch_id == ledger.batch_id,
-        rows.c.state.in_(_DECIDED),
-        rows.c.decided_at > now() - _RECENT,
+        rows.c.batch_id == ledger.batch_id, rows.c.state.in_(_DECIDED), rows.c.decided_at > now() - _RECENT
     )
 
     async def work(connection: AsyncConnection) -> float:

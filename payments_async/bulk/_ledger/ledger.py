@@ -41,11 +41,8 @@ ROW_COLUMNS: Final = tuple(rows.c[name] for name in COLUMNS)
 
 @attrs.frozen
 class Taken:
-    """What a process has taken."""
-
     rows: tuple[LedgerRow, ...]
-    at: float
-    """When, by the database's clock."""
+    at: float  # when, by the database's clock
     cleared_for: Mapping[int, float]
     """{row id: seconds from `at` in which a later payout of it may be sent}."""
     unreadable: tuple[str, ...] = ()
@@ -57,8 +54,7 @@ class Ledger:
 
     def __init__(self, database: Database, batch_id: str | None, runtime: Runtime) -> None:
         self.database, self.runtime = database, runtime
-        self.batch_id: str = batch_id or ""
-        """The batch's name; "" before it has one."""
+        self.batch_id: str = batch_id or ""  # the batch's name; "" before it has one
         self.batch: Batch | None = None
         self.me: str = f"{socket.gethostname()[:40]}:{os.getpid()}:{runtime.token(6).hex()}"
         """This process's name in the ledger: which host and process has rows."""
@@ -79,13 +75,14 @@ class Ledger:
             ledger = cls(await Database.open(address, runtime, create=create), batch_id, runtime)
             undo.push_async_callback(ledger.close)
             if batch_id is None:
-                await ledger._find_only()
+                found = await ledger.database.find(sa.select(batches.c.batch_id).limit(2))
+                ledger._has_several = len(found) > 1
+                ledger.batch_id = found[0]["batch_id"] if len(found) == 1 else ""
             await ledger.refresh()
             undo.pop_all()
         return ledger
 
     async def close(self) -> None:
-        """Close the database."""
         await self.database.close()
 
     @property
@@ -108,11 +105,6 @@ class Ledger:
             problem = f"its batch {clean(self.batch_id)} cannot be read: {self.batch.unreadable}"
             raise LedgerError(self.database.label, problem, remedy=SEE)
         return self.batch
-
-    async def _find_only(self) -> None:
-        found = await self.database.find(sa.select(batches.c.batch_id).limit(2))
-        self._has_several = len(found) > 1
-        self.batch_id = found[0]["batch_id"] if len(found) == 1 else ""
 
     async def refresh(self) -> Batch | None:
         """Read the batch's facts. None before anything was loaded. Raises LedgerError."""
@@ -190,7 +182,11 @@ class Ledger:
             if found is None:
                 return ()
             last = _NO_ROW if found.last_row is None else found.last_row
-            due = mine.where(rows.c.id <= last, _is_behind(self._passed)).limit(most)
+            # of new rows those behind the last one that was taken
+            is_behind = sa.tuple_(rows.c.due, rows.c.id) > sa.tuple_(
+                sa.literal(0.0), sa.literal(self._passed)
+            )
+            due = mine.where(rows.c.id <= last, is_behind).limit(most)
             taken = [*(await connection.execute(self._taking(due))).mappings()]
             if len(taken) < most and self._passed:
                 self._passed = 0
@@ -323,11 +319,6 @@ async def is_touched(connection: AsyncConnection, batch_id: str) -> bool:
         rows.c.batch_id == batch_id, sa.or_(rows.c.first_sent.is_not(None), ~idle)
     )
     return (await connection.execute(touched.limit(1))).first() is not None
-
-
-def _is_behind(passed: int) -> sa.ColumnElement[bool]:
-    """Whether a row comes after a new one, in the order in which rows are taken."""
-    return sa.tuple_(rows.c.due, rows.c.id) > sa.tuple_(sa.literal(0.0), sa.literal(passed))
 
 
 # What is recorded of a send

@@ -27,9 +27,9 @@ from .values import amount_of, imported, row_of, units_of
 
 T = TypeVar("T")
 _CHUNK: Final = 1_000
+_BOUND: Final = ("batch_id", "environment", "base_url", "input_hash", "input_stat")
 _PAGE: Final = 2_000
-_MOST_LEDGERS: Final = 200
-"""Files beside a ledger that are looked into."""
+_MOST_LEDGERS: Final = 200  # files beside a ledger that are looked into
 IS_OUTBOX: Final = (
     "is an outbox, to which rows are added by the app's own transactions; give the file another batch id"
 )
@@ -48,7 +48,8 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
         added = sa.select(rows.c.id).where(rows.c.batch_id == binding.batch_id).limit(1)
         if (await connection.execute(added)).first() is not None:
             raise BulkError(f"{ledger.database.label}, batch {binding.batch_id}: {IS_OUTBOX}")
-        await connection.execute(batches.insert().values(**_facts_of(binding), created_at=now()))
+        facts = {name: getattr(binding, name) for name in _BOUND}
+        await connection.execute(batches.insert().values(**facts, created_at=now()))
         count, doubts, sums, chunk = 0, 0, dict[str, Decimal](), list[dict[str, Any]]()
         async for row in given():
             count += 1
@@ -77,21 +78,11 @@ async def open_outbox(ledger: Ledger, environment: str, base_url: str) -> None:
     async def work(connection: AsyncConnection) -> None:
         mine = sa.select(batches.c.batch_id).where(batches.c.batch_id == ledger.batch_id)
         if (await connection.execute(mine)).first() is None:
-            facts = {**_facts_of(binding), "is_outbox": True}
-            await connection.execute(batches.insert().values(**facts, created_at=now()))
+            facts = {name: getattr(binding, name) for name in _BOUND}
+            await connection.execute(batches.insert().values(**facts, is_outbox=True, created_at=now()))
 
     await ledger.database.write(work)
     await ledger.refresh()
-
-
-def _facts_of(binding: Binding) -> dict[str, Any]:
-    return {
-        "batch_id": binding.batch_id,
-        "environment": binding.environment,
-        "base_url": binding.base_url,
-        "input_hash": binding.input_hash,
-        "input_stat": binding.input_stat,
-    }
 
 
 def _sums(sums: dict[str, Decimal]) -> str:
@@ -159,12 +150,10 @@ class Edits:
         self._mine = mine.with_for_update() if changes else mine
 
     async def by_keys(self, keys: Sequence[str]) -> list[LedgerRow]:
-        """The rows with these keys."""
         mine = self._mine.where(rows.c.row_key.in_(keys))
         return [row_of(each) for each in (await self._connection.execute(mine)).mappings()]
 
     async def rows(self) -> AsyncGenerator[LedgerRow, None]:
-        """All rows, in order."""
         after = 0
         while True:
             page = self._mine.where(rows.c.id > after)
@@ -180,7 +169,6 @@ class Edits:
         await self._connection.execute(_CORRECT, [_correction(row, new) for row, new in changes])
 
     async def cancel(self, numbers: Sequence[int]) -> None:
-        """Cancel new rows by their ids."""
         changed = sa.update(rows).where(rows.c.id.in_(numbers), *_UNSENT)
         await self._connection.execute(changed.values(_CANCELLED))
 
@@ -218,6 +206,7 @@ _ANEW: Final = {
     "failure_code": None,
     "failure_message": None,
 }
+_CORRECTED: Final = ("units", "scale", "currency", "method", "body", "line")
 _b = sa.bindparam
 _CORRECT: Final = (
     sa.update(rows)
@@ -226,21 +215,14 @@ _CORRECT: Final = (
         sa.or_(rows.c.state == RowState.NEW.value, rows.c.state == RowState.REJECTED.value),
         rows.c.doubted.is_(False),
     )
-    .values(
-        {
-            **{name: _b(f"_{name}") for name in ("units", "scale", "currency", "method", "body", "line")},
-            **_ANEW,
-        }
-    )
+    .values({**{name: _b(f"_{name}") for name in _CORRECTED}, **_ANEW})
 )
 
 
 def _correction(row: LedgerRow, new: NewRow) -> dict[str, Any]:
     units, scale = units_of(new.amount)
     facts = attrs.asdict(new, recurse=False) | {"units": units, "scale": scale}
-    return {"_id": row.id} | {
-        f"_{name}": facts[name] for name in ("units", "scale", "currency", "method", "body", "line")
-    }
+    return {"_id": row.id} | {f"_{name}": facts[name] for name in _CORRECTED}
 
 
 async def edit(ledger: Ledger, work: Callable[[Edits], Awaitable[T]], *, changes: bool) -> T:

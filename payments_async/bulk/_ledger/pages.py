@@ -36,8 +36,7 @@ class Kept:
     """A payout that this reading has shown before."""
 
     payout: Payout
-    is_judged: bool
-    """True if its page has judged the row by it."""
+    is_judged: bool  # True if its page has judged the row by it
 
 
 class PageChanges:
@@ -224,9 +223,10 @@ class PageChanges:
         return bool(self._facts or self._cleared or self._absent)
 
     async def write(self, connection: AsyncConnection) -> None:
-        """Write all of it."""
         if self._words:
-            await self._write_words(connection)
+            if self._turned:  # a row's first change: its word until then
+                await self.keep_words(connection, self._turned)
+            await connection.execute(words.insert().values(at=now()), self._words)
         if self._facts:
             await connection.execute(_RECORD_LISTED, self._facts)
         if self._seen:
@@ -248,12 +248,6 @@ class PageChanges:
             )
             await connection.execute(forms)
             await connection.execute(payouts.insert(), [*self._kept.values()])
-
-    async def _write_words(self, connection: AsyncConnection) -> None:
-        """Write the service's new words; before a row's first change, its word until then."""
-        if self._turned:
-            await self.keep_words(connection, self._turned)
-        await connection.execute(words.insert().values(at=now()), self._words)
 
     @staticmethod
     async def keep_words(connection: AsyncConnection, ids: Sequence[int]) -> None:
@@ -277,8 +271,7 @@ def _born(payout: Payout) -> float | None:
     return at.timestamp() if isinstance(at, datetime) else None
 
 
-_NO_CURRENCY: Final = "XXX"
-"""The code of ISO 4217 for none."""
+_NO_CURRENCY: Final = "XXX"  # the code of ISO 4217 for none
 _RECORD_LISTED: Final = (
     sa.update(rows)
     .where(rows.c.id == b("_id"))

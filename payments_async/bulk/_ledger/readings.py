@@ -38,15 +38,11 @@ class ReadingLost(Exception):
 
 @attrs.frozen
 class ListReading:
-    """One reading of the list."""
-
     number: int
-    began: float
-    """When its first page was asked for, by the database's clock."""
+    began: float  # when its first page was asked for, by the database's clock
     since: float | None
     """The service's time from which on the list is read; None for all of it."""
-    cursor: str | None
-    """Where it goes on; None at the beginning."""
+    cursor: str | None  # where it goes on; None at the beginning
 
 
 class ReadingStore:
@@ -179,13 +175,7 @@ class ReadingStore:
             await connection.execute(old)
             await self._note_unseen(connection, auditor)
             read_all = {"read_all": began} if self.reading.since is None else {}
-            await self._hold(
-                connection,
-                reading_cursor=None,
-                reading_audit=None,
-                read_at=now(),
-                **read_all,
-            )
+            await self._hold(connection, reading_cursor=None, reading_audit=None, read_at=now(), **read_all)
             return auditor
 
         self.auditor = await self._ledger.database.write(work)

@@ -25,14 +25,12 @@ class UnreadableRow(ValueError):
 
 MOST_DIGITS: Final = 18
 """Digits of an amount: as many as a database's whole number holds."""
-_MOST_BYTES: Final = 65_536
-"""Of a body: one that this package made is far below that."""
+_MOST_BYTES: Final = 65_536  # of a body: one that this package made is far below that
 _HALF: Final = 1_000_000_000
 """Sums are made of two halves, each of which no sum of a database leaves 64 bits."""
 _SCALES: Final = range(31)
 _MOST_TEXT: Final = 2_000_000
-_LATEST: Final = 253_402_300_799.0
-"""The end of the year 9999."""
+_LATEST: Final = 253_402_300_799.0  # the end of the year 9999
 _CODE: Final = re.compile(r"[A-Z]{3}")
 _Amount = Annotated[str, msgspec.Meta(pattern=r"\A-?[0-9]{1,60}(?:\.[0-9]{1,31})?\Z")]
 _Sums = dict[str, _Amount]
@@ -100,21 +98,10 @@ def halves(units: Any) -> tuple[Any, Any]:
 
 
 def imported(row: NewRow, batch_id: str, environment: str) -> dict[str, Any]:
-    """The columns of a new row."""
     units, scale = units_of(row.amount)
-    return {
-        "batch_id": batch_id,
-        "environment": environment,
-        "number": row.number or None,
-        "line": row.line,
-        "row_key": row.row_key,
-        "stem": row.stem,
-        "units": units,
-        "scale": scale,
-        "currency": row.currency,
-        "method": row.method,
-        "body": row.body,
-    }
+    facts = {name: getattr(row, name) for name in ("line", "row_key", "stem", "currency", "method", "body")}
+    place = {"batch_id": batch_id, "environment": environment, "number": row.number or None}
+    return {**place, **facts, "units": units, "scale": scale}
 
 
 # Reading
@@ -166,11 +153,11 @@ _READ: Final = ("number", "units", "scale", "body", "state", "turn", "payout_end
 _PLAIN: Final = tuple(
     field.name for field in attrs.fields(LedgerRow) if field.name in rows.c and field.name not in _READ
 )
-COLUMNS: Final = (*_PLAIN, *_READ)
-"""The columns of `rows` that make a `LedgerRow`."""
+COLUMNS: Final = (*_PLAIN, *_READ)  # the columns of `rows` that make a `LedgerRow`
 _OF_ROW: Final = _bounds(rows.c[name] for name in COLUMNS if name != "body")
 _OF_BATCH: Final = _bounds(batches.c)
 _OF_WORD: Final = _bounds(words.c)
+_OF_BINDING: Final = ("batch_id", "environment", "base_url", "account", "input_hash", "input_stat")
 _SAME: Final = tuple(
     field.name
     for field in attrs.fields(Batch)
@@ -221,14 +208,7 @@ def batch_of(found: Mapping[Any, Any]) -> Batch:
         certificate = _json_of(values["certificate"] or "", _Certificate)
     except UnreadableRow:
         certificate = None  # which a run makes anew
-    binding = Binding(
-        values["batch_id"],
-        values["environment"],
-        values["base_url"],
-        values["account"] or "",
-        values["input_hash"],
-        values["input_stat"],
-    )
+    binding = Binding(*(values[name] or "" for name in _OF_BINDING))
     return Batch(
         binding,
         values["created_at"],

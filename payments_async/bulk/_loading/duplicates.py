@@ -19,8 +19,7 @@ from ..sources._columns import compared
 from ..sources._requests import fault_of
 
 _GROUP: Final = 1024
-_CACHE: Final = 4096
-"""SQLite's page cache for the table, in KiB."""
+_CACHE: Final = 4096  # SQLite's page cache for the table, in KiB
 # A name's hash, and that of its lower case; the column that it is of, and the row that has it
 _TABLE: Final = "CREATE TABLE names (same INTEGER, folded INTEGER, name TEXT, number INTEGER, line INTEGER)"
 # Each row that has an earlier row's name, and that row
@@ -65,7 +64,6 @@ class NameTable:
         self._waiting: list[tuple[int, int, str, int | None, int | None]] = []
 
     def close(self) -> None:
-        """Remove the table."""
         self._db.close()
 
     def add(self, item: SourceItem) -> tuple[RowFault, ...]:

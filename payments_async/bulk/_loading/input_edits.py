@@ -70,21 +70,14 @@ _MOST: Final = 20
 
 @attrs.define
 class Comparison:
-    """The differences between an input and its ledger."""
-
     accept: bool
     """True if edits are applied where they are allowed; only the others are then listed here."""
-    reading: SourceReader
-    """The input's rows, as they were compared."""
+    reading: SourceReader  # the input's rows, as they were compared
     _identifiers: RowIdentifiers
     first: list[InputDifference] = attrs.field(factory=list)
-    """The first differences."""
     total: int = 0
-    """The number of all differences."""
-    corrected: int = 0
-    """Rows whose body was replaced."""
-    cancelled: int = 0
-    """Rows that the input no longer has."""
+    corrected: int = 0  # rows whose body was replaced
+    cancelled: int = 0  # rows that the input no longer has
     _seen: set[int] = attrs.field(factory=set, repr=False)
     """Rows of the ledger that the input has."""
 

@@ -17,8 +17,7 @@ CHANGED: Final = "changed while it was read: read it again"
 _TURN: Final = 100
 """Items that are read before other tasks of the loop may run; some 25 milliseconds of a workbook."""
 _WARNINGS: Final = 20
-_FAULTS: Final = 100
-"""Faults that an error has at most; it counts all."""
+_FAULTS: Final = 100  # faults that an error has at most; it counts all
 
 
 Watcher = Callable[[SourceItem], Sequence[RowFault]]
@@ -43,18 +42,14 @@ class SourceReader:
         self._faults: list[RowFault] = []
         self._total = 0
         self._last: int | None = None
-        self.faulty: int = 0
-        """Rows with faults."""
-        self.can_skip: bool = True
-        """True if the other rows may be paid without these."""
-        self.good: int = 0
-        """Rows without a fault."""
+        self.faulty: int = 0  # rows with faults
+        self.can_skip: bool = True  # True if the other rows may be paid without these
+        self.good: int = 0  # rows without a fault
         self.unnamed: int = 0
         """Rows without a fault that have no reference of the operator's."""
         self.totals: dict[str, Decimal] = {}
         """{currency: the sum of the amounts, major units} of the rows without a fault."""
-        self.doubts: int = 0
-        """Rows with a value that is allowed but doubtful."""
+        self.doubts: int = 0  # rows with a value that is allowed but doubtful
         self.warnings: list[str] = []
         """The first warnings about values that are allowed but doubtful."""
         self.fingerprint: str = ""

@@ -26,14 +26,11 @@ _WITHOUT: Final = (
 
 @attrs.frozen
 class Survey:
-    """The results of one reading of an input."""
-
     reading: SourceReader
     shared: SharedNames
 
     @property
     def fingerprint(self) -> str:
-        """The hash of the input's content."""
         return self.reading.fingerprint
 
 

@@ -17,8 +17,7 @@ from .._texts.ledger_address import LedgerAddress
 from ..batch import PayoutBatch
 from ..report import BatchReport
 
-_EVERY: Final = 1.0
-"""Seconds between two readings, at least."""
+_EVERY: Final = 1.0  # seconds between two readings, at least
 _SHARE: Final = 20
 """The time between two readings is at least so many times that of the last one: all rows are read for it."""
 _LAST_LOOK: Final = 3.0
@@ -29,16 +28,13 @@ _LAST_LOOK: Final = 3.0
 class PageFigures:
     """Everything that the page shows of a batch, as of one moment."""
 
-    at: float
-    """Seconds since 1970, by the ledger's database."""
+    at: float  # seconds since 1970, by the ledger's database
     ledger: LedgerAddress
     batch: Batch
     report: BatchReport
-    pace: float
-    """Rows a second over the last minute."""
+    pace: float  # rows a second over the last minute
     causes: tuple[Cause, ...]
-    processes: int
-    """How many processes have rows in hand."""
+    processes: int  # how many processes have rows in hand
     activity: Activity | None
     """What this process does with the batch; None when it only looks."""
 

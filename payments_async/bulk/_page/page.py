@@ -28,8 +28,7 @@ class BatchPage:
 
     _feed: BatchFeed
     _access: Access
-    address: str
-    """The page's address, without the token."""
+    address: str  # the page's address, without the token
 
     @property
     def link(self) -> str:

@@ -53,15 +53,12 @@ _BAR: Final = (
     *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
 )
 """The parts of the bar, in its order."""
-_LEAST_SHARE: Final = 0.8
-"""Percent of the bar that a part takes at least."""
-_BESIDE: Final = 4
-"""Currencies of one table: so many have room on paper."""
+_LEAST_SHARE: Final = 0.8  # percent of the bar that a part takes at least
+_BESIDE: Final = 4  # currencies of one table: so many have room on paper
 _MOST_CAUSES: Final = 20
 
 
 def batch_context(now: PageFigures) -> Context:
-    """The page of the batch."""
     report, codes = now.report, [*now.report.sums]
     certificate = now.batch.certificate
     return {
@@ -178,7 +175,6 @@ def _groups(now: PageFigures) -> list[Context]:
 
 
 def _line(row: RowView) -> Context:
-    """A row of the table of rows to look at."""
     return {
         "number": row.number,
         "key": row.row_key,
@@ -205,7 +201,6 @@ def _bar(counts: Mapping[str, int]) -> list[Context]:
 
 
 def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:
-    """The latest certificate for people."""
     audit, facts = found["list"], now.report.facts()
     compared = [
         f"{name}: {each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else "")

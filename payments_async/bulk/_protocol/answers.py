@@ -30,8 +30,6 @@ _LONGEST_HOLD: Final = 60.0
 
 
 class Kind(StrEnum):
-    """The possible results of an attempt."""
-
     SUCCESS = "success"
     OTHER_RECORD = "other record"
     UNREADABLE = "unreadable success"
@@ -82,24 +80,19 @@ _FAILURES: Final = frozenset({Kind.UNREADABLE, Kind.FAILED, Kind.SILENT, Kind.UN
 class AttemptReply:
     """One attempt and its result, as the sender saw it."""
 
-    status: int | None = None
-    """The HTTP status; None when no answer came."""
-    verdict: Verdict = "in_doubt"
-    """What this attempt proves, by the client's report."""
+    status: int | None = None  # the HTTP status; None when no answer came
+    verdict: Verdict = "in_doubt"  # what this attempt proves, by the client's report
     replayed: bool = False
     """True if `X-Idempotent-Replayed` said that this is an earlier answer."""
     record: Record = "unreadable"
     payout_id: str = ""
-    untrusted: bool = False
-    """True if the server failed to prove its name (TLS)."""
+    untrusted: bool = False  # True if the server failed to prove its name (TLS)
     withheld: bool = False
     """True if the permission to send had ended: nothing was sent."""
-    retry_after: float | None = None
-    """Seconds for which a 429 asks."""
+    retry_after: float | None = None  # seconds for which a 429 asks
 
 
 def kind_of(reply: AttemptReply) -> Kind:
-    """Classify the result of an attempt."""
     if reply.untrusted:
         return Kind.NOT_THE_SERVICE
     if reply.withheld:
@@ -119,11 +112,8 @@ def kind_of(reply: AttemptReply) -> Kind:
 
 @attrs.frozen
 class Posted:
-    """The result of one send of a row."""
-
     reply: AttemptReply
-    status: str | None = None
-    """The payout's status, when one was made."""
+    status: str | None = None  # the payout's status, when one was made
     end: PayoutEnd = PayoutEnd.OPEN
     code: str | None = None
     """Why the payout has finally failed, or what went wrong, in a word: `HTTP 422`, `timeout`."""
@@ -131,21 +121,18 @@ class Posted:
     """The service's own words, account data masked; or how the payout contradicts itself."""
     created_at: float | None = None
     """The service's time of the payout's creation, seconds since 1970."""
-    service_at: float | None = None
-    """The service's time of its end."""
+    service_at: float | None = None  # the service's time of its end
 
 
 @attrs.frozen
 class Word:
     """What is recorded of one send of a row. It names the row, its generation and the send."""
 
-    row: LedgerRow
-    """As it was taken."""
+    row: LedgerRow  # as it was taken
     kind: Kind
     state: RowState
     turn: Turn = Turn.NOTHING
-    wait: float = 0.0
-    """Seconds until the row may be taken again."""
+    wait: float = 0.0  # seconds until the row may be taken again
     posted: Posted | None = attrs.field(default=None, repr=False)
     stop: Stop | None = None
     """What has to change before anything can be sent; None where that is nothing."""

@@ -80,7 +80,6 @@ class Auditor:
     turns: list[str] = attrs.field(factory=list)
 
     def to_json(self) -> str:
-        """The state as JSON text."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -139,12 +138,9 @@ class Auditor:
         elif own.match is Match.EQUAL:
             self.seen += 1
             if own.other_money is not None:
-                self._add_rounded(row, own)
-
-    def _add_rounded(self, row: LedgerRow, own: RowPayout) -> None:
-        shown = (own.payout.amount or Amount()).value or row.amount
-        before = Decimal(self.rounded.get(row.currency, "0"))
-        self.rounded[row.currency] = as_text(EXACT.add(before, EXACT.subtract(shown, row.amount)))
+                shown = (own.payout.amount or Amount()).value or row.amount
+                before = Decimal(self.rounded.get(row.currency, "0"))
+                self.rounded[row.currency] = as_text(EXACT.add(before, EXACT.subtract(shown, row.amount)))
 
     def note(self, finding: str, kind: str = "differing") -> None:
         """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
@@ -155,7 +151,6 @@ class Auditor:
             self.findings.append(finding)
 
     def result(self) -> Audit:
-        """The result, once the list was read whole."""
         names = {**self.compared, **self.not_shown}
         return Audit(
             self.seen,

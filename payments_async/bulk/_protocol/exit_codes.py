@@ -13,16 +13,12 @@ class Exit(IntEnum):
     """Exit codes of every `payments` command."""
 
     DONE = 0
-    REFUSED = 1
-    """The service refused, or a check failed."""
+    REFUSED = 1  # the service refused, or a check failed
     USAGE = 2
     """The command, the key or the address is wrong; nothing is sent until it is corrected."""
-    OUTCOME_UNKNOWN = 3
-    """Money may have moved: find out before you run it again."""
-    RESUMABLE = 75
-    """Stopped; the same command resumes."""
-    INTERRUPTED = 130
-    """Ctrl-C; shells use the same number."""
+    OUTCOME_UNKNOWN = 3  # money may have moved: find out before you run it again
+    RESUMABLE = 75  # stopped; the same command resumes
+    INTERRUPTED = 130  # ctrl-C; shells use the same number
     READER_LEFT = 141
     """The reader of the output has left, as `head` does; shells use the same number (SIGPIPE)."""
 
@@ -30,10 +26,8 @@ class Exit(IntEnum):
 class Stop(StrEnum):
     """The change that is needed before a run that ended early can be run again."""
 
-    TEMPORARY = "temporary"
-    """No change: run it again."""
-    RULE = "rule"
-    """The operator's own rule ended the run, and would again."""
+    TEMPORARY = "temporary"  # no change: run it again
+    RULE = "rule"  # the operator's own rule ended the run, and would again
     NO_ACCESS = "no access"
     """The service refused the key: every run would end like this one."""
     NOT_THE_SERVICE = "not the service"
@@ -56,7 +50,6 @@ def exit_code(totals: RowTotals, *, stop: Stop | None = None, extra: bool = Fals
 
 
 def stopped_code(stop: Stop | None) -> Exit:
-    """The exit code of work that ended early."""
     return Exit.USAGE if stop in (Stop.NO_ACCESS, Stop.NOT_THE_SERVICE) else Exit.RESUMABLE
 
 

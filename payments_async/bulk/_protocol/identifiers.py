@@ -56,7 +56,6 @@ def digest(*parts: str | bytes | int | None) -> bytes:
 
 
 def body_hash(body: bytes) -> str:
-    """Compute the hash of a request body, as hexadecimal text."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -80,20 +79,17 @@ def reference_problem(reference: str) -> str | None:
 class Identity:
     """The identity of one payout of one row, and every identifier made from it."""
 
-    environment: str
-    """`live` or `sandbox`."""
+    environment: str  # `live` or `sandbox`
     batch_id: str
     row_key: str
     """The operator's key for the row, or its number as text; unique in the batch."""
     generation: int = 0
     """How many payouts of this row have finally failed, each replaced by the next."""
-    epoch: int = 0
-    """How many idempotency keys of this body are no longer used."""
+    epoch: int = 0  # how many idempotency keys of this body are no longer used
     revision: int = 0
     """How often the row was given a body again, another one or the same, after it was refused or before it
     was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
-    given: str | None = None
-    """The operator's reference, if the input has one."""
+    given: str | None = None  # the operator's reference, if the input has one
 
     def reference(self) -> str:
         """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""

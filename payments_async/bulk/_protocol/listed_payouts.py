@@ -49,8 +49,7 @@ class RowPayout:
 
     payout: Payout
     generation: int
-    asked: Expected
-    """What the row asks for, at this generation."""
+    asked: Expected  # what the row asks for, at this generation
     found: Found
     match: Match
     end: PayoutEnd
@@ -143,18 +142,13 @@ class RowFacts:
 
 @attrs.frozen
 class Judgement:
-    """What the list says of a row."""
-
-    facts: RowFacts | None = None
-    """What to record; None when nothing is new."""
+    facts: RowFacts | None = None  # what to record; None when nothing is new
     standing: RowPayout | None = None
     """The payout that stands for the row; None when the list shows none."""
     extra: tuple[tuple[ExtraPayout, RowPayout], ...] = ()
     """Its payouts beside that one that have arrived or may still arrive."""
-    findings: tuple[str, ...] = ()
-    """What is wrong with the row, by the list."""
-    turn: str | None = None
-    """A payout that had ended, and is now shown otherwise."""
+    findings: tuple[str, ...] = ()  # what is wrong with the row, by the list
+    turn: str | None = None  # a payout that had ended, and is now shown otherwise
 
 
 @attrs.frozen
@@ -337,15 +331,11 @@ def _extra(
         is_own = each.generation == row.generation
         if ruling.state in UNFINISHED and is_own:
             continue  # it may still settle the row
-        if not _is_of_batch(each):
+        proof = Proof.of(each.payout.metadata)
+        if proof is None or proof.batch != each.asked.proof.batch:
             continue  # a stranger's
         in_conflict = ruling.state is _S.CONFLICT
         yield (ExtraPayout.MOVED_IN_CONFLICT if in_conflict else ExtraPayout.IN_EXCESS), each
-
-
-def _is_of_batch(each: RowPayout) -> bool:
-    proof = Proof.of(each.payout.metadata)
-    return proof is not None and proof.batch == each.asked.proof.batch
 
 
 _PAST: Final = "row {}: {}, an earlier payout of it, is {} on the list"
@@ -410,7 +400,10 @@ def next_generation(row: LedgerRow, payouts: Sequence[RowPayout]) -> int | str:
         stranger = next((each for each in payouts if each.generation == row.generation), None)
         return UNSEEN if stranger is None else _NOT_ITS.format(stranger.payout.id)
     if (alive := next((each for each in payouts if each.is_alive), None)) is not None:
-        return _alive(row, alive)
+        if alive.generation == row.generation:
+            return f"its payout is {described(alive.payout)}"
+        place = "an earlier" if alive.generation < row.generation else "a later"
+        return f"the list shows {facts_of(alive.payout)}, {place} payout of it that has not failed"
     if row.payout_end is PayoutEnd.ARRIVED:
         return _turn(row, _Ruling(row.state, row.payout_id, own), payouts) or UNSEEN
     if own.match is not Match.EQUAL:
@@ -434,13 +427,6 @@ def may_be_sent(row: LedgerRow, payouts: Sequence[RowPayout]) -> bool:
     """True if every earlier payout of a row of a later generation is shown, and each has failed."""
     is_alive = any(each.is_alive for each in payouts if each.generation < row.generation)
     return not is_alive and failed_generations(payouts) >= row.generation
-
-
-def _alive(row: LedgerRow, alive: RowPayout) -> str:
-    if alive.generation == row.generation:
-        return f"its payout is {described(alive.payout)}"
-    place = "an earlier" if alive.generation < row.generation else "a later"
-    return f"the list shows {facts_of(alive.payout)}, {place} payout of it that has not failed"
 
 
 _NOT_ITS: Final = "the list shows {} under its reference, which is not the row's payout"

@@ -16,21 +16,14 @@ from .records import NewRow
 
 
 class Match(StrEnum):
-    """The result of comparing a payout with a row."""
-
-    EQUAL = "equal"
-    """The row's payout, as requested."""
-    FOREIGN = "foreign"
-    """Not the row's payout."""
-    OTHER_BODY = "other body"
-    """The row's reference with another content."""
+    EQUAL = "equal"  # the row's payout, as requested
+    FOREIGN = "foreign"  # not the row's payout
+    OTHER_BODY = "other body"  # the row's reference with another content
     UNCLEAR = "cannot tell"
 
 
 @attrs.frozen
 class Expected:
-    """The payout that the row asks for."""
-
     details: Mapping[str, Detail]
     """`amount`, `currency`, `method`, `instrument.phone_number` and so on, as far as they are requested."""
     proof: Proof
@@ -38,8 +31,6 @@ class Expected:
 
 @attrs.frozen
 class Found:
-    """The payout that the service shows."""
-
     details: Mapping[str, Detail]
     """Values by the same names, as far as they are shown."""
     metadata: Mapping[str, Any] | None
@@ -110,5 +101,4 @@ def expected(row: NewRow, sent: bytes) -> Expected:
 
 
 def shown(payout: Payout) -> Found:
-    """Read the details that the service shows of a payout."""
     return Found(shown_details(payout), payout.metadata)

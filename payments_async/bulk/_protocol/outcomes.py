@@ -41,10 +41,8 @@ class Outcome(StrEnum):
 class ExtraPayout(StrEnum):
     """What a payout is that stands for no row, and has arrived or may still arrive."""
 
-    MOVED_IN_CONFLICT = "moved_in_conflict"
-    """Its row is in conflict."""
-    IN_EXCESS = "in_excess"
-    """Its row has another payout, or was not sent."""
+    MOVED_IN_CONFLICT = "moved_in_conflict"  # its row is in conflict
+    IN_EXCESS = "in_excess"  # its row has another payout, or was not sent
 
 
 _O = Outcome
@@ -120,7 +118,6 @@ def brief(figures: object) -> str:
 
 
 def add_amount(sums: dict[str, Decimal], currency: str, amount: Decimal) -> None:
-    """Add an amount to the sum of its currency."""
     sums[currency] = EXACT.add(sums.get(currency, _NOTHING[1]), amount)
 
 
@@ -131,7 +128,6 @@ def add_rows(totals: dict[P, tuple[int, Decimal]], group: P, rows: int, amount: 
 
 
 def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
-    """Count the rows of any of these outcomes."""
     return sum(rows for (outcome, _), (rows, _) in totals.items() if outcome in outcomes)
 
 

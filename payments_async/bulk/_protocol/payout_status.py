@@ -15,8 +15,7 @@ from ...models.payouts import ending_of
 from ...models.statuses import STATUS_ENDS, PayoutEnd
 from .outcomes import as_text
 
-_MOST_DIGITS: Final = 60
-"""A number that has more is shown with its exponent."""
+_MOST_DIGITS: Final = 60  # a number that has more is shown with its exponent
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
@@ -67,7 +66,6 @@ def status_of(payout: Payout) -> str | None:
 
 
 def described(payout: Payout, *, had_arrived: bool = False) -> str:
-    """Describe a payout's status in words."""
     status = status_of(payout)
     if end_of(payout, had_arrived=had_arrived) is not PayoutEnd.UNCLEAR:
         return str(status)

@@ -41,15 +41,12 @@ class Binding:
 class NewRow:
     """One row to import: everything that is sent, made once."""
 
-    number: int
-    """The row's number among the input's rows of data, from 1."""
-    line: int | None
-    """The file's line where the row begins, from 1."""
+    number: int  # the row's number among the input's rows of data, from 1
+    line: int | None  # the file's line where the row begins, from 1
     row_key: str
     stem: str
     """The reference of the row's first payout. Later ones have `~g1`, `~g2` behind it."""
-    amount: Decimal
-    """Major units."""
+    amount: Decimal  # major units
     currency: str
     method: str
     body: bytes = attrs.field(repr=False)
@@ -60,8 +57,6 @@ class NewRow:
 
 @attrs.frozen
 class LedgerRow(NewRow):
-    """One row of the ledger."""
-
     id: int = 0
     environment: str = ""
     state: RowState = RowState.NEW
@@ -70,8 +65,7 @@ class LedgerRow(NewRow):
     """How many payouts of this row have finally failed, each replaced by the next."""
     revision: int = 0
     """How often the row was given a body again, after it was refused or before it was sent."""
-    epoch: int = 0
-    """How many idempotency keys of this body are no longer used."""
+    epoch: int = 0  # how many idempotency keys of this body are no longer used
     doubted: bool = False
     """True if something may have been sent of which nothing is proven."""
     takes: int = 0
@@ -80,8 +74,7 @@ class LedgerRow(NewRow):
     """When it was first taken, in whichever generation; seconds since 1970 by the database, as all times."""
     last_sent: float | None = None
     """The last moment at which the latest send can have left."""
-    key_since: float | None = None
-    """When its idempotency key was first used."""
+    key_since: float | None = None  # when its idempotency key was first used
     payout_id: str | None = None
     service_status: str | None = None
     """The payout's status as the service showed it last."""
@@ -97,12 +90,9 @@ class LedgerRow(NewRow):
     failure_code: str | None = None
     failure_message: str | None = None
     """The reason for the refusal or failure, or how the payout contradicts itself, without account data."""
-    decided_at: float | None = None
-    """When its last state was recorded."""
-    service_at: float | None = None
-    """The service's time of its payout's status."""
-    seen: int = 0
-    """The reading of the list that has shown its payout last."""
+    decided_at: float | None = None  # when its last state was recorded
+    service_at: float | None = None  # the service's time of its payout's status
+    seen: int = 0  # the reading of the list that has shown its payout last
 
     @property
     def reference(self) -> str:
@@ -111,13 +101,11 @@ class LedgerRow(NewRow):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the row."""
         had_arrived = self.had_arrived or self.earlier_arrived
         return outcome_of(self.state, self.payout_end, had_arrived=had_arrived)
 
     @property
     def is_final(self) -> bool:
-        """True if its payout has ended."""
         return self.payout_end.is_final
 
 

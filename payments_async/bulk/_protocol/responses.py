@@ -48,7 +48,6 @@ _posted: Final = maker(Posted)
 
 
 def succeeded(payout: Payout) -> Posted:
-    """Make the result of a 2xx with the requested payout."""
     answer, payout = payout.response, storable(payout)
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
@@ -63,7 +62,8 @@ def succeeded(payout: Payout) -> Posted:
 
 def failed(error: PaymentsError, reference: str) -> Posted:
     """Make the result of an error; its verdict is of this attempt, or of a joined caller's."""
-    if _is_anothers_doubt(error):
+    is_doubt = error.attempts and error.attempts[-1].verdict == "in_doubt"
+    if isinstance(error, OutcomeUnknown) and not is_doubt:  # an earlier try is, of another caller
         return Posted(AttemptReply(), code=type(error).__name__)
     if not error.attempts:  # our own pacing held it back, or the permission to send had ended
         return Posted(AttemptReply(verdict="not_sent", withheld=True), code=type(error).__name__)
@@ -85,13 +85,6 @@ def failed(error: PaymentsError, reference: str) -> Posted:
     return Posted(reply, code=code, message=_words(cause))
 
 
-def _is_anothers_doubt(error: PaymentsError) -> bool:
-    """True if an earlier try is in doubt: it was another caller's, as the batch makes one try a post."""
-    return isinstance(error, OutcomeUnknown) and (
-        not error.attempts or error.attempts[-1].verdict != "in_doubt"
-    )
-
-
 def headers_of(error: PaymentsError) -> Mapping[str, str]:
     """Read the headers of the answer behind an error, names in lower case; none without an answer."""
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
@@ -104,14 +97,9 @@ def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
         return "other", ""
     if isinstance(cause, DecodeError) and cause.record_id is not None:
         record_id = without_nul(cause.record_id)
-        return ("matching", record_id) if _shown_reference(cause) == reference else ("other", "")
+        data = cause.body.json()["data"] if cause.body is not None else {}  # it had an id, so it is JSON
+        return ("matching", record_id) if data.get("reference") == reference else ("other", "")
     return "unreadable", ""
-
-
-def _shown_reference(error: DecodeError) -> object:
-    """Read the reference of an answer whose other fields are unreadable. It had an id, so it is JSON."""
-    data = error.body.json()["data"] if error.body is not None else {}
-    return data.get("reference")
 
 
 def _words(cause: BaseException | None) -> str | None:

@@ -35,5 +35,4 @@ class Turn(IntEnum):
 
     NOTHING = 0
     POST = 1
-    LOOK = 2
-    """It is looked for in the service's list, and not posted."""
+    LOOK = 2  # it is looked for in the service's list, and not posted

@@ -28,7 +28,7 @@ def shown_text(payout: Payout) -> str:
         "method": None if payout.method is None else payout.method.value,
         "proof": (payout.metadata or {}).get(PROOF_KEY),
         **_instrument_facts(payout.instrument),
-        **{name: _time_text(getattr(payout, name)) for name in _TIMES},
+        **{name: at.isoformat() for name in _TIMES if isinstance(at := getattr(payout, name), datetime)},
     }
     return json.dumps({name: value for name, value in facts.items() if value is not None})
 
@@ -39,10 +39,6 @@ def _instrument_facts(instrument: PayoutInstrument | None) -> dict[str, Any]:
     facts = {f"instrument.{name}": getattr(instrument, name) for name in _ACCOUNT}
     country = None if instrument.country is None else instrument.country.code
     return {**facts, "instrument.country": country}
-
-
-def _time_text(moment: object) -> str | None:
-    return moment.isoformat() if isinstance(moment, datetime) else None
 
 
 def read_shown(text: str) -> Payout:

@@ -9,13 +9,9 @@ import attrs
 
 @attrs.frozen
 class Account:
-    """The account that pays a batch."""
-
-    environment: str
-    """`live` or `sandbox`."""
+    environment: str  # `live` or `sandbox`
     base_url: str
-    key: str
-    """A fingerprint of the API key, never the key."""
+    key: str  # a fingerprint of the API key, never the key
 
 
 _ENOUGH: Final = 20

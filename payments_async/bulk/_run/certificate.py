@@ -15,11 +15,7 @@ _WAIT: float = 1.0
 
 
 async def certify(
-    ledger: Ledger,
-    service: Service,
-    *,
-    environment: str = "",
-    on_page: Callable[[], object] | None = None,
+    ledger: Ledger, service: Service, *, environment: str = "", on_page: Callable[[], object] | None = None
 ) -> Certificate:
     """Read the service's list, record what it shows, and compare the ledger with it row by row.
 

@@ -26,15 +26,12 @@ _SHARE: Final = 20
 
 
 class Progress:
-    """What a run tells its caller."""
-
     def __init__(
         self, ledger: Ledger, service: Service, on_progress: Callable[[BatchFigures], object] | None
     ) -> None:
         self._ledger, self._service, self._hook = ledger, service, on_progress
         self._totals: dict[tuple[Outcome, str], tuple[int, Decimal]] = {}
-        self.figures: Figures | None = None
-        """As they were read last."""
+        self.figures: Figures | None = None  # as they were read last
         self._due = 0.0
         self.activity: Activity = Activity(doing="paying")
 
@@ -69,7 +66,6 @@ class Progress:
             self._move(row, before, Outcome.UNDER_WAY)
 
     def spoken(self, words: Sequence[Word]) -> None:
-        """Count rows by their outcomes."""
         for word in words:
             self._move(word.row, Outcome.UNDER_WAY, outcome_after(word))
         self.tell()
@@ -80,7 +76,6 @@ class Progress:
             add_rows(self._totals, (after, row.currency), 1, row.amount)
 
     def doing(self, activity: Activity) -> None:
-        """Say what is done now."""
         if activity != self.activity:
             self.activity = activity
             self.tell()

@@ -78,7 +78,6 @@ class _Retried:
             self.reasons[row.number] = f"{key}{amount_text(row.currency, row.amount)}: {why}"
 
     def report(self, ledger: Ledger, *, dry_run: bool) -> RetryReport:
-        """Make the report of these rows, and of those left unchanged."""
         left = tuple(LeftRow(number, self.left[number]) for number in sorted(self.left))
         rows = tuple(sorted(self.rows))
         return RetryReport(ledger.batch_id, rows, self.totals, left, dry_run, self.reasons)
@@ -97,11 +96,7 @@ async def _require(ledger: Ledger, wanted: Collection[int], state: RowState, rea
 
 
 async def retry_failed(
-    ledger: Ledger,
-    service: Service,
-    rows: Collection[int] | None,
-    *,
-    dry_run: bool,
+    ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool
 ) -> RetryReport:
     """Read the list, then make rows new whose payouts it shows as failed, each of every generation.
 
@@ -157,7 +152,9 @@ class _Retry:
         """The row's next generation, or why it is left."""
         found: int | str = next_generation(row, shown) if shown else UNSEEN
         if isinstance(found, str):
-            return self._explained(found)
+            unread = self._store.auditor.unread
+            may_be = unread and found in (UNSEEN, UNSEEN_EARLIER)
+            return f"{found}, which may be one of the {unread} that could not be read" if may_be else found
         if row.outcome is Outcome.RETURNED and self._wanted is None:
             return _RETURNED.format(amount_text(row.currency, row.amount))
         if row.outcome is Outcome.RETURNED and self._believed.get(row.id) is not Outcome.RETURNED:
@@ -167,11 +164,6 @@ class _Retry:
         except ValueError as error:
             return str(error)
         return found
-
-    def _explained(self, reason: str) -> str:
-        if (unread := self._store.auditor.unread) and reason in (UNSEEN, UNSEEN_EARLIER):
-            return f"{reason}, which may be one of the {unread} that could not be read"
-        return reason
 
 
 async def retry_rejected(

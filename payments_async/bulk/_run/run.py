@@ -30,8 +30,7 @@ from .sending import Sending
 from .service import Service
 from .stopping import Stopping
 
-_FACTS_EVERY: Final = 5.0
-"""Seconds between two looks at what an operator has decided."""
+_FACTS_EVERY: Final = 5.0  # seconds between two looks at what an operator has decided
 _PUT_BACK: Final = 60.0
 """Seconds by which the database's clock must fall behind this process's to have been put back."""
 _SOON: Final = 0.5
@@ -46,10 +45,7 @@ _LIMIT: Final = "the batch's limit (--max-rows, --max-amount) allows no more row
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    """How a run works."""
-
-    concurrency: int = 192
-    """Rows sent at a time."""
+    concurrency: int = 192  # rows sent at a time
     patience: float = 3600.0
     """Seconds, once every other row is decided, for rows in doubt; and for room in a guard's sums."""
     drain: float = 30.0
@@ -63,8 +59,6 @@ class RunSettings:
 
 
 class Run:
-    """One run in one process."""
-
     def __init__(
         self,
         ledger: Ledger,
@@ -84,8 +78,7 @@ class Run:
             on_taken=self.progress.taken,
             on_trouble=self._note_trouble,
         )
-        self.trouble: list[str] = []
-        """What is wrong with rows that cannot be read."""
+        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
         self._until = math.inf if settings.for_seconds is None else service.clock() + settings.for_seconds
         self._schedule = PollSchedule()
         self._facts_at = self._ahead = -math.inf
@@ -122,17 +115,15 @@ class Run:
             await self._sending.cut()
             raise
         finally:
-            await self._end_beside()
+            if self._beside is not None:
+                self._beside.cancel()
+                await asyncio.gather(self._beside, return_exceptions=True)
         found = await self.progress.refresh()
         left = await figures.next_of(self._ledger, self._account.environment)
         if self._ledger.known.limit_reason and not left.posts and found.count(Outcome.NOT_STARTED):
             self._stopping.drain(_LIMIT, Stop.RULE)
         return Ended(
-            found,
-            self._stopping.reason,
-            self._stopping.kind,
-            self._next(left),
-            self._sending.throttled,
+            found, self._stopping.reason, self._stopping.kind, self._next(left), self._sending.throttled
         )
 
     def _next(self, left: Next) -> float:
@@ -273,11 +264,6 @@ class Run:
                 self._schedule.note_record(runtime.monotonic(), runtime.random())
                 return
         self._beside = asyncio.ensure_future(self._read(awaited))
-
-    async def _end_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.cancel()
-            await asyncio.gather(self._beside, return_exceptions=True)
 
     async def _read(self, awaited: Awaited | None = None) -> None:
         """Read the list once, for what waits for it; with `awaited` only for how payouts end."""

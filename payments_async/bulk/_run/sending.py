@@ -29,15 +29,11 @@ from ..errors import LedgerError
 from .service import KeyReplaced, Service
 from .stopping import Stopping
 
-_AHEAD: Final = 2
-"""Rows in hand for each that is sent at a time."""
-_LEAST: Final = 1.0
-"""Seconds that a row must have left to be sent."""
+_AHEAD: Final = 2  # rows in hand for each that is sent at a time
+_LEAST: Final = 1.0  # seconds that a row must have left to be sent
 _GROUP: Final = 200
-_GROUP_FOR: Final = 0.05
-"""Seconds for which outcomes are gathered."""
-_UNREACHED: Final = 30.0
-"""Seconds of failures to connect after which a run ends."""
+_GROUP_FOR: Final = 0.05  # seconds for which outcomes are gathered
+_UNREACHED: Final = 30.0  # seconds of failures to connect after which a run ends
 
 
 @attrs.frozen
@@ -45,15 +41,11 @@ class InHand:
     """A row that this process has taken, and until when it may be sent."""
 
     row: LedgerRow
-    until: float
-    """By the clock that counts suspension."""
-    at: float
-    """When it was taken, by the database's clock."""
+    until: float  # by the clock that counts suspension
+    at: float  # when it was taken, by the database's clock
 
 
 class Sending:
-    """The rows in this process's hands."""
-
     def __init__(
         self,
         ledger: Ledger,
@@ -82,21 +74,17 @@ class Sending:
         self._failing_since = 0.0
         self._is_unreached = True
         self._decided = self._failed = 0
-        self.busy: int = 0
-        """Rows in hand whose outcome is not recorded."""
-        self.paused: str | None = None
-        """Why nothing is sent now; None while rows are."""
+        self.busy: int = 0  # rows in hand whose outcome is not recorded
+        self.paused: str | None = None  # why nothing is sent now; None while rows are
         self.no_room_until: float = 0.0
         """Until when a guard's sums have no room, by the clock that counts suspension."""
         self.room: str | None = None
         """Why there is no room in a guard's sums; None while there may be."""
         self.took_new: bool = True
         """Whether a row that was taken last is not in doubt."""
-        self.throttled: int = 0
-        """How many 429s this process was given."""
+        self.throttled: int = 0  # how many 429s this process was given
 
     def start(self) -> None:
-        """Begin to send what is taken."""
         self._tasks = [asyncio.ensure_future(self._send_rows()) for _ in range(self._width)]
         self._recording = asyncio.ensure_future(self._record_words())
 
@@ -251,7 +239,10 @@ class Sending:
 
     async def end(self, drain: float) -> None:
         """Give back what was not begun, and let what has left finish within so many seconds."""
-        self._give_back()
+        self._words += [unsent(each.row) for each in self._queue]
+        self._queue.clear()
+        if self._words:
+            self._spoken.set()
         self._is_ending = True
         self._wanted.set()
         late = asyncio.Event()
@@ -281,12 +272,6 @@ class Sending:
         self._is_over = True
         self._spoken.set()
         await self._recording
-
-    def _give_back(self) -> None:
-        while self._queue:
-            self._words.append(unsent(self._queue.popleft().row))
-        if self._words:
-            self._spoken.set()
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -39,28 +39,22 @@ class KeyReplaced(Exception):
 
 
 class Service:
-    """One client's view of the service."""
-
     def __init__(self, client: AsyncPayments) -> None:
         self._client = client.with_options(on_limit="wait")
         self._internal = self._client._internal
         self._internal.fail_closed()
         self._list = self._internal.reader(PAYOUTS)
-        self.runtime: Runtime = self._internal.runtime
-        """The client's time and chance."""
+        self.runtime: Runtime = self._internal.runtime  # the client's time and chance
         self._pattern: PreparedRequest | None = None
-        self.listed: int = 0
-        """Payouts that were read from the list."""
+        self.listed: int = 0  # payouts that were read from the list
 
     @property
     def account(self) -> Account:
-        """The account that this client pays from."""
         key = self._internal.key()
         return Account(key.environment, self._internal.base_url, key.fingerprint)
 
     @property
     def guard(self) -> KeyGuard | None:
-        """The guard of the client's key; None when it has none."""
         return self._internal.guard
 
     @property

@@ -14,8 +14,7 @@ class Stopping:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._resting: set[asyncio.Future[None]] = set()
-        self.reason: str | None = None
-        """The reason in words; the first one stays."""
+        self.reason: str | None = None  # the reason in words; the first one stays
         self.kind: Stop = Stop.TEMPORARY
         """The change that is needed before the work can continue, by the first reason."""
         self.draining: bool = False

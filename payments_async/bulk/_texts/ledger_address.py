@@ -22,13 +22,10 @@ _PARAMETER: Final = re.compile(
 
 @attrs.frozen
 class LedgerAddress:
-    """A ledger, and the batch in it."""
-
     text: str = attrs.field(repr=False)
     """The path of a file, or the address of a database with its password."""
     batch_id: str | None = None
-    is_default: bool = False
-    """True if the address came from PAYMENTS_LEDGER."""
+    is_default: bool = False  # True if the address came from PAYMENTS_LEDGER
     is_insecure: bool = False
     """True if a database on another host may be used without a checked certificate."""
 

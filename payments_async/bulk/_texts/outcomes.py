@@ -32,8 +32,7 @@ NAMES: Final[Mapping[str, str]] = {
     "in_excess": "In excess",
 }
 """{word: what tables call it}, in their order: money by outcome."""
-EXTRA: Final = ("moved_in_conflict", "in_excess")
-"""Payouts that stand for no row."""
+EXTRA: Final = ("moved_in_conflict", "in_excess")  # payouts that stand for no row
 ALWAYS: Final = ("asked", "rejected", "in_doubt", "created")
 """What tables show also without rows."""
 _NOT_PAID: Final = ("failed", "returned", "rejected", "conflict", "in_excess")

@@ -11,8 +11,7 @@ from typing import Final
 from ...models.common import amount_text
 from .._protocol.outcomes import as_text
 
-Money = Mapping[str, Decimal]
-"""{currency: sum, major units}."""
+Money = Mapping[str, Decimal]  # {currency: sum, major units}
 _AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 

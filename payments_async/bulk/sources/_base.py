@@ -18,8 +18,7 @@ import attrs
 from ..errors import SourceUnreadable
 from ._requests import RowMaker, SourceItem
 
-SAMPLE: Final = 65_536
-"""Bytes of each end of a file that are hashed by `stat`."""
+SAMPLE: Final = 65_536  # bytes of each end of a file that are hashed by `stat`
 
 
 @attrs.frozen
@@ -181,10 +180,8 @@ class SourceLines:
         self._name = name
         self._row = 1
         self._size = 0
-        self.number = 0
-        """Lines read so far."""
-        self.last = ""
-        """The last of them."""
+        self.number = 0  # lines read so far
+        self.last = ""  # the last of them
 
     def begin_row(self) -> int:
         """Begin a row with the next line. Returns that line's number, from 1."""

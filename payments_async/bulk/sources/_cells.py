@@ -32,7 +32,6 @@ class InstrumentType:
 
     @classmethod
     def of(cls, constructor: Callable[..., Instrument]) -> InstrumentType:
-        """Describe the type that a constructor makes."""
         taken = inspect.signature(constructor).parameters.values()
         required = frozenset(one.name for one in taken if one.default is one.empty)
         return cls(required, frozenset(one.name for one in taken))
@@ -111,10 +110,8 @@ _decode = json.JSONDecoder(
 ).decode
 
 
-Cells = Mapping[str, Any]
-"""{column: value} of one row, the empty ones left out."""
-Faults = dict[str, str]
-"""{column: what is wrong with it}."""
+Cells = Mapping[str, Any]  # {column: value} of one row, the empty ones left out
+Faults = dict[str, str]  # {column: what is wrong with it}
 
 EXACT_DIGITS: Final = 15
 """Significant digits that every JSON reader keeps, even one that reads numbers as doubles."""
@@ -168,7 +165,7 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
     for name, value in cells.items():
         where = place(name)
         if where is None:
-            faults[shown(name)] = _misplaced(name)
+            faults[shown(name)] = "must be an object" if name in PARTS else unknown(name)
         elif value.__class__ is not str and (problem := _number_as_text(name, where[0], value)):
             faults[name] = problem
         else:
@@ -193,10 +190,6 @@ def checked(request: PayoutRequest) -> tuple[PayoutRequest, Faults]:
             faults[AMOUNT] = doubt
         request = attrs.evolve(request, amount=Decimal(request.amount))
     return request, faults
-
-
-def _misplaced(name: str) -> str:
-    return "must be an object" if name in PARTS else unknown(name)
 
 
 def _number_as_text(name: str, part: str, value: object) -> str | None:

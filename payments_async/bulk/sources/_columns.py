@@ -37,8 +37,7 @@ _METADATA = "metadata."
 _VALUE: Final = re.compile(r"[+-]?\d[\d\s.,']*")
 """An amount or a phone, which no name of a column is."""
 _LONGEST: Final = 60
-_NUMBERED: Final = 7
-"""Digits from which on a name without letters may be an account."""
+_NUMBERED: Final = 7  # digits from which on a name without letters may be an account
 
 _PLACES: Final[Mapping[str, Place]] = {
     ROW_KEY: ("", ROW_KEY),
@@ -172,9 +171,6 @@ def compared(name: str) -> str:
     """
     if name.isascii() and name.isprintable():
         return name.strip()
-    seen = "".join(" " if letter.isspace() else letter for letter in name if not _is_noise(letter))
+    spaced = "".join(" " if letter.isspace() else letter for letter in name)
+    seen = "".join(letter for letter in spaced if letter == " " or not is_unseen(letter))
     return normalize("NFC", seen.strip())
-
-
-def _is_noise(letter: str) -> bool:
-    return is_unseen(letter) and not letter.isspace()

@@ -19,8 +19,7 @@ from ._rejects import FAULT_COLUMNS, unescaped
 from ._requests import RowMaker, SourceItem
 
 _SEPARATORS: Final = ",;\t|"
-_HEAD: Final = 8_192
-"""Characters by which the form of a file is recognised."""
+_HEAD: Final = 8_192  # characters by which the form of a file is recognised
 _NAMED: Final = re.compile(r'"?sep=([^\w\s"]|\t)[^\w\r\n]*(?:\r\n?|\n)', re.IGNORECASE)
 """Excel's first line, which names the delimiter of the lines below."""
 _SPACED: Final = re.compile(r' *"[^"]*"(?:[,;\t|] +"[^"]*")+ *')
@@ -33,11 +32,9 @@ class _Form:
     """How the cells of a file are written."""
 
     delimiter: str
-    other: str | None
-    """A separator that occurs more often."""
+    other: str | None  # a separator that occurs more often
     is_spaced: bool
-    above: int
-    """Lines above the header."""
+    above: int  # lines above the header
 
 
 class CsvSource(FileSource):
@@ -70,7 +67,8 @@ class CsvSource(FileSource):
             line, header = next(records, (1, []))
             if tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS:
                 header = header[len(FAULT_COLUMNS) :]
-                records = ((line, _restored(cells)) for line, cells in records)
+                start = len(FAULT_COLUMNS)
+                records = ((line, [*map(unescaped, cells[start:])]) for line, cells in records)
             names = header[: 1 + max((at for at, name in enumerate(header) if name.strip()), default=-1)]
             mapped = self._mapping.apply(names)
             self.columns: tuple[str, ...] = mapped.columns
@@ -171,7 +169,3 @@ def _fit(cells: list[str], width: int, wide: int, last: str) -> None:
         del cells[width:]
     if last.endswith(("\n", "\r")):
         cells.extend([""] * (width - len(cells)))
-
-
-def _restored(cells: list[str]) -> list[str]:
-    return [unescaped(cell) for cell in cells[len(FAULT_COLUMNS) :]]

@@ -34,8 +34,7 @@ _TABLES: Final = ("columns", "constants")
 _SHOWN: Final = frozenset({"amount", "currency", "method", "instrument.type", "instrument.country"})
 """Constants whose value is shown: none of them names a person or an account."""
 _ONE_ROW: Final = (ROW_KEY, REFERENCE)
-_LOOKED_AT: Final = 20
-"""Rows below a header that is none, among which it may be."""
+_LOOKED_AT: Final = 20  # rows below a header that is none, among which it may be
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
 
 
@@ -174,11 +173,9 @@ class ColumnMapping:
 class MappedHeader:
     """The columns of an input under our names."""
 
-    names: tuple[str, ...]
-    """The name of each column; "" of one that is left out."""
+    names: tuple[str, ...]  # the name of each column; "" of one that is left out
     constants: tuple[tuple[str, str], ...] = ()
-    faults: tuple[tuple[str | None, str], ...] = ()
-    """(column, what is wrong)."""
+    faults: tuple[tuple[str | None, str], ...] = ()  # (column, what is wrong)
 
     @property
     def is_strange(self) -> bool:

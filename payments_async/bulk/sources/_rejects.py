@@ -30,7 +30,6 @@ def escaped(cell: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """Undo `escaped`."""
     return cell.removeprefix(_MARK)
 
 

@@ -36,8 +36,6 @@ _IN_FLIGHT = "The request with this idempotency key is still being worked on."
 
 @attrs.define
 class _Note:
-    """Notes on a request for the log."""
-
     operation: ServiceOperation | None = None
     tenant: Tenant | None = None
     fault: Fault | None = None
@@ -53,8 +51,7 @@ class Core:
         """Control rules, the oldest first; the first that matches wins."""
         self.default: Rule | None = None
         """The scenario of requests and records that nothing else decides."""
-        self.served: int = 0
-        """How many requests to the API were answered."""
+        self.served: int = 0  # how many requests to the API were answered
 
     def due(self, now: float) -> list[Effect]:
         """Carry out what falls due until `now` (seconds since 1970) and give the effects in order."""
@@ -83,7 +80,11 @@ class Core:
 
     def _serve(self, request: Request, note: _Note) -> Answer:
         note.tenant = authenticate(request.headers.get("authorization"), request.address, self.world.tenants)
-        call = self._route(request, note)
+        matched = find_operation(request.method, request.path)
+        if matched is None:
+            raise RequestRefused(404, f"There is nothing at {request.method} of this address.")
+        note.operation, path_values = matched
+        call = ServiceCall(request, self.world.now, note.tenant, note.operation, path_values)
         self._admit(call)
         self._read(call)
         sources = find_sources(call, self.rules, magic=self.world.profile.magic)
@@ -95,13 +96,6 @@ class Core:
         if fault.kind == "429":
             raise self._limited(0, fault.seconds)
         return before(fault) or after(fault, self._once(call, sources, note, late=fault.seconds))
-
-    def _route(self, request: Request, note: _Note) -> ServiceCall:
-        matched = find_operation(request.method, request.path)
-        if matched is None or note.tenant is None:
-            raise RequestRefused(404, f"There is nothing at {request.method} of this address.")
-        note.operation, path_values = matched
-        return ServiceCall(request, self.world.now, note.tenant, note.operation, path_values)
 
     def _admit(self, call: ServiceCall) -> None:
         operation = call.operation

@@ -23,7 +23,6 @@ class Breaches:
         self.errors: dict[str, list[str]] = {}
 
     def add(self, path: str, text: str) -> None:
-        """Add a breach at `path`."""
         self.errors.setdefault(path, []).append(f"The {path} field {text}.")
 
 
@@ -52,7 +51,6 @@ def check_members(value: object, fields: Mapping[str, RequestField], path: str, 
 
 
 def members(fields: Mapping[str, RequestField]) -> Check:
-    """An object with these members."""
 
     def check(value: object, path: str, breaches: Breaches) -> None:
         check_members(value, fields, path, breaches)
@@ -106,7 +104,6 @@ def whole(least: int, most: int) -> Check:
 
 
 def flag(value: object, path: str, breaches: Breaches) -> None:
-    """A boolean."""
     if not isinstance(value, bool):
         breaches.add(path, "must be true or false")
 

@@ -68,8 +68,7 @@ def is_web_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-INVALID = "The given data was invalid."
-"""The fixed `message` of every 422."""
+INVALID = "The given data was invalid."  # the fixed `message` of every 422
 
 SHORTEST_SESSION, LONGEST_SESSION = 30, 1440
 

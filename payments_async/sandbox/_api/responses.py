@@ -21,12 +21,10 @@ KEY_REUSED = "The idempotency key was used for another request."
 
 
 def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
-    """An answer with a JSON body."""
     return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
 
 
 def refusal(refused: RequestRefused, profile: Profile) -> Answer:
-    """The answer to a request that is refused."""
     body: JsonObject = {"message": refused.message}
     if refused.errors is not None:
         body["errors"] = _shaped(refused.errors, profile)

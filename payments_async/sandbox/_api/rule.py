@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol
 import attrs
 
 from .._common.operations import NAMES, OPERATIONS
-from .._common.scenario_words import NOTHING, Scenario, ScenarioOutcome, UnknownWord, near, parse
+from .._common.scenario_words import NOTHING, Scenario, UnknownWord, near, parse
 from .call import ServiceCall
 
 RecordPart = Literal["outcome", "hooks"]
@@ -79,7 +79,8 @@ class Rule:
             raise UnknownWord(
                 f"{words!r} holds a fault or a webhook word; they go into respond(...) and webhook(...)"
             )
-        if parsed.outcome is not None and not self._possible(parsed.outcome):
+        met = (operation for operation in OPERATIONS if fnmatchcase(operation.name, self.operation))
+        if parsed.outcome is not None and not any(parsed.outcome.kind in each.outcomes for each in met):
             raise UnknownWord(f"{self.operation} cannot end with {parsed.outcome.kind!r}")
         self.scenario = attrs.evolve(self.scenario, outcome=parsed.outcome, timing=parsed.timing)
         self._left["outcome"] = times
@@ -147,13 +148,6 @@ class Rule:
             self._left[part] = left - 1
         self.used += 1
         return True
-
-    def _possible(self, outcome: ScenarioOutcome) -> bool:
-        return any(
-            outcome.kind in operation.outcomes
-            for operation in OPERATIONS
-            if fnmatchcase(operation.name, self.operation)
-        )
 
 
 def check_operation(name: str) -> None:

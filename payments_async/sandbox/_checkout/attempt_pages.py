@@ -83,7 +83,6 @@ def picture(view: SessionView) -> Answer:
 
 
 def provider_sdk(_: SessionView) -> Answer:
-    """The provider's script."""
     asset = FILES.asset("sdk.js")
     assert asset is not None
     return Answer(200, *asset)

@@ -78,7 +78,6 @@ def usual_country(view: SessionView) -> str | None:
 
 
 def missing_choices(choice: Choice) -> list[FieldProblem]:
-    """Find what is still to be chosen."""
     chosen = (
         ("country", choice.country, "Choose a country"),
         ("method", choice.method, "Choose a way to pay"),

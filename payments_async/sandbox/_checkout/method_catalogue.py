@@ -22,11 +22,9 @@ class PayerField:
     name: str
     label: str
     hint: str
-    missing: str
-    """The problem with a field left empty."""
+    missing: str  # the problem with a field left empty
     autocomplete: str
     kind: str
-    """The input's type."""
 
 
 @attrs.frozen
@@ -96,7 +94,6 @@ COUNTRIES = ("BJ", "CI", "FR", "GH", "KE", "NG", "SN")
 
 
 def find_method(code: str | None) -> CatalogueMethod | None:
-    """The method of this code; None when there is none."""
     return next((method for method in METHODS if method.code == code), None)
 
 

@@ -42,7 +42,6 @@ def turned_back(view: SessionView) -> Answer:
 
 
 def message_page(status: int, heading: str, text: str) -> Answer:
-    """A page with a heading and a text."""
     context = {"heading": heading, "text": text}
     return page("message.html", context, appearance_of({}, ""), status=status)
 

@@ -56,7 +56,6 @@ def page(
 
 
 def redirect(address: str) -> Answer:
-    """Redirect to `address`, with a GET."""
     return Answer(303, {"Location": address, **_GUARDS}, b"")
 
 

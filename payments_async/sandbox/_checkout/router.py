@@ -33,8 +33,7 @@ class _Route:
 
     get: Handler
     post: Handler | None = None
-    foreign: bool = False
-    """True if the form may be another page's."""
+    foreign: bool = False  # True if the form may be another page's
 
 
 _SIMULATED: Mapping[str, _Route] = {
@@ -84,11 +83,7 @@ def _answer_attempt(world: World, request: Request) -> Answer:
 
 
 def _nothing() -> Answer:
-    return pages.message_page(
-        404,
-        "Checkout not found",
-        "Check the address, or go back to the shop.",
-    )
+    return pages.message_page(404, "Checkout not found", "Check the address, or go back to the shop.")
 
 
 def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
@@ -109,8 +104,6 @@ def _serve(view: SessionView, route: _Route) -> Answer:
         return replace(answer, headers={**answer.headers, "Allow": allowed})
     if not route.foreign and not view.is_own_form():
         return pages.message_page(
-            403,
-            "Form not accepted",
-            "This form did not come from the checkout. Open the checkout again.",
+            403, "Form not accepted", "This form did not come from the checkout. Open the checkout again."
         )
     return route.post(view)

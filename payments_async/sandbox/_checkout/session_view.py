@@ -58,11 +58,6 @@ def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
     return state
 
 
-def step_of(payment: PaymentRecord, now: float) -> str:
-    """The step of a payment. A form made at another step has no effect, so none is submitted twice."""
-    return f"{len(payment.attempts)}-{state_of(payment, now)}"
-
-
 def was_rerouted(payment: PaymentRecord) -> bool:
     """True if the newest attempt took over from one that failed on the gateway's side."""
     return payment.active_attempt is not None and payment.active_attempt.is_failover
@@ -75,10 +70,6 @@ _CHOICES = frozenset({"country", "method"})
 _WEB_ADDRESS = re.compile("https?://[^/?#]", re.IGNORECASE)
 _KEPT = "%!#$&'()*+,/:;=?@[]~"
 """Characters kept in an address; others are percent-encoded, so that no text can break a header."""
-
-
-def _plain_digits(text: str) -> str:
-    return "".join(str(decimal(sign)) if sign.isdecimal() else sign for sign in text)
 
 
 @attrs.frozen(eq=False)
@@ -94,7 +85,6 @@ class SessionView:
 
     @property
     def payment(self) -> PaymentRecord:
-        """The payment of the session."""
         return self.session.payment
 
     @property
@@ -110,8 +100,8 @@ class SessionView:
 
     @property
     def step(self) -> str:
-        """The step that a form made now belongs to."""
-        return step_of(self.payment, self.world.now)
+        """The step of the payment. A form made at another one has no effect, so none is submitted twice."""
+        return f"{len(self.payment.attempts)}-{self.state}"
 
     @property
     def query(self) -> dict[str, str]:
@@ -123,11 +113,13 @@ class SessionView:
     def form(self) -> dict[str, str]:
         """The values of the submitted form, with the digits of every script as 0 to 9."""
         given = parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True)
-        return {name: _plain_digits(value) for name, value in given}
+        return {
+            name: "".join(str(decimal(sign)) if sign.isdecimal() else sign for sign in value)
+            for name, value in given
+        }
 
     @property
     def appearance(self) -> PageAppearance:
-        """The session's appearance."""
         return appearance_of(self.session.appearance, self.world.origin)
 
     @property

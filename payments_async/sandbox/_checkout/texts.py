@@ -9,8 +9,7 @@ from .._common.timestamps import date_of
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-NO_BREAK = "\u00a0"
-"""Stands between the groups of a number."""
+NO_BREAK = "\u00a0"  # stands between the groups of a number
 
 
 def say(text: str, /, **values: object) -> Markup:

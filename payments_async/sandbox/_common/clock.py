@@ -16,8 +16,7 @@ from typing import Final, Protocol
 
 _MONOTONIC: Final[tuple[Callable[[], float], ...]] = (getattr(threading, "_time", time.monotonic),)
 """Threading's own, in a place where freezegun does not replace it: other tests may use the sandbox."""
-EPOCH = 1_767_225_600.0
-"""The default start of a frozen clock: 2026-01-01T00:00:00Z."""
+EPOCH = 1_767_225_600.0  # the default start of a frozen clock: 2026-01-01T00:00:00Z
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""

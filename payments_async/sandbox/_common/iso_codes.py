@@ -25,15 +25,11 @@ _NOT_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
 
 @attrs.frozen
 class Currency:
-    """A currency: its symbol and its digits."""
-
     code: str
     symbol: str
-    digits: int
-    """Digits after the decimal point: 0 for XOF, 2 for USD, 3 for KWD."""
+    digits: int  # digits after the decimal point: 0 for XOF, 2 for USD, 3 for KWD
 
-    unit: Decimal
-    """The smallest amount that can be expressed, in major units."""
+    unit: Decimal  # the smallest amount that can be expressed, in major units
 
     def decimals(self, value: Decimal) -> int:
         """Count the decimals that show all of `value`: the currency's own, or more if it has more (gap O)."""

@@ -33,10 +33,8 @@ _PERSONAL = _CARD | frozenset(
 # Matches start only at a word's start: from every letter, the search would be quadratic in its length.
 _EMAIL = re.compile(r"(?<![^\s@])[^\s@]+@[^\s@]+\.[^\s@]+", re.ASCII)
 _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
-"""An international phone number."""
 
 _KEY = re.compile(r"(?<!\w)sk_(?:live|sandbox)_[\w-]+", re.ASCII)
-"""A secret key."""
 
 _DIGITS = re.compile(r"(?<![\w-])[0-9][0-9 -]{10,60}[0-9](?!\w)")
 """What may be a card number, with the numbers beside it."""
@@ -121,7 +119,6 @@ def address(url: str) -> str:
 
 
 def shown_address(url: str | None) -> str:
-    """The repr of a masked address."""
     return repr(url and address(url))
 
 

@@ -29,8 +29,7 @@ class ServiceOperation:
 
     name: str
     method: str
-    path: str
-    """Relative to the base address, parameters in braces."""
+    path: str  # relative to the base address, parameters in braces
     limit: LimitClass
     record: str | None = None
     """The path parameter that names a record with its own limit."""
@@ -39,7 +38,6 @@ class ServiceOperation:
 
     @property
     def creates(self) -> bool:
-        """True if the operation creates a record, as three do."""
         return bool(self.outcomes)
 
 

@@ -6,7 +6,6 @@ A request is admitted by every window it falls under or by none; a refused one c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Literal
 
 import attrs
@@ -86,12 +85,10 @@ class SlidingWindows:
         self._sweep_at = 0.0
 
     def wait(self, scope: str, limit: int, now: float) -> float:
-        """Seconds until `scope` has room for one more; 0 when it has."""
         times = self._recent(scope, now)
         return 0.0 if len(times) < limit else times[len(times) - limit] + WINDOW - now
 
     def count(self, scope: str, now: float) -> None:
-        """One request falls into `scope`."""
         self._recent(scope, now).append(now)
         if now >= self._sweep_at:
             self._sweep_at = now + WINDOW
@@ -105,8 +102,6 @@ class SlidingWindows:
 
 
 class KeyLimits:
-    """The limits of one API key at work."""
-
     def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
         self._windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()
@@ -114,12 +109,10 @@ class KeyLimits:
     def admit(self, limit_class: LimitClass, record_id: str | None, now: float) -> Excess | None:
         """Count one request; or count nothing and give the full window with the longest wait."""
         scopes = self._limits.scopes(limit_class, record_id)
-        if full := self._full(scopes, now):
-            return max(full, key=lambda excess: excess.wait)
+        waits = [Excess(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]
+        longest = max(waits, key=lambda excess: excess.wait, default=None)
+        if longest is not None and longest.wait > 0:
+            return longest
         for scope, _ in scopes:
             self._windows.count(scope, now)
         return None
-
-    def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
-        waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]
-        return [Excess(limit, wait) for limit, wait in waits if wait > 0]

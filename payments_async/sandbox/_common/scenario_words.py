@@ -38,16 +38,11 @@ ACTION_TYPES = (
 )
 """Gap K, without `none`, which is no action."""
 
-_LONGEST = 4_000
-"""Characters of a scenario at most, as any request may carry one."""
-MOST_TIMES = 1_000_000
-"""The most requests or records that one rule counts."""
-LONGEST_DURATION = 10 * 366 * 86_400.0
-"""Seconds, which are ten years."""
-MOST_COPIES = 20
-"""The most copies of a delivery that `duplicate` sends."""
-MOST_FAILOVERS = 20
-"""The most failovers of an attempt."""
+_LONGEST = 4_000  # characters of a scenario at most, as any request may carry one
+MOST_TIMES = 1_000_000  # the most requests or records that one rule counts
+LONGEST_DURATION = 10 * 366 * 86_400.0  # seconds, which are ten years
+MOST_COPIES = 20  # the most copies of a delivery that `duplicate` sends
+MOST_FAILOVERS = 20  # the most failovers of an attempt
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)?", re.ASCII)
 _SECONDS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -19,8 +19,7 @@ from .values import Refusal
 
 Duration = Annotated[float | str, Meta(description="such as 30s, 5m or 24h")]
 
-_CHANGES: Final = 500
-"""Changes that an answer lists at most."""
+_CHANGES: Final = 500  # changes that an answer lists at most
 
 
 def clock_view(sandbox: SandboxControls) -> JsonObject:

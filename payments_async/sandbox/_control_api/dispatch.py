@@ -19,8 +19,7 @@ from .routes import ROUTES, Route
 from .values import Refusal
 
 _HEADERS: Final = {"Content-Type": "application/json", **GUARDS}
-LARGEST: Final = 65_536
-"""Bytes of a request body."""
+LARGEST: Final = 65_536  # bytes of a request body
 
 _NAMED: Final = re.compile(r"(?:`\$\.|field `)(\w+)")
 _NEAR: Final = re.compile(r"\((?:near|there are): ([^()]*)\)")
@@ -49,15 +48,10 @@ def _answer(sandbox: SandboxControls, request: Request) -> Answer:
     try:
         arguments = msgspec.convert({**given, **ids}, route.arguments, strict=False)  # "20" is 20
     except msgspec.ValidationError as wrong:
-        raise _invalid(str(wrong)) from None
+        names = _NAMED.findall(str(wrong))
+        raise Refusal(422, str(wrong), names[-1] if names else None) from None
     answer = route.run(sandbox, **msgspec.structs.asdict(arguments))
     return Answer(route.status, _HEADERS, encode({"message": "Done."} if answer is None else answer))
-
-
-def _invalid(problem: str) -> Refusal:
-    """What msgspec says of an argument, with its name."""
-    names = _NAMED.findall(problem)
-    return Refusal(422, problem, names[-1] if names else None)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:

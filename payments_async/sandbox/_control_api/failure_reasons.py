@@ -18,8 +18,7 @@ LINES: Mapping[str, str] = {
 }
 """The effect of each fault of the line."""
 
-_OTHERS = 3
-"""Further invalid fields that are named."""
+_OTHERS = 3  # further invalid fields that are named
 
 
 def reason(exchange: LoggedExchange) -> str | None:

@@ -26,7 +26,6 @@ _SECRET_HEADER: Final = re.compile("auth|cookie|key|secret|signature|token")
 
 
 def webhook_view(webhook: Webhook) -> JsonObject:
-    """A delivery with its state and every try."""
     return {
         "id": webhook.id,
         "at": stamp(webhook.at),

@@ -15,8 +15,7 @@ from ..._loopback.server import ServerThread
 from .._common.values import Answer, Cut, Hang, Request, Reset, Slow
 from .._webhooks.sender import WebhookSender
 
-_LINGER_ZERO = struct.pack("ii", 1, 0)
-"""Makes a close send RST instead of FIN."""
+_LINGER_ZERO = struct.pack("ii", 1, 0)  # makes a close send RST instead of FIN
 
 
 def check_port(port: object) -> None:

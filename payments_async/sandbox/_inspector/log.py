@@ -123,8 +123,7 @@ def is_found(item: Item, text: str, names: RecordNames) -> bool:
 class RecordTraces:
     """What entries about a record have of it."""
 
-    ids: frozenset[str]
-    """Its own, and those of its attempts and its checkout session."""
+    ids: frozenset[str]  # its own, and those of its attempts and its checkout session
     key: str
     """The fingerprint of its API key: references and idempotency keys of others mean other records."""
     idempotency_key: str | None
@@ -183,19 +182,12 @@ class LogLine:
     href: str
     end: str
     tone: str
-    """The colour of the result."""
-    named: str = ""
-    """The name of the record that it is about."""
-    about: str = ""
-    """The address of the record's page."""
-    marks: tuple[str, ...] = ()
-    """What is unusual of it."""
-    reason: str | None = None
-    """The reason of a failure."""
-    took: str = ""
-    """How long the answer took."""
-    times: int = 1
-    """How many requests in a row were the same, with the same result."""
+    named: str = ""  # the name of the record that it is about
+    about: str = ""  # the address of the record's page
+    marks: tuple[str, ...] = ()  # what is unusual of it
+    reason: str | None = None  # the reason of a failure
+    took: str = ""  # how long the answer took
+    times: int = 1  # how many requests in a row were the same, with the same result
     until: float = attrs.field(default=attrs.Factory(lambda self: self.at, takes_self=True))
     """When the last of them was."""
 
@@ -206,7 +198,6 @@ class LogLine:
 
 
 def lines(entries: Iterable[JournalEntry], names: RecordNames) -> list[LogLine]:
-    """The lines of entries, in their order."""
     return [_line(entry.item, names) for entry in entries]
 
 

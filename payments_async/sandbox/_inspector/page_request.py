@@ -33,8 +33,7 @@ class PageRequest:
     sandbox: SandboxControls
     query: Mapping[str, str]
     host: str | None = None
-    path: str = ""
-    """Below `/_sandbox/`."""
+    path: str = ""  # below `/_sandbox/`
 
     @property
     def find(self) -> str:
@@ -47,12 +46,10 @@ class PageRequest:
         return self.query.get("before", "")
 
     def link(self, **changes: str) -> str:
-        """The address of the page with changes of its query, `before` left out; so is an empty text."""
         wanted = {name: text for name, text in {**self.query, "before": "", **changes}.items() if text}
         return f"{CONSOLE}{self.path}?{urlencode(wanted)}" if wanted else CONSOLE + self.path
 
     def common(self, name: str, title: str) -> Context:
-        """The context of every page."""
         with self.sandbox.reading():
             changes = self.sandbox.journal.changes
         origin = f"http://{self.host}" if self.host else self.sandbox.origin

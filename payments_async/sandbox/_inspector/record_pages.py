@@ -32,8 +32,7 @@ T = TypeVar("T", PaymentRecord, PayoutRecord, Webhook)
 
 EVENTS: Final = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 _ROWS: Final = 25
-_LINES: Final = 60
-"""Lines of a timeline on one page."""
+_LINES: Final = 60  # lines of a timeline on one page
 _PLACES: Final = {
     **dict.fromkeys(ON_PHONE, "phone"),
     "redirect_to_url": "bank",
@@ -49,40 +48,32 @@ class RecordRow:
     """One line of a list of records."""
 
     id: str
-    name: str
-    """The program's own name for it, else the service's."""
+    name: str  # the program's own name for it, else the service's
     status: str
     at: float
-    about: str
-    """Method, event, address."""
-    last: str
-    """The last answer, or what comes next."""
+    about: str  # method, event, address
+    last: str  # the last answer, or what comes next
     amount: str = ""
-    place: str = ""
-    """The address of the page where the payer's answer is waited for."""
-    card: Context = attrs.field(factory=dict)
-    """What its buttons need."""
+    place: str = ""  # the address of the page where the payer's answer is waited for
+    card: Context = attrs.field(factory=dict)  # what its buttons need
 
 
 # Lists
 
 
 def payments(page: PageRequest) -> Context:
-    """The payments, newest first."""
     with page.sandbox.reading() as world:
         every = list(newest_payments(world))
     return _list(page, every, lambda one: one.status, _texts_of_payment, _payment_row)
 
 
 def payouts(page: PageRequest) -> Context:
-    """The payouts, newest first."""
     with page.sandbox.reading() as world:
         every = list(newest_payouts(world))
     return _list(page, every, lambda one: one.status, _texts_of_payout, _payout_row)
 
 
 def webhooks(page: PageRequest) -> Context:
-    """The deliveries, newest first."""
     every = page.sandbox.webhooks[::-1]
     with page.sandbox.reading() as world:
         names = RecordNames(world)

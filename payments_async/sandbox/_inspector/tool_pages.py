@@ -7,12 +7,10 @@ from .._common.scenario_words import WORDS
 from .._control_api.json_views import rule_view
 from .page_request import Context, PageRequest
 
-_MOST = 200
-"""Rules of the page, those that are not used up first."""
+_MOST = 200  # rules of the page, those that are not used up first
 
 
 def faults(page: PageRequest) -> Context:
-    """The rules."""
     rules = sorted(page.sandbox.rules, key=lambda rule: rule.is_over)
     return {
         "rules": [rule_view(rule) for rule in rules[:_MOST]],
@@ -23,5 +21,4 @@ def faults(page: PageRequest) -> Context:
 
 
 def clock(_: PageRequest) -> Context:
-    """The clock's speeds."""
     return {"speeds": (("Freeze", 0), ("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}

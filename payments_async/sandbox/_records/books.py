@@ -64,7 +64,7 @@ class Books:
         """The payouts, all or those with this reference and status."""
         with self._reading() as world:
             return [
-                payout_entry(payout)
+                PayoutEntry(**_shared(PayoutEntry, payout))
                 for tenant in self._tenants(world)
                 for payout in tenant.payouts
                 if reference in (None, payout.reference) and status in (None, payout.status)
@@ -106,13 +106,7 @@ class Books:
         ]
 
 
-def payout_entry(payout: PayoutRecord) -> PayoutEntry:
-    """A payout's line in the books."""
-    return PayoutEntry(**_shared(PayoutEntry, payout))
-
-
 def payment_entry(payment: PaymentRecord) -> PaymentEntry:
-    """A payment's line in the books."""
     ids = tuple(attempt.id for attempt in payment.attempts)
     return PaymentEntry(**{**_shared(PaymentEntry, payment), "attempts": ids})
 

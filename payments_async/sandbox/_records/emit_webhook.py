@@ -96,7 +96,6 @@ def is_forged(hooks: HookWords) -> bool:
 
 
 def events_of(record: PayoutRecord | PaymentRecord) -> tuple[str, ...]:
-    """The events there are for a record."""
     return tuple(PAYOUT_EVENTS) if isinstance(record, PayoutRecord) else (*PAYMENT_EVENTS, *ATTEMPT_EVENTS)
 
 

@@ -9,8 +9,7 @@ import msgspec
 from .._common.values import Answer, RequestRefused
 from .records import PayoutRecord
 
-LIFETIME = 86_400.0
-"""Seconds a first answer is kept: 24 hours."""
+LIFETIME = 86_400.0  # seconds a first answer is kept: 24 hours
 
 _SHORTEST, _LONGEST = 8, 128
 
@@ -39,8 +38,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, eq=False, gc=False):
     answer: Answer | PayoutRecord
     """Of the creation of a payout that was pending then, the payout: the answer can be made of it again."""
     at: float
-    late: float = 0.0
-    """For so many seconds the first request waited for its answer."""
+    late: float = 0.0  # for so many seconds the first request waited for its answer
 
 
 class IdempotencyStore:

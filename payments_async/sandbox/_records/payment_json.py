@@ -33,7 +33,6 @@ def full(text: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
@@ -266,6 +265,8 @@ def refund_availability_form(payment: PaymentRecord) -> JsonObject:
     method = next((a.method for a in payment.attempts if a.status == "completed"), "")
     types = ["full", "partial"] if left > currency(payment.currency).unit else ["full"]
     by = "gateway" if method_category(method) == "card" else "payout"
+    is_paid = payment.completed_at is not None
+    why = "Nothing is left to refund." if is_paid else "The payment has not been completed."
     return {
         "is_refundable": left > 0,
         "refundable_amount": amount_form(left, payment.currency),
@@ -274,11 +275,5 @@ def refund_availability_form(payment: PaymentRecord) -> JsonObject:
         "has_pending_refund": payment.reserved > 0,
         "available_types": types if left > 0 else [],
         "execution_method": by if left > 0 else None,
-        "unavailable_reason": None if left > 0 else _unrefundable(payment),
+        "unavailable_reason": None if left > 0 else why,
     }
-
-
-def _unrefundable(payment: PaymentRecord) -> str:
-    if payment.completed_at is None:
-        return "The payment has not been completed."
-    return "Nothing is left to refund."

@@ -27,11 +27,9 @@ from .records import (
 from .tenants import Tenant
 from .world import World
 
-SESSION_MINUTES = 60
-"""How long a session lasts without `expires_in_minutes`."""
+SESSION_MINUTES = 60  # how long a session lasts without `expires_in_minutes`
 
-INTENT_MINUTES = 1440
-"""How long a payment intent made through the API can be paid."""
+INTENT_MINUTES = 1440  # how long a payment intent made through the API can be paid
 
 FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
 
@@ -255,8 +253,7 @@ WINDOW_MINUTES = 15
 _DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
 """Shares of the window's attempts that failed at the gateway."""
 
-_LEAST = 5
-"""The fewest attempts for which such a share counts."""
+_LEAST = 5  # the fewest attempts for which such a share counts
 
 
 def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:

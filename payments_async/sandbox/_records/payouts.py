@@ -9,13 +9,7 @@ from .._common.json import JsonObject, object_or_null, text_or_null
 from .._common.money import plain
 from .._common.scenario_words import HookWords, ScenarioOutcome
 from .._common.values import Change, RequestRefused
-from .emit_webhook import (
-    CREATED,
-    emit_webhook,
-    forged_payload,
-    is_forged,
-    payout_payload,
-)
+from .emit_webhook import CREATED, emit_webhook, forged_payload, is_forged, payout_payload
 from .payout_json import failure_for
 from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant

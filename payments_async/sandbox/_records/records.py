@@ -52,8 +52,7 @@ class Plan:
     timing: Timing
 
 
-END_AFTER = 5.0
-"""Seconds from a creation to its end by default."""
+END_AFTER = 5.0  # seconds from a creation to its end by default
 
 _BY_ITSELF = Timing("after", seconds=END_AFTER)
 _NEVER = Timing("manual")
@@ -70,8 +69,7 @@ def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
 
 USUAL_PLAN = plan_for(ScenarioOutcome("complete"))
 
-GATEWAY_ERROR = "GATEWAY_ERROR"
-"""The category of a failure that is the gateway's own."""
+GATEWAY_ERROR = "GATEWAY_ERROR"  # the category of a failure that is the gateway's own
 
 
 @attrs.frozen
@@ -90,10 +88,8 @@ class PayoutRecord(msgspec.Struct, eq=False, gc=False):
     """
 
     id: str
-    position: int
-    """Place in its tenant's list, oldest first."""
-    key: str
-    """Fingerprint of the API key that owns it."""
+    position: int  # place in its tenant's list, oldest first
+    key: str  # fingerprint of the API key that owns it
     idempotency_key: str | None
     amount: Decimal
     currency: str
@@ -104,8 +100,7 @@ class PayoutRecord(msgspec.Struct, eq=False, gc=False):
     """The request that created the payout, read for the fields that are returned unchanged."""
     instrument_id: str
     customer_id: str | None
-    gateway: str
-    """Of which the ids of the gateway's transaction are made."""
+    gateway: str  # of which the ids of the gateway's transaction are made
     plan: Plan
     created_at: float
     hooks: HookWords = ()
@@ -171,10 +166,8 @@ class CheckoutRecord:
 
     id: str
     payment: PaymentRecord = attrs.field(repr=False)
-    country: str | None
-    """The one country the payer is locked to."""
-    phone: str | None
-    """The one number the payer is locked to."""
+    country: str | None  # the one country the payer is locked to
+    phone: str | None  # the one number the payer is locked to
     appearance: JsonObject
     form_token: str = attrs.field(repr=False)
     """Proves that a form came from the hosted page."""
@@ -205,12 +198,10 @@ class PaymentRecord:
     customer_id: str | None
     body: JsonObject = attrs.field(repr=False)
     """The request that created the payment, for the fields that are returned unchanged."""
-    plan: Plan | None
-    """The plan by the creation's scenario; None without one."""
+    plan: Plan | None  # the plan by the creation's scenario; None without one
     created_at: float
     expires_at: float
-    site: Site = attrs.field(repr=False)
-    """The server of its pages."""
+    site: Site = attrs.field(repr=False)  # the server of its pages
     hooks: HookWords = ()
     status: str = "pending"
     session: CheckoutRecord | None = None
@@ -238,7 +229,6 @@ class PaymentRecord:
 
     @property
     def refunded(self) -> Decimal:
-        """Amount already returned."""
         return total(refund.amount for refund in self.refunds if not refund.pending)
 
     @property

@@ -69,12 +69,10 @@ class World:
         self.now = max(self.now, now)
 
     def add_effect(self, effect: Effect) -> None:
-        """Add one effect."""
         self._effects.append(effect)
 
     @property
     def next_at(self) -> float | None:
-        """The time of the next step."""
         return self._timers[0][0] if self._timers else None
 
     def take_effects(self) -> list[Effect]:

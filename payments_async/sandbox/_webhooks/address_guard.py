@@ -41,11 +41,8 @@ class NotSent(Exception):
 
 @attrs.frozen
 class DeliveryAddress:
-    """The address of a delivery, in its parts."""
-
     scheme: str
-    host: str
-    """In small letters, without brackets or a final dot."""
+    host: str  # in small letters, without brackets or a final dot
     port: int
     path: str = attrs.field(repr=False)
     """With the query string; it may hold a receiver's token."""
@@ -83,7 +80,7 @@ def read_target(url: str, allowed: frozenset[str] = frozenset()) -> DeliveryAddr
         return attrs.evolve(target, addresses=check_addresses(target.host, [str(literal)], allowed))
     if _NUMBER.search(target.host.rpartition(".")[2]) or not _NAME.fullmatch(target.host):
         raise NotSent(f"{target.host!r} is neither a name nor an address in its usual form")
-    if _is_under(target.host, _OWN):
+    if any(target.host == name or target.host.endswith(f".{name}") for name in _OWN):
         return attrs.evolve(target, addresses=LOOPBACK)
     if target.host not in allowed:
         raise NotSent(f"{target.host} is no name of this machine; {_advice(target.host)}")
@@ -136,7 +133,3 @@ def _unwrapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The IPv4 address of one that is written as IPv6; any other as it is."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
-
-
-def _is_under(host: str, names: Iterable[str]) -> bool:
-    return any(host == name or host.endswith(f".{name}") for name in names)

@@ -20,18 +20,12 @@ TRY_TIMES = (0.0, 30.0, 120.0, 600.0, 3600.0)
 HELD_FOR = 60.0
 """Seconds `reorder` holds a delivery back at most, should the record have nothing more to tell."""
 
-KEPT = 20_000
-"""How many finished webhooks are kept, the latest ones."""
+KEPT = 20_000  # how many finished webhooks are kept, the latest ones
 
 MOST_WAITING = 50_000
 """How many can wait to be sent; any more are given up at once, visibly, so that memory has a bound."""
 
 _Entry = tuple[float, int, str]
-
-
-def next_try(first_at: float, tried: int) -> float | None:
-    """The moment of the next try after `tried` failed ones; None when it is given up."""
-    return first_at + TRY_TIMES[tried] if tried < len(TRY_TIMES) else None
 
 
 @attrs.define(eq=False)
@@ -151,9 +145,9 @@ class WebhookQueue:
         taken: list[Webhook] = []
         while self._queue and self._queue[0][0] <= now and len(taken) < room:
             entry = heapq.heappop(self._queue)
-            if not self._is_valid(entry):
-                continue
-            webhook = self._all[entry[2]]
+            webhook = self._all.get(entry[2])
+            if webhook is None or (webhook.state, webhook.next_at) != ("waiting", entry[0]):
+                continue  # `reorder` has planned it anew
             if webhook.record_id in self._busy:
                 self._busy[webhook.record_id].append(entry)
                 continue
@@ -165,23 +159,17 @@ class WebhookQueue:
             taken.append(sending)
         return taken
 
-    def _is_valid(self, entry: _Entry) -> bool:
-        """True if an entry of the queue still holds: `reorder` plans a delivery anew."""
-        at, _, webhook_id = entry
-        webhook = self._all.get(webhook_id)
-        return webhook is not None and webhook.state == "waiting" and webhook.next_at == at
-
     def report(self, webhook_id: str, tried: WebhookTry) -> Webhook:
         """Note the result of a try; gives the webhook as it then is."""
         webhook = self._free(webhook_id)
         webhook = attrs.evolve(webhook, tries=(*webhook.tries, tried))
-        again = next_try(webhook.first_at, len(webhook.tries))
+        count = len(webhook.tries)
         if tried.is_success:
             self._end(webhook, "delivered")
-        elif again is None:
-            self._end(webhook, "given_up", f"{len(webhook.tries)} tries in vain")
+        elif count >= len(TRY_TIMES):
+            self._end(webhook, "given_up", f"{count} tries in vain")
         else:
-            self._plan(webhook, max(again, tried.at))
+            self._plan(webhook, max(webhook.first_at + TRY_TIMES[count], tried.at))
         return self._all.get(webhook_id, webhook)
 
     def refuse(self, webhook_id: str, reason: str) -> None:

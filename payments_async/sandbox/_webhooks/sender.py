@@ -21,8 +21,7 @@ from .._records.emit_webhook import headers_for
 from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
 from .webhook import Webhook, WebhookTry
 
-TIMEOUT: Final = 10.0
-"""Seconds for one try (gap Y)."""
+TIMEOUT: Final = 10.0  # seconds for one try (gap Y)
 
 AT_ONCE: Final = 16
 """Tries under way at most, so that deliveries never crowd out the API."""

@@ -69,10 +69,8 @@ class Webhook:
 class HookEffects:
     """The effects of a scenario's webhook words on each delivery of a record."""
 
-    dropped: bool = False
-    """True if the delivery is never sent."""
-    delay: float = 0.0
-    """Seconds until the first try."""
+    dropped: bool = False  # True if the delivery is never sent
+    delay: float = 0.0  # seconds until the first try
     copies: int = 1
     reordered: bool = False
     """True if the delivery waits until the record's next one has been tried."""

@@ -24,8 +24,7 @@ _LIVE: Final = frozenset(operation.name for operation in OPERATIONS if operation
 _ID: Final = re.compile(r'"id":"([A-Za-z0-9_-]{1,128})"')
 _SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
 """Two payouts in which these are equal pay the same sum to one person, the same way."""
-_SHORT: Final = 40
-"""Characters of a reference or an order's id in a text."""
+_SHORT: Final = 40  # characters of a reference or an order's id in a text
 
 
 @attrs.frozen
@@ -48,10 +47,7 @@ class Finding:
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time to make
 class ObservedRequest:
-    """One request as the rules see it."""
-
-    seq: int
-    """Number in the journal: a later request has a higher one."""
+    seq: int  # number in the journal: a later request has a higher one
     log: LoggedRequest
     real: float
     body: bytes
@@ -123,7 +119,6 @@ class ObservedRequest:
 
     @cached_property
     def path_ids(self) -> tuple[str, ...]:
-        """The ids in its path."""
         path = self.log.path.partition("?")[0]
         matched = find_operation(self.log.method, path) if self.log.operation else None
         return tuple(matched[1].values()) if matched else ()
@@ -140,7 +135,6 @@ class ObservedRequest:
 
     @property
     def subject(self) -> str:
-        """Its reference, else its path."""
         return self.reference or self.log.path
 
     @property
@@ -225,5 +219,4 @@ def seconds_between(earlier: ObservedRequest, later: ObservedRequest) -> float:
 
 
 def ids(requests: Iterable[ObservedRequest]) -> tuple[str, ...]:
-    """The ids of requests."""
     return tuple(request.log.request_id for request in requests)

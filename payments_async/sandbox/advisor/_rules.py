@@ -14,15 +14,7 @@ import attrs
 
 from .._journal import WebhookTried
 from .._records.idempotency import LIFETIME
-from ._evidence import (
-    AdvisorEvidence,
-    Finding,
-    ObservedRequest,
-    grouped,
-    ids,
-    seconds_between,
-    shown_name,
-)
+from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, shown_name
 
 READ_BACK_WITHIN: Final = 60.0
 """Seconds of sandbox time in which the record of an accepted delivery should have been read."""
@@ -224,15 +216,13 @@ def _reference_refused(evidence: AdvisorEvidence) -> Iterator[Case]:
 def _collected_twice(evidence: AdvisorEvidence) -> Iterator[Case]:
     """Two payments for one `entity_id` that were both completed, and not refunded."""
     made = (sent for sent in evidence.requests if sent.made and isinstance(sent.fields.get("entity_id"), str))
-    collected = [sent for sent in made if any(_is_collected(evidence, record) for record in sent.records)]
+    kept = {record for record, status in evidence.reached if status == "completed"}
+    kept -= {record for record, status in evidence.reached if status == "refunded"}
+    intents = {record for record in kept if record.startswith("pi_")}
+    collected = [sent for sent in made if not intents.isdisjoint(sent.records)]
     for same in _repeated(collected, lambda sent: (sent.log.key, sent.fields["entity_id"])):
         entity = str(same[0].fields["entity_id"])
         yield Case(f"{len(same)} payments were collected for the entity {shown_name(entity)}", entity, same)
-
-
-def _is_collected(evidence: AdvisorEvidence, record: str) -> bool:
-    is_refunded = (record, "refunded") in evidence.reached
-    return record.startswith("pi_") and (record, "completed") in evidence.reached and not is_refunded
 
 
 def _webhook_trusted(evidence: AdvisorEvidence) -> Iterator[Case]:

@@ -7,8 +7,7 @@ from zipfile import BadZipFile, ZipFile
 
 from ...errors import SourceUnreadable
 
-_OLE: Final = b"\xd0\xcf\x11\xe0"
-"""How a workbook with a password begins, and an .xls."""
+_OLE: Final = b"\xd0\xcf\x11\xe0"  # how a workbook with a password begins, and an .xls
 _MOST_BYTES: Final = 64 << 20
 """Bytes of all parts without compression, of which openpyxl takes ten times as many in memory; 100,000 rows
 of ten columns have about 50 MiB."""

@@ -26,8 +26,7 @@ from .._mapping import ColumnMapping, MappedHeader
 from .._requests import RowMaker, SourceItem
 from .package import check_package
 
-Cells = Mapping[int, Any]
-"""{column, from 1: its cell}, for those that have a value."""
+Cells = Mapping[int, Any]  # {column, from 1: its cell}, for those that have a value
 
 _SHOWN: Final = 10
 _AS_TEXT: Final = "format the column as text, and write it again"
@@ -243,7 +242,7 @@ def _problem(name: str, cell: Any) -> str | None:
         return _KINDS[cell.data_type]
     if name != AMOUNT:
         return _NUMBER
-    if _is_rescaled(cell.number_format):
+    if _SCALE.search(_positive(cell.number_format)):  # it shows 50,000 as 50, 5.00E+04, 5000000 % or 500.00
         return _RESCALED
     return _amount_problem(_text(cell), _shown_decimals(cell.number_format), cell.coordinate)
 
@@ -268,11 +267,6 @@ def _shown_decimals(number_format: str) -> int | None:
     """
     found = _SHOWN_NUMBER.fullmatch(_positive(number_format))
     return len(found[1] or "") if found else None
-
-
-def _is_rescaled(number_format: str) -> bool:
-    """True if a format shows 50,000 as 50, 5.00E+04, 5000000 % or 500.00."""
-    return _SCALE.search(_positive(number_format)) is not None
 
 
 def _positive(number_format: str) -> str:

@@ -18,8 +18,7 @@ from ...errors import BulkError
 from .._cells import TYPES
 from .._columns import AMOUNT, REFERENCE
 
-_TEXT: Final = "@"
-"""Excel's format of cells whose values are kept as they are typed."""
+_TEXT: Final = "@"  # Excel's format of cells whose values are kept as they are typed
 _COLUMNS: Final = (
     *(REFERENCE, AMOUNT, "currency", "method"),
     *(f"instrument.{field.name}" for field in attrs.fields(Instrument)),
