@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from .._codec import decode
@@ -58,13 +57,10 @@ _ABOUT_THE_KEY = frozenset({400, 409, 422, 428})
 
 def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
     """Make the error of an answer that is not 2xx, with the service's message and a hint."""
-    tree, mask = _object(answer.body), masking(call)
-    message = mask(said) if isinstance(said := tree.get("message"), str) else None
-    errors = _flattened(tree.get("errors"), mask)
+    message, errors = _service_words(answer.body, masking(call))
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
-    letters = {name: re.sub("[^a-z]", "", (name or str(words)).lower()) for name, words in errors.items()}
-    fields = [name for name, text in letters.items() if "idempotencykey" not in text]  # however it is written
+    fields = [name for name, words in errors.items() if not _names_the_key(name or str(words))]
     if _is_about_the_key(call, answer, errors, fields, message):
         cls = IdempotencyConflict
     facts: dict[str, Any] = {}
@@ -72,9 +68,7 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
         limits = ResponseInfo(answer.status, answer.headers, ()).rate_limit
         facts = {"limit": limits.limit, "remaining": limits.remaining}
         facts["retry_after"] = retry_after(answer.headers, now)
-    named = (f"{field}: {' '.join(texts)}" if field else " ".join(texts) for field, texts in errors.items())
-    words = ", ".join(islice(named, 10))
-    parts = [f"HTTP {answer.status}", message, words if len(words) <= 2000 else f"{words[:2000]}…"]
+    parts = [f"HTTP {answer.status}", message, _joined(errors)]
     hint = _UNDER_A_NEW_KEY if call.operation.creates and answer.status == 422 and fields else None
     parts.append(hint or _hint(call, cls, answer.status, facts))
     return cls(
@@ -101,6 +95,11 @@ def _is_about_the_key(
         return False
     is_silent = "reference" not in (message or "").lower() and not is_replayed(answer.headers)
     return bool(errors) or (call.is_known_key and is_silent)
+
+
+def _names_the_key(text: str) -> bool:
+    """Return whether the name of a field, or words without one, are about the key: however it is written."""
+    return "idempotencykey" in re.sub("[^a-z]", "", text.lower())
 
 
 def is_definite(status: int) -> bool:
@@ -146,6 +145,20 @@ def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
         return "none"
     vague = issubclass(cls, ConflictError) and cls is not DuplicateReference
     return "none" if is_definite(status) and not vague else "unknown"
+
+
+def _joined(errors: Mapping[str, list[str]]) -> str:
+    """The first words about fields; those of a bare list have no field."""
+    first = list(errors.items())[:10]
+    text = ", ".join(f"{field}: {' '.join(texts)}" if field else " ".join(texts) for field, texts in first)
+    return text if len(text) <= 2000 else f"{text[:2000]}…"
+
+
+def _service_words(body: bytes, mask: Mask) -> tuple[str | None, dict[str, list[str]]]:
+    """Read `message` and `errors` of an error body, personal data masked; empty when it is not JSON."""
+    tree = _object(body)
+    message = tree.get("message")
+    return mask(message) if isinstance(message, str) else None, _flattened(tree.get("errors"), mask)
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -33,12 +33,6 @@ def is_observed(emitter: Emitter) -> bool:
     return emitter.listener is not None or logger.isEnabledFor(logging.DEBUG)
 
 
-def _emit(emitter: Emitter, kind: str, call: Call, attempt: int, *facts: object, **named: object) -> None:
-    from .. import events
-
-    emitter.emit(getattr(events, kind)(call.operation.name, attempt, *facts, **named, call=call.number))
-
-
 def doubted(emitter: Emitter, operation: str, doubt: str) -> None:
     """Report a request that is probably a slip."""
     from .. import events
@@ -48,78 +42,131 @@ def doubted(emitter: Emitter, operation: str, doubt: str) -> None:
 
 def started(emitter: Emitter, call: Call, base_url: str) -> None:
     """Report that a call begins, and number it."""
+    from .. import events
+
     operation, call.number = call.operation, next(_numbers)
     listed = operation if operation.shape != "raw" else record_of(operation.method, operation.path)[0]
-    _emit(emitter, "CallStarted", call, 0, operation.method, listed.path if listed else None, base_url)
+    template = listed.path if listed else None
+    emitter.emit(
+        events.CallStarted(operation.name, 0, operation.method, template, base_url, call=call.number)
+    )
 
 
 def finished(emitter: Emitter, call: Call, error: BaseException | None, now: float) -> None:
-    attempts, effect = call.attempts, call.effect
+    """Report the end of a call."""
+    from .. import events
+
+    operation, attempts, effect = call.operation, call.attempts, call.effect
     if isinstance(error, PaymentsError):
         effect = error.effect
     elif hasattr(error, "outcome"):  # a cancellation of a call in doubt
         effect = "unknown"
-    elif error is None and call.operation.creates:
+    elif error is None and operation.creates:
         effect = "happened"
-    facts = {
-        "error": None if error is None else type(error).__name__,
-        "status": attempts[-1].status if attempts else None,
-        "elapsed": now - call.started,
-    }
-    _emit(emitter, "CallEnded", call, len(attempts), effect=effect, **facts)
+    emitter.emit(
+        events.CallEnded(
+            operation.name,
+            len(attempts),
+            effect=effect,
+            error=None if error is None else type(error).__name__,
+            status=attempts[-1].status if attempts else None,
+            elapsed=now - call.started,
+            call=call.number,
+        )
+    )
 
 
 def sent(emitter: Emitter, call: Call) -> None:
-    assert call.key is not None
-    facts = {"method": call.operation.method, "key_fingerprint": call.key.fingerprint}
-    count = len(call.attempts) + 1
-    _emit(emitter, "RequestSent", call, count, idempotency_key=call.idempotency_key, **facts)
+    """Report that a request is about to be sent."""
+    from .. import events
+
+    operation, key = call.operation, call.key
+    assert key is not None
+    emitter.emit(
+        events.RequestSent(
+            operation.name,
+            len(call.attempts) + 1,
+            method=operation.method,
+            idempotency_key=call.idempotency_key,
+            key_fingerprint=key.fingerprint,
+            call=call.number,
+        )
+    )
 
 
 def ended(emitter: Emitter, call: Call, result: AttemptResult) -> None:
     """Report the end of the last attempt, and a stored answer to an earlier request."""
-    last = call.attempts[-1]
-    facts = {name: getattr(last, name) for name in ("verdict", "reason", "status", "elapsed")}
-    _emit(emitter, "AttemptEnded", call, last.number, **facts)
+    from .. import events
+
+    name, last = call.operation.name, call.attempts[-1]
+    emitter.emit(
+        events.AttemptEnded(
+            name,
+            last.number,
+            verdict=last.verdict,
+            reason=last.reason,
+            status=last.status,
+            elapsed=last.elapsed,
+            call=call.number,
+        )
+    )
     if result.error is None and call.idempotency_key is not None and is_replayed(result.headers):
-        _emit(emitter, "Replayed", call, last.number, call.idempotency_key)
+        emitter.emit(events.Replayed(name, last.number, call.idempotency_key, call=call.number))
 
 
 def throttled(emitter: Emitter, call: Call, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit, or would have."""
     if is_observed(emitter):
-        _emit(emitter, "Throttled", call, len(call.attempts) + 1, waited)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.Throttled(name, number, waited, call=call.number))
 
 
 def closed(emitter: Emitter, call: Call, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
     if is_observed(emitter) or seconds >= LONG:
-        _emit(emitter, "GateClosed", call, len(call.attempts), seconds)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.GateClosed(name, number, seconds, call=call.number))
 
 
 def store_lost(emitter: Emitter, call: Call, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
     if is_observed(emitter):
-        _emit(emitter, "LimitStoreLost", call, len(call.attempts) + 1, outage.reason, limit)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=call.number))
 
 
 def store_found(emitter: Emitter, call: Call, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
     if is_observed(emitter):
-        _emit(emitter, "LimitStoreFound", call, len(call.attempts) + 1, lasted)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts) + 1
+        emitter.emit(events.LimitStoreFound(name, number, lasted, call=call.number))
 
 
 def refused(emitter: Emitter, call: Call, error: GuardRefused) -> None:
     """Report that the guard refused a write; logged even without a hook."""
     emitter.warn(str(error))
     if is_observed(emitter):
-        _emit(emitter, "PayoutRefused", call, len(call.attempts), error.rule, str(error))
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.PayoutRefused(name, number, error.rule, str(error), call=call.number))
 
 
 def retrying(emitter: Emitter, call: Call, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
     if is_observed(emitter):
-        _emit(emitter, "RetryScheduled", call, len(call.attempts), delay, reason)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(events.RetryScheduled(name, number, delay, reason, call=call.number))
 
 
 def cancelled(emitter: Emitter, call: Call) -> None:
@@ -128,8 +175,14 @@ def cancelled(emitter: Emitter, call: Call) -> None:
         name = call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {call.idempotency_key}")
     if is_observed(emitter):
-        facts = {"effect": call.effect, "idempotency_key": call.idempotency_key}
-        _emit(emitter, "CallCancelled", call, len(call.attempts), **facts)
+        from .. import events
+
+        name, number = call.operation.name, len(call.attempts)
+        emitter.emit(
+            events.CallCancelled(
+                name, number, effect=call.effect, idempotency_key=call.idempotency_key, call=call.number
+            )
+        )
 
 
 class Reminder:
