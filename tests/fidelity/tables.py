@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -44,10 +44,3 @@ def fields(heading: str) -> dict[str, list[str]]:
 def numbers(cell: str) -> list[int]:
     """The whole numbers in a cell, 60,000 as 60000."""
     return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", cell)]
-
-
-def operations() -> Iterator[tuple[str, str]]:
-    """Method and path of every operation that the interface knows."""
-    for heading in ("Summary", "Operations referred to elsewhere"):
-        for row in rows(heading):
-            yield row[0].lower(), names(row[1])[0]
