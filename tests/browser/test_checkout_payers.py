@@ -15,9 +15,6 @@ from tests.browser.visitor import BROWSER, SHOP, Visitor
 pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
-PLAIN = ("Mobile money, by code", "Bank transfer")
-"""Tried without JavaScript: a form, and an answer given elsewhere. All other forms are read as HTML."""
-
 BESIDE_THE_CARD = """() => {
     const end = document.querySelector('.sheet').getBoundingClientRect().right;
     const shown = [...document.querySelectorAll('.sheet *')].filter((it) => it.checkVisibility());
@@ -33,7 +30,7 @@ PAY_BELOW_THE_FIELDS = """() => {
 
 @pytest.mark.parametrize(
     ("method", "java_script"),
-    [*((method, True) for method in ACTIONS), *((method, False) for method in PLAIN)],
+    [*((method, True) for method in ACTIONS), ("Mobile money, by code", False)],
 )
 async def test_a_payer_pays_by_each_next_action_and_returns(
     method: str, java_script: bool, sell: Callable[..., Sale], visit: Visit

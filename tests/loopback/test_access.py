@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async._cli.webhooks.receiver import Receiver
-from payments_async._loopback import access, peers, server
+from payments_async._loopback import access
 from payments_async._loopback.access import Access, AccessRefused, under
 from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import PAYOUT, Api
@@ -158,19 +158,6 @@ def test_a_page_s_own_addresses_begin_with_the_secret_and_others_do_not() -> Non
     page = '<a href="/x">1</a> <a href="https://x/">2</a> "quoted" <a href="#a">3</a> <path d="L0"/>'
     assert under("", page) == page
     assert under("/s", page) == page.replace('"/x', '"/s/x')
-
-
-def test_the_kernel_is_asked_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(server, "uid_of", lambda line: asked.append(line.fileno()) or peers.uid_of(line))
-    with Sandbox() as sandbox:
-        for connections in (1, 2):
-            line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
-            for _ in range(3):
-                line.request("GET", "/v1/payouts", headers={"Authorization": f"Bearer {sandbox.api_key}"})
-                assert line.getresponse().read()
-            line.close()
-            assert len(asked) == connections
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from jinja2 import UndefinedError
 
 from payments_async._loopback.page_files import PageFiles
-from payments_async.sandbox import Sandbox
-from payments_async.sandbox._checkout import responses
-from payments_async.sandbox._inspector import site
-
-ASSETS = [(files, name) for files in (responses.FILES, site.FILES) for name in sorted(files.assets)]
 
 
 @pytest.fixture
@@ -29,13 +23,6 @@ def folder(tmp_path: Path) -> Path:
 
 def files_of(folder: Path) -> PageFiles:
     return PageFiles(folder, "/own/", {"extra": "!"}, {"loud": lambda text: str(text).upper()})
-
-
-def test_a_page_has_its_values_escaped_and_no_unknown_name(folder: Path) -> None:
-    files = files_of(folder)
-    assert files.render("page.html", {"text": "<b>"}).endswith("&lt;B&gt;!")
-    with pytest.raises(UndefinedError):
-        files.render("page.html", {})
 
 
 def test_files_replaced_under_a_running_sandbox_change_no_page(folder: Path) -> None:
@@ -56,14 +43,3 @@ def test_without_jinja2_the_page_says_what_to_install(folder: Path, monkeypatch:
         files.render("page.html", {"text": ""})
     monkeypatch.undo()
     assert files.render("page.html", {"text": ""})
-
-
-@pytest.mark.parametrize(("files", "name"), ASSETS)
-def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
-    sandbox: Sandbox, files: PageFiles, name: str
-) -> None:
-    answer = sandbox.handle("GET", files.asset_address(name))
-    assert answer.body == files.assets[name]
-    assert answer.headers["Cache-Control"].endswith("immutable")
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert files.asset("else.css") is None

@@ -373,20 +373,6 @@ def test_what_projects_rely_on_holds(run: Run, case: str) -> None:
     run(tests, mode="auto").assert_outcomes(passed=count)
 
 
-def test_workers_have_services_of_their_own(run: Run, pytester: pytest.Pytester) -> None:
-    run(
-        """
-@pytest.mark.parametrize("turn", range(4))
-def test_pays(turn, sandbox, sync_payments_client):
-    sync_payments_client.payouts.create(**PAYOUT, reference="a")
-    assert len(sandbox.books.payouts()) == 1
-""",
-        "-p",
-        "xdist.plugin",
-        "--numprocesses=2",
-    ).assert_outcomes(passed=4)
-
-
 LOADED = """
 import sys
 before = set(sys.modules)

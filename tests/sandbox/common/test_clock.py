@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from types import SimpleNamespace
 
@@ -124,22 +123,3 @@ async def test_a_sleeper_of_a_frozen_clock_wakes_when_the_clock_runs_again() -> 
     await asyncio.sleep(0)
     clock.set_speed(1_000_000)
     await asyncio.wait_for(sleeping, 300)
-
-
-def test_the_cost_of_a_day_grows_with_the_records_that_are_open_in_it() -> None:
-    few, many = calls_of_a_day(50), calls_of_a_day(100)
-    assert many < 2.2 * few
-
-
-def calls_of_a_day(records: int) -> int:
-    """How many functions are called to advance a day over so many payouts and intents."""
-    api = Api(sandbox := Sandbox(clock=VirtualClock.frozen()), sandbox.api_key)
-    for number in range(records):
-        api.payout(scenario=f"complete after={number * 170}s")
-        api.intent(scenario=f"complete after={number * 170}s")
-    calls: list[str] = []
-    sys.setprofile(lambda frame, event, argument: calls.append(event))
-    changes = sandbox.advance(86_400)
-    sys.setprofile(None)
-    assert len({change.id for change in changes}) >= 2 * records
-    return len(calls)

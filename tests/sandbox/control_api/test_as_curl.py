@@ -16,8 +16,6 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.sandbox.raw_requests import ATTEMPT, BANK, TRIED, Api
 
-JSON = {"Content-Type": "application/json"}
-
 
 @pytest.fixture
 def serving() -> Iterator[Sandbox]:

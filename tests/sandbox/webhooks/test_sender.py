@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -287,19 +286,6 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
         (webhook,) = await all_tried(api)
     assert (webhook.state, len(webhook.tries), len(receiver.got)) == ("refused", 1, 1)
     assert asked == ["shop.example", "shop.example"]
-
-
-async def test_names_are_looked_up_apart_from_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
-        assert threading.current_thread() is not threading.main_thread()
-        if host != "known":
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        return [(socket.AF_INET, 0, 0, "", ("10.0.0.1", port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", ask)
-    assert await sender.look_up("known", 80) == ["10.0.0.1"]
-    with pytest.raises(OSError, match="no such name"):
-        await sender.look_up("unknown", 80)
 
 
 async def test_deliveries_come_by_themselves_on_a_clock_that_runs(receiver: Receiver) -> None:
