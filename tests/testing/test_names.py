@@ -29,28 +29,6 @@ def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
         payments_async.testing.Nothing  # noqa: B018 - it is looked up
 
 
-def test_a_tenant_has_the_sandbox_s_methods_narrowed_to_its_keys() -> None:
-    service = Sandbox(clock=VirtualClock.frozen())
-    stranger, tenant = SandboxTenant(service), SandboxTenant(service)
-    for owner in (stranger, tenant):
-        body = b'{"amount": 5, "currency": "XOF", "webhook_url": "http://shop.test:9/"}'
-        headers = {"Authorization": f"Bearer {owner.api_key}", "Content-Type": "application/json"}
-        owner.service.handle("POST", "/v1/payment/intents", headers, body)
-    (payment,) = tenant.books.payments()
-    assert tenant.pay(payment.id).status == "completed"
-    refund = tenant.refund(payment.id, Decimal(2), pending=True)
-    tenant.settle(refund)
-    assert tenant.books.payments()[0].status == "partially_refunded"
-    assert stranger.books.payments()[0].status == "pending"
-    assert {delivery.record_id for delivery in tenant.deliveries} == {payment.id}
-    assert stranger.deliveries == []
-    assert len(tenant.requests) == 1
-    assert tenant.request_log().count("\n") == 0
-    inactive = tenant.new_key("inactive")
-    assert service.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {inactive}"}).status == 401
-    assert tenant.findings() == []
-
-
 def test_closing_takes_back_the_rules_that_are_still_set() -> None:
     service = Sandbox()
     tenant = SandboxTenant(service)

@@ -100,7 +100,25 @@ def test_what_is_settled_sent_again_and_forged_is_its_own(
     again = tenant.resend(tenant.webhooks[0].id)
     lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
     assert [webhook.id for webhook in tenant.webhooks[2:]] == [again.id, lie.id]
-    assert tenants[1].webhooks == []
+    assert tenants[1].webhooks == tenants[1].deliveries == []
+
+
+def test_what_is_paid_and_refunded_is_its_own(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    stranger, tenant = tenants
+    for owner in tenants:
+        headers = {"Authorization": f"Bearer {owner.api_key}"}
+        body = b'{"amount": 5, "currency": "XOF", "webhook_url": "%s"}' % NOWHERE.encode()
+        owner.service.handle("POST", "/v1/payment/intents", headers, body)
+    (payment,) = tenant.books.payments()
+    assert tenant.pay(payment.id).status == "completed"
+    tenant.settle(tenant.refund(payment.id, 2, pending=True))
+    assert tenant.books.payments()[0].status == "partially_refunded"
+    assert stranger.books.payments()[0].status == "pending"
+    assert {delivery.record_id for delivery in tenant.deliveries} == {payment.id}
+    assert (stranger.deliveries, len(tenant.requests), tenant.request_log().count("\n")) == ([], 1, 0)
+    assert tenant.findings() == []
+    barred = {"Authorization": f"Bearer {tenant.new_key('inactive')}"}
+    assert tenant.service.handle("GET", "/v1/payouts", barred).status == 401
 
 
 def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from types import SimpleNamespace
 
@@ -97,6 +98,10 @@ def test_a_sandbox_takes_any_clock_and_never_goes_back_with_it() -> None:
     clock.present = 50.0
     api.payout()
     assert [entry.created_at for entry in sandbox.books.payouts()] == [100.0, 100.0]
+    state = json.loads(sandbox.handle("GET", "/_sandbox/api/state").body)
+    assert state["clock"]["speed"] is None
+    kind = {"Content-Type": "application/json"}
+    assert sandbox.handle("POST", "/_sandbox/api/clock/speed", kind, b'{"speed": 0}').status == 409
 
 
 def test_a_clock_changes_speed_without_a_jump() -> None:
