@@ -5,16 +5,14 @@ Each test ends with what counts: how often the merchant was paid.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from tests.browser.sales import ACTIONS, BALANCE, CARD, Sale, begins
-from tests.browser.visitor import BROWSER, SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visit, Visitor
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 BESIDE_THE_CARD = """() => {
     const end = document.querySelector('.sheet').getBoundingClientRect().right;
     const shown = [...document.querySelectorAll('.sheet *')].filter((it) => it.checkVisibility());

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.browser.sales import BALANCE, PAID, Sale
-from tests.browser.visitor import BROWSER, Visitor
+from tests.browser.visitor import BROWSER, Visit
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 @pytest.mark.parametrize(("java_script", "seen"), [(True, "Payment complete"), (False, "")])

@@ -20,14 +20,12 @@ def sections() -> Mapping[str, str]:
 def rows(heading: str) -> list[list[str]]:
     """The cells of every table row under a heading, without those that head the columns."""
     found: list[list[str]] = []
-    previous = ""
     for line in sections()[heading].splitlines():
         if line.startswith("|---"):
             found.pop()
         elif line.startswith("|"):
             found.append([cell.strip() for cell in line.strip("|").split("|")])
-        previous = line
-    assert found, (heading, previous)
+    assert found, heading
     return found
 
 

@@ -20,7 +20,6 @@ from payments_async.sandbox._records.records import (
 )
 from tests.sandbox.raw_requests import Api
 
-# many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 FAULTS = st.sampled_from(
@@ -29,8 +28,6 @@ FAULTS = st.sampled_from(
 OUTCOMES = st.sampled_from(
     ["complete", "fail:NO", "manual", "reads=2", "immediate", "after=90s", "fail:NO immediate"]
 )
-ENDS = st.sampled_from(["complete", "fail:NO", "expire"])
-MANY = SandboxLimits.off()
 STATES = {"payout": PAYOUT_STATES, "payment": PAYMENT_STATES, "attempt": ATTEMPT_STATES}
 
 
@@ -39,7 +36,7 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sandbox = Sandbox(clock=VirtualClock.frozen(), limits=MANY)
+        self.sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
         self.apis = [Api(self.sandbox, self.sandbox.api_key), Api(self.sandbox, self.sandbox.new_key())]
         self.sent: dict[tuple[str, str], dict[str, Any]] = {}
         self.answers: dict[tuple[str, str], bytes] = {}
@@ -80,7 +77,7 @@ class History(RuleBasedStateMachine):
         if waiting:
             self.sandbox.pay(waiting[at % len(waiting)].id, outcome=outcome)
 
-    @rule(at=st.integers(0, 99), end=ENDS)
+    @rule(at=st.integers(0, 99), end=st.sampled_from(["complete", "fail:NO", "expire"]))
     def end_a_record_by_hand(self, at: int, end: str) -> None:
         statuses = self.statuses_in_the_books()
         if not statuses:

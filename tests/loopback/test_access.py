@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-import attrs
 import pytest
 
 from payments_async._cli.webhooks.receiver import Receiver
@@ -16,7 +15,7 @@ from payments_async._loopback import access
 from payments_async._loopback.access import Access, AccessRefused, under
 from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import PAYOUT, Api
-from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
+from tests.support.strangers import STRANGER, Reply, ask_as_stranger, needs_root, nobody_is_known
 
 CONSOLE = ("/_sandbox/", "/_sandbox/payouts", "/_sandbox/api/state", "/_sandbox/api/requests")
 EVERYWHERE = ("/v1/payouts", *CONSOLE, "/checkout/x", "/checkout/assets/checkout.css")
@@ -27,22 +26,13 @@ OTHER_NAMES = (
 OWN_NAMES = ("127.0.0.1:{port}", "localhost:{port}", "LocalHost", "[::1]", "[::1]:9000", "localhost:9000")
 
 
-@attrs.frozen
-class Got:
-    """An answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    text: str
-
-
-def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Got:
+def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Reply:
     """Ask over a socket, as this user."""
     line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.request(method, path, body, headers)
     answer = line.getresponse()
     try:
-        return Got(answer.status, dict(answer.headers), answer.read().decode())
+        return Reply(answer.status, dict(answer.headers), answer.read().decode())
     finally:
         answer.close()
         line.close()
@@ -166,7 +156,7 @@ def served() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body: str = "") -> Got:
+def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body: str = "") -> Reply:
     """Ask with the key, under a name: a web page may have one of its own that leads to this machine."""
     host, key = name.format(port=port_of(sandbox)), f"Bearer {sandbox.api_key}"
     return ask(sandbox, path, method, body, Host=host, Authorization=key)

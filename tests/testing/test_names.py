@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 import payments_async.testing
-from payments_async import AsyncPayments, ConfigurationError, Instrument
+from payments_async import AsyncPayments, ConfigurationError
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
 from payments_sync import Payments
-
-PAYOUT: dict[str, Any] = {
-    "amount": Decimal("5"),
-    "currency": "XOF",
-    "method": "mtn_bj",
-    "instrument": Instrument.phone("+22990000000", "BJ"),
-}
+from tests.testing.test_in_process import PAYOUT
 
 
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:

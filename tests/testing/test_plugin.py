@@ -18,7 +18,6 @@ HEAD = """
 import asyncio, os
 from decimal import Decimal
 import pytest
-from contextlib import nullcontext
 from payments_async import AsyncPayments, Instrument, OutcomeUnknown, PaymentsError, WaitTimeout
 from payments_sync import Payments
 PAYOUT = dict(

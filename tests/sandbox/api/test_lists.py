@@ -90,8 +90,7 @@ def test_reading_back_from_the_end_gives_the_same_records(api: Api) -> None:
 
 
 def _cursor_after(api: Api, count: int) -> str:
-    cursor: str = api.get(f"/payouts?per_page={count}").json["pagination"]["next_cursor"]
-    return cursor
+    return str(api.get(f"/payouts?per_page={count}").json["pagination"]["next_cursor"])
 
 
 def test_an_empty_list_is_one_empty_page(api: Api) -> None:

@@ -12,10 +12,8 @@ from tests.sandbox.raw_requests import Api
 
 def paid(api: Api, amount: float = 100, currency: str = "USD", method: str = "mtn_bj") -> str:
     attempt = {"method_code": method}
-    payment_id: str = api.intent(
-        amount=amount, currency=currency, attempt=attempt, scenario="immediate"
-    ).data["id"]
-    return payment_id
+    made = api.intent(amount=amount, currency=currency, attempt=attempt, scenario="immediate")
+    return str(made.data["id"])
 
 
 def availability(api: Api, payment_id: str) -> Any:

@@ -184,14 +184,6 @@ async def test_what_answers_no_http_or_does_not_listen_is_a_failed_try(serving: 
     assert (babbled.state, babbled.tries[0].status, bool(babbled.tries[0].error)) == ("waiting", None, True)
 
 
-async def test_names_under_test_are_this_machine_and_the_host_header_says_the_name(
-    serving: Api, receiver: Receiver
-) -> None:
-    serving.payout(webhook_url=receiver.url("shop.test"), scenario="manual")
-    await all_tried(serving)
-    assert receiver.got[0][0].host == f"shop.test:{receiver.port}"
-
-
 @pytest.mark.parametrize(
     "url", ["http://8.8.8.8/hook", "https://shop.example/hook", "http://2130706433/", "x"]
 )
