@@ -64,43 +64,4 @@ async def enter_code(payer: Visitor) -> None:
     await payer.press("Confirm")
 
 
-async def approve_on_phone(payer: Visitor) -> None:
-    await payer.sees("Approve on your phone")
-    await use_other_device(payer, "phone", "Approve")
-
-
-async def scan(payer: Visitor) -> None:
-    await payer.sees("Scan with your wallet app")
-    await use_other_device(payer, "phone", "Approve")
-
-
-async def transfer(payer: Visitor) -> None:
-    await payer.sees("Send the transfer")
-    await use_other_device(payer, "bank", "Send the transfer")
-
-
-async def use_other_device(payer: Visitor, place: str, button: str) -> None:
-    """Answer elsewhere; without JavaScript the payer then looks again by himself."""
-    device = await payer.elsewhere()
-    await device.open(payer.page.url.replace("/payment", f"/{place}"))
-    await device.press(button)
-    await device.page.get_by_role("button", name=button).wait_for(state="detached")
-    await device.page.close()
-    if not payer.java_script:
-        await payer.press("Check again")
-
-
-async def nothing_more(_: Visitor) -> None:
-    """The balance and a card pay in one step."""
-
-
-ACTIONS = {
-    BANK: confirm_at_bank,
-    "Bank window": confirm_in_window,
-    "Mobile money, by code": enter_code,
-    "Mobile money": approve_on_phone,
-    "Wallet app": scan,
-    "Bank transfer": transfer,
-    CARD: nothing_more,
-    BALANCE: nothing_more,
-}
+ACTIONS = {BANK: confirm_at_bank, "Bank window": confirm_in_window, "Mobile money, by code": enter_code}

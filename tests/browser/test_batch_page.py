@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from payments_async.bulk._page import serve_page
 from payments_async.bulk._page.page import served
 from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visit
 from tests.support.batch_pages import GivenFeed, states
 from tests.support.batches import items
 from tests.support.strangers import nobody_is_known
@@ -24,9 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 ROWS = 300
 
 
-async def test_a_run_with_faults_is_watched_to_its_certificate(
-    visit: Callable[..., Awaitable[Visitor]], tmp_path: Path
-) -> None:
+async def test_a_run_with_faults_is_watched_to_its_certificate(visit: Visit, tmp_path: Path) -> None:
     path = tmp_path / "june.ledger"
     with Sandbox(limits=SandboxLimits.off()) as sandbox:
         sandbox.on("payouts.create", description="row 4").respond("http:422")
@@ -69,7 +66,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
 
 
 async def test_a_page_whose_server_is_gone_says_so_and_no_longer_that_it_pays(
-    visit: Callable[..., Awaitable[Visitor]],
+    visit: Visit,
 ) -> None:
     visitor = await visit(width=390)
     page = visitor.page
@@ -86,7 +83,7 @@ async def test_a_page_whose_server_is_gone_says_so_and_no_longer_that_it_pays(
 
 
 async def test_where_no_user_is_known_it_keeps_itself_up_to_date_under_the_token(
-    visit: Callable[..., Awaitable[Visitor]], monkeypatch: pytest.MonkeyPatch
+    visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nobody_is_known(monkeypatch)
     figures = GivenFeed(states()["running"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from tests.browser.sales import CARD, Sale
-from tests.browser.visitor import ASKED, BROWSER, Visitor
+from tests.browser.visitor import ASKED, BROWSER, Visit
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 async def test_a_test_card_decides_and_nothing_of_another_method_is_sent(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from payments_async.sandbox import Sandbox
 from tests.browser.sales import BALANCE, Sale, begins
-from tests.browser.visitor import BROWSER, Visitor
+from tests.browser.visitor import BROWSER, Visit
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 async def test_a_page_that_waits_shows_what_comes_of_it_and_says_it_aloud(

@@ -5,19 +5,14 @@ Each test ends with what counts: how often the merchant was paid.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from tests.browser.sales import ACTIONS, BALANCE, CARD, Sale, begins
-from tests.browser.visitor import BROWSER, SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visit, Visitor
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
-PLAIN = ("Mobile money, by code", "Bank transfer")
-"""Tried without JavaScript: a form, and an answer given elsewhere. All other forms are read as HTML."""
-
 BESIDE_THE_CARD = """() => {
     const end = document.querySelector('.sheet').getBoundingClientRect().right;
     const shown = [...document.querySelectorAll('.sheet *')].filter((it) => it.checkVisibility());
@@ -33,7 +28,7 @@ PAY_BELOW_THE_FIELDS = """() => {
 
 @pytest.mark.parametrize(
     ("method", "java_script"),
-    [*((method, True) for method in ACTIONS), *((method, False) for method in PLAIN)],
+    [*((method, True) for method in ACTIONS), ("Mobile money, by code", False)],
 )
 async def test_a_payer_pays_by_each_next_action_and_returns(
     method: str, java_script: bool, sell: Callable[..., Sale], visit: Visit

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.browser.sales import BALANCE, PAID, Sale, begins
-from tests.browser.visitor import BROWSER, Visitor
+from tests.browser.sales import BALANCE, PAID, Sale
+from tests.browser.visitor import BROWSER, Visit
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 @pytest.mark.parametrize(("java_script", "seen"), [(True, "Payment complete"), (False, "")])
@@ -50,13 +48,3 @@ async def test_a_form_that_is_on_its_way_is_not_sent_again(sell: Callable[..., S
     answered.set()
     await payer.sees("Payment complete")
     assert (len(sent), sale.paid) == (1, 50)
-
-
-async def test_going_back_after_paying_finds_it_paid(sell: Callable[..., Sale], visit: Visit) -> None:
-    sale, payer = sell(), await visit()
-    await begins(payer, sale, BALANCE)
-    await payer.sees("Payment complete")
-    await payer.page.go_back()
-    await payer.sees("Already paid")
-    assert await payer.page.get_by_role("button").count() == 0
-    assert (sale.paid, len(sale.attempts)) == (50, 1)

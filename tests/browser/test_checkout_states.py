@@ -5,7 +5,7 @@ A picture of each is kept in test-output/browser.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox
-from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
+from tests.browser.visitor import ASKED, BROWSER, SHOP, Visit, Visitor
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import BALANCE, METHODS, Payer
 from tests.sandbox.raw_requests import Api
@@ -42,10 +42,6 @@ DARK: dict[str, Any] = {
 
 def nothing(_: Payer) -> None:
     """The session as it was made."""
-
-
-def paid(payer: Payer) -> None:
-    payer.pay()
 
 
 def wait(seconds: float) -> Callable[[Payer], None]:
@@ -102,13 +98,13 @@ STATES: Mapping[str, State] = {
     "pay-bright": State(ASKED, pay_with("sandbox_bank_transfer"), body=BRIGHT),
     "pay-sending": State(ASKED, pay_with(BALANCE)),
     "pay-dark": State(ASKED, pay_with(BALANCE), body=DARK),
-    "waiting": State("Your payment is on its way", "/payment", paid, "hang"),
+    "waiting": State("Your payment is on its way", "/payment", Payer.pay, "hang"),
     "rerouted": State("Your payment is on its way", "/payment", wait(5), "failover:2 after=5s"),
     "unknown": State("We do not know the outcome yet", "/payment", wait(90), "hang"),
     "failed": State("The payment did not go through", "/payment", declined),
     "cancelled": State("You cancelled the payment", "/payment", cancelled),
     "left": State("You have not paid", "/cancelled"),
-    "paid": State("Payment complete", "/payment", paid),
+    "paid": State("Payment complete", "/payment", Payer.pay),
     "already-paid": State("Already paid", "", refunded),
     "expired": State("This checkout has expired", "", lambda payer: payer.api.sandbox.advance(3600)),
     "expired-in-doubt": State("This checkout has expired", "/payment", wait(3600), "hang"),
@@ -120,14 +116,14 @@ STATES: Mapping[str, State] = {
     "qr": State("Scan with your wallet app", "/payment", ask("scan_qr_code")),
     "transfer": State("Send the transfer", "/payment", ask("display_payment_instructions")),
     "pay-card": State(ASKED, pay_with("sandbox_card")),
-    "card": State("Enter your card", "/payment", paid, "action:complete_with_sdk"),
+    "card": State("Enter your card", "/payment", Payer.pay, "action:complete_with_sdk"),
     "bank": State("Confirm this payment", "/bank", ask("redirect_to_url")),
     "bank-window": State("Confirm this payment", "/frame", ask("embed_iframe")),
     "phone-approve": State("Confirm this payment", "/phone", ask("approve_on_phone")),
     "phone-code": State("New message", "/phone", ask("collect_otp")),
     "phone-idle": State("Nothing to confirm", "/phone"),
     "nothing": State("Checkout not found", "/nowhere"),
-    "provider": State("Pay by card", "/provider", paid, "action:complete_with_sdk"),
+    "provider": State("Pay by card", "/provider", Payer.pay, "action:complete_with_sdk"),
 }
 
 SMALL_TARGETS = """() => [...document.querySelectorAll(
@@ -148,9 +144,7 @@ COLOURS = ("color-contrast", "link-in-text-block")
 
 
 @pytest.mark.parametrize("name", STATES)
-async def test_a_state_can_be_read_by_everybody(
-    name: str, sandbox: Sandbox, api: Api, visit: Callable[..., Awaitable[Visitor]]
-) -> None:
+async def test_a_state_can_be_read_by_everybody(name: str, sandbox: Sandbox, api: Api, visit: Visit) -> None:
     state = STATES[name]
     body = {**state.body, "metadata": {"sandbox_scenario": state.scenario} if state.scenario else None}
     payer = Payer(api, api.checkout(**body).data["checkout"]["id"])
@@ -170,7 +164,7 @@ async def test_a_state_can_be_read_by_everybody(
 
 
 async def test_an_attempts_own_pages_can_be_read_by_everybody(
-    api: Api, sandbox: Sandbox, visit: Callable[..., Awaitable[Visitor]]
+    api: Api, sandbox: Sandbox, visit: Visit
 ) -> None:
     payer, visitor = Returning(api, "redirect_to_url", **ADA), await visit()
     await visitor.open(f"{sandbox.origin}/actions/{payer.attempt['id']}/payment")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from payments_async.sandbox._checkout import pages
 from tests.browser.sales import Sale, begins
-from tests.browser.visitor import BROWSER, Visitor
+from tests.browser.visitor import BROWSER, Visit
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 @pytest.mark.parametrize("java_script", [True, False])

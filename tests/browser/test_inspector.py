@@ -6,18 +6,14 @@ A picture of each page is kept in test-output/browser.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._inspector.page_request import NAV
-from tests.browser.visitor import BROWSER, Visitor
+from tests.browser.visitor import BROWSER, Visit, Visitor
 from tests.sandbox.raw_requests import Api
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 VIEWS = (("light", 1440), ("dark", 320))
 """Both colour schemes, both widths, each once: a scheme changes colours only."""
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from payments_async.sandbox import Sandbox
 from tests.browser.conftest import merchant
-from tests.browser.visitor import BROWSER, SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visit
 from tests.sandbox.raw_requests import Api
 
 pytestmark = BROWSER
-
-Visit = Callable[..., Awaitable[Visitor]]
 
 
 def action(api: Api, kind: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -155,3 +156,6 @@ class Visitors:
             await visitor.page.context.close()
         assert not (strayed := [address for visitor in self.all for address in visitor.strayed]), strayed
         assert not (errors := [error for visitor in self.all for error in visitor.errors]), errors
+
+
+Visit = Callable[..., Awaitable[Visitor]]

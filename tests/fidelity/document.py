@@ -85,9 +85,9 @@ def everything(value: Any) -> Iterator[dict[str, Any]]:
         yield from everything(inner)
 
 
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def operations(document: dict[str, Any] = DOCUMENT) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Method, path and description of every operation."""
-    for path, methods in DOCUMENT["paths"].items():
+    for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method, path, operation
 
@@ -97,17 +97,11 @@ def _closed() -> dict[str, Any]:
     """The document with nothing left open: every field there, and no other. For answers as observed."""
     document = copy.deepcopy(DOCUMENT)
     responses = [
-        answer for *_, operation in _operations_of(document) for answer in operation["responses"].values()
+        answer for *_, operation in operations(document) for answer in operation["responses"].values()
     ]
     for schema in (*document["components"]["schemas"].values(), *responses):
         _close(schema)
     return document
-
-
-def _operations_of(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            yield method, path, operation
 
 
 _SOMETIMES = frozenset({"failure"})
@@ -136,6 +130,6 @@ def described(status: int) -> str:
 def validator(operation: str, status: int) -> Draft202012Validator:
     """What an answer of an operation has to be; `KeyError` for a status it does not have."""
     document = _closed()
-    (answers,) = [one["responses"] for *_, one in _operations_of(document) if one["operationId"] == operation]
+    (answers,) = [one["responses"] for *_, one in operations(document) if one["operationId"] == operation]
     schema = answers[described(status)]["content"]["application/json"]["schema"]
     return Draft202012Validator({**schema, "components": document["components"]}, format_checker=_FORMATS)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
@@ -53,17 +52,8 @@ OUTCOMES = ("complete", "fail:NO_FUNDS immediate", "failover:1 after=1s", "hang"
 LOOK = {"color": "#fe0", "brand": "Shop", "icon_url": "https://shop.test/icon.svg"}
 
 
-@attrs.define
-class Seen:
-    """Answers by operation and status."""
-
-    answers: list[tuple[str, int, Answer]] = attrs.field(factory=list)
-
-    def add(self, method: str, path: str, answer: Answer) -> None:
-        plain = path.partition("?")[0]
-        for wanted, pattern, operation in ROUTES:
-            if wanted == method and pattern.fullmatch(plain):
-                self.answers.append((operation["operationId"], answer.status, answer))
+Seen = list[tuple[str, int, Answer]]
+"""Operation, status and answer."""
 
 
 class Heard(Sandbox):
@@ -71,16 +61,19 @@ class Heard(Sandbox):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.seen = Seen()
+        self.seen: Seen = []
 
     def handle(self, method: str, path: str, *arguments: Any, **options: Any) -> Answer:
         answer = super().handle(method, path, *arguments, **options)
-        self.seen.add(method, path, answer)
+        for wanted, pattern, operation in ROUTES:
+            if wanted == method and pattern.fullmatch(path.partition("?")[0]):
+                self.seen.append((operation["operationId"], answer.status, answer))
         return answer
 
 
-def traffic() -> Seen:
-    """A day with every operation, every form of a record, and every refusal."""
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    """The answers of a day with every operation, every form of a record, and every refusal."""
     limits = SandboxLimits(diagnostics_per_record=8)
     sandbox = Heard(clock=VirtualClock.frozen(), limits=limits)
     api = Api(sandbox, sandbox.api_key)
@@ -172,21 +165,16 @@ def read_everything(api: Api) -> None:
         api.get(f"/utils/status/payment/method/mtn_bj/{country}")
 
 
-@pytest.fixture(scope="module")
-def seen() -> Seen:
-    return traffic()
-
-
 @pytest.mark.fact(*FORMS)
 def test_every_answer_has_exactly_the_fields_that_the_document_names(seen: Seen) -> None:
-    for operation, status, answer in seen.answers:
+    for operation, status, answer in seen:
         found = list(validator(operation, status).iter_errors(json.loads(answer.body)))
         assert not found, (operation, status, found[0].json_path, found[0].message)
 
 
 @pytest.mark.fact("endpoint.bearer-required", "endpoint.attempts.inspect", "endpoint.payouts.inspect")
 def test_every_described_answer_has_been_seen(seen: Seen) -> None:
-    met = {(operation, described(status)) for operation, status, _ in seen.answers}
+    met = {(operation, described(status)) for operation, status, _ in seen}
     known = {(one["operationId"], status) for *_, one in operations() for status in one["responses"]}
     assert known == met
 
@@ -197,7 +185,7 @@ def test_every_header_is_one_that_the_document_names(seen: Seen) -> None:
         for *_, one in operations()
         for status, answer in one["responses"].items()
     }
-    for operation, status, answer in seen.answers:
+    for operation, status, answer in seen:
         assert set(answer.headers) - HEADERS <= named[operation, described(status)], (operation, status)
         if status == 429:
             assert set(answer.headers) - HEADERS == named[operation, described(status)]
@@ -224,7 +212,7 @@ def records() -> set[str]:
 
 def test_every_field_has_been_seen_with_a_value(seen: Seen) -> None:
     """So that none is described, and checked, as null alone."""
-    bodies = [json.loads(answer.body) for _, status, answer in seen.answers if status < 300]
+    bodies = [json.loads(answer.body) for _, status, answer in seen if status < 300]
     filled = {name for body in bodies for name, value in named_values(body) if value is not None}
     known = {name for record in records() for name in properties(record)}
     assert known - filled == {"avatar_url", "errors"}, "a sandbox has no pictures of people"

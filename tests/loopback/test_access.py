@@ -8,15 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-import attrs
 import pytest
 
 from payments_async._cli.webhooks.receiver import Receiver
-from payments_async._loopback import access, peers, server
+from payments_async._loopback import access
 from payments_async._loopback.access import Access, AccessRefused, under
 from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import PAYOUT, Api
-from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
+from tests.support.strangers import STRANGER, Reply, ask_as_stranger, needs_root, nobody_is_known
 
 CONSOLE = ("/_sandbox/", "/_sandbox/payouts", "/_sandbox/api/state", "/_sandbox/api/requests")
 EVERYWHERE = ("/v1/payouts", *CONSOLE, "/checkout/x", "/checkout/assets/checkout.css")
@@ -27,22 +26,13 @@ OTHER_NAMES = (
 OWN_NAMES = ("127.0.0.1:{port}", "localhost:{port}", "LocalHost", "[::1]", "[::1]:9000", "localhost:9000")
 
 
-@attrs.frozen
-class Got:
-    """An answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    text: str
-
-
-def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Got:
+def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Reply:
     """Ask over a socket, as this user."""
     line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.request(method, path, body, headers)
     answer = line.getresponse()
     try:
-        return Got(answer.status, dict(answer.headers), answer.read().decode())
+        return Reply(answer.status, dict(answer.headers), answer.read().decode())
     finally:
         answer.close()
         line.close()
@@ -160,26 +150,13 @@ def test_a_page_s_own_addresses_begin_with_the_secret_and_others_do_not() -> Non
     assert under("/s", page) == page.replace('"/x', '"/s/x')
 
 
-def test_the_kernel_is_asked_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(server, "uid_of", lambda line: asked.append(line.fileno()) or peers.uid_of(line))
-    with Sandbox() as sandbox:
-        for connections in (1, 2):
-            line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
-            for _ in range(3):
-                line.request("GET", "/v1/payouts", headers={"Authorization": f"Bearer {sandbox.api_key}"})
-                assert line.getresponse().read()
-            line.close()
-            assert len(asked) == connections
-
-
 @pytest.fixture(scope="module")
 def served() -> Iterator[Sandbox]:
     with Sandbox() as sandbox:
         yield sandbox
 
 
-def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body: str = "") -> Got:
+def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body: str = "") -> Reply:
     """Ask with the key, under a name: a web page may have one of its own that leads to this machine."""
     host, key = name.format(port=port_of(sandbox)), f"Bearer {sandbox.api_key}"
     return ask(sandbox, path, method, body, Host=host, Authorization=key)

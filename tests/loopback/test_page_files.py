@@ -1,4 +1,4 @@
-"""The files of pages: read once, rendered with every value escaped, assets kept by browsers."""
+"""The files of pages, which are read once."""
 
 from __future__ import annotations
 
@@ -6,43 +6,27 @@ import sys
 from pathlib import Path
 
 import pytest
-from jinja2 import UndefinedError
 
 from payments_async._loopback.page_files import PageFiles
-from payments_async.sandbox import Sandbox
-from payments_async.sandbox._checkout import responses
-from payments_async.sandbox._inspector import site
-
-ASSETS = [(files, name) for files in (responses.FILES, site.FILES) for name in sorted(files.assets)]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {
-        "templates/page.html": '<link href="{{ asset("a.css") }}">{{ text|loud }}{{ extra }}',
-        "assets/a.css": "a {}",
-    }.items():
+    for name, text in (("templates/page.html", '{{ asset("a.css") }}'), ("assets/a.css", "a {}")):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
 def files_of(folder: Path) -> PageFiles:
-    return PageFiles(folder, "/own/", {"extra": "!"}, {"loud": lambda text: str(text).upper()})
-
-
-def test_a_page_has_its_values_escaped_and_no_unknown_name(folder: Path) -> None:
-    files = files_of(folder)
-    assert files.render("page.html", {"text": "<b>"}).endswith("&lt;B&gt;!")
-    with pytest.raises(UndefinedError):
-        files.render("page.html", {})
+    return PageFiles(folder, "/own/", {}, {})
 
 
 def test_files_replaced_under_a_running_sandbox_change_no_page(folder: Path) -> None:
     files = files_of(folder)
     for file in folder.glob("*/*"):
         file.write_text("{{ of.another.version }}")
-    assert files.asset_address("a.css") in files.render("page.html", {"text": ""})
+    assert files.asset_address("a.css") in files.render("page.html", {})
     asset = files.asset("a.css")
     assert asset is not None
     assert asset[1] == b"a {}"
@@ -53,17 +37,6 @@ def test_without_jinja2_the_page_says_what_to_install(folder: Path, monkeypatch:
     files = files_of(folder)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ModuleNotFoundError, match=r'needs jinja2: pip install "payments-sdk\[sandbox\]"$'):
-        files.render("page.html", {"text": ""})
+        files.render("page.html", {})
     monkeypatch.undo()
-    assert files.render("page.html", {"text": ""})
-
-
-@pytest.mark.parametrize(("files", "name"), ASSETS)
-def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
-    sandbox: Sandbox, files: PageFiles, name: str
-) -> None:
-    answer = sandbox.handle("GET", files.asset_address(name))
-    assert answer.body == files.assets[name]
-    assert answer.headers["Cache-Control"].endswith("immutable")
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert files.asset("else.css") is None
+    assert files.render("page.html", {})

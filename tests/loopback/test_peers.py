@@ -83,16 +83,11 @@ def test_a_caller_that_speaks_ipv6_is_known() -> None:
 
 
 @on_linux
-def test_a_caller_that_has_gone_is_unknown_and_not_root(ends: Ends) -> None:
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_caller_that_has_gone_is_unknown_as_its_port_may_be_another_s(ends: Ends, is_reset: bool) -> None:
     caller, line = ends
-    caller.close()
-    assert peers.uid_of(line) is None
-
-
-@on_linux
-def test_a_connection_that_was_reset_is_unknown_since_its_port_may_be_another_s(ends: Ends) -> None:
-    caller, line = ends
-    caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    if is_reset:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     caller.close()
     assert peers.uid_of(line) is None
 

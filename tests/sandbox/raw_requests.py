@@ -83,20 +83,18 @@ class Api:
     def post(self, path: str, body: object = None, **options: Any) -> Got:
         return self.send("POST", path, body, **options)
 
-    def payout(
-        self, *, idempotency_key: str | None = None, scenario: str | None = None, **fields: Any
-    ) -> Got:
-        return self.post("/payouts", {**PAYOUT, **fields}, idempotency_key=idempotency_key, scenario=scenario)
+    def create(self, path: str, base: Mapping[str, Any], fields: dict[str, Any]) -> Got:
+        options = {name: fields.pop(name, None) for name in ("idempotency_key", "scenario")}
+        return self.post(path, {**base, **fields}, **options)
 
-    def intent(
-        self, *, idempotency_key: str | None = None, scenario: str | None = None, **fields: Any
-    ) -> Got:
-        return self.post(
-            "/payment/intents", {**TRIED, **fields}, idempotency_key=idempotency_key, scenario=scenario
-        )
+    def payout(self, **fields: Any) -> Got:
+        return self.create("/payouts", PAYOUT, fields)
+
+    def intent(self, **fields: Any) -> Got:
+        return self.create("/payment/intents", TRIED, fields)
 
     def checkout(self, **fields: Any) -> Got:
-        return self.post("/payment/checkouts", {**INTENT, **fields})
+        return self.create("/payment/checkouts", INTENT, fields)
 
     def sync(self, payout_id: str) -> Any:
         return self.get(f"/payouts/{payout_id}/sync").data

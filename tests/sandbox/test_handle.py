@@ -77,11 +77,6 @@ def test_the_books_list_payments_and_what_was_collected(api: Api) -> None:
     assert books.collected("XOF") == 50
 
 
-def test_a_request_is_its_own_whatever_the_case_of_its_headers(sandbox: Sandbox) -> None:
-    answer = sandbox.handle("GET", "/v1/payouts", {"AUTHORIZATION": f"Bearer {sandbox.api_key}"})
-    assert answer.status == 200
-
-
 def test_two_runs_with_one_seed_and_one_history_are_byte_for_byte_the_same() -> None:
     def run() -> list[bytes]:
         sandbox = Sandbox(seed=7, clock=VirtualClock.frozen())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 from msgspec.structs import replace
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
-from payments_async.sandbox._journal import Journal, LoggedExchange, tried
-from payments_async.sandbox._webhooks import Webhook, WebhookTry
-from payments_async.sandbox._webhooks.address_guard import NotSent
+from payments_async.sandbox._journal import Journal, LoggedExchange
 from tests.sandbox.raw_requests import Api
 
 
@@ -89,24 +86,3 @@ def test_a_request_keeps_what_it_caused_until_that_makes_room(sandbox: Sandbox, 
         sandbox.journal.with_causes(first)
     sandbox.reset()
     assert sandbox.journal.gone == 0
-
-
-def test_a_try_has_its_number_and_of_a_refused_delivery_the_reason() -> None:
-    hook = Webhook("wh_1", 0.0, "payout.created", "po_1", "", b"", tries=(WebhookTry(1.0, 2.5, 204),))
-    made = tried(hook, hook.tries[0], 3.5)
-    assert (made.at, made.number, made.accepted) == (1.0, 1, True)
-    again = attrs.evolve(hook, tries=(*hook.tries, WebhookTry(9.0, 0.1)))
-    assert tried(again, again.tries[1], 9.5).number == 2
-    refused = tried(attrs.evolve(hook, tries=()), NotSent("no"), 4.0)
-    assert (refused.at, refused.number, refused.error, refused.accepted) == (4.0, 1, "no", False)
-
-
-def test_clearing_drops_entries_and_numbers_continue() -> None:
-    journal = Journal(body_bytes=100)
-    fill(journal, 3, size=20)
-    journal.clear()
-    assert journal.since(0) == []
-    journal.add(change(4))
-    assert [entry.seq for entry in journal.since(0)] == [4]
-    with pytest.raises(LookupError):
-        journal.with_causes("req_0")

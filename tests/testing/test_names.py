@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 import payments_async.testing
-from payments_async import AsyncPayments, ConfigurationError, Instrument
+from payments_async import AsyncPayments, ConfigurationError
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
 from payments_sync import Payments
-
-PAYOUT: dict[str, Any] = {
-    "amount": Decimal("5"),
-    "currency": "XOF",
-    "method": "mtn_bj",
-    "instrument": Instrument.phone("+22990000000", "BJ"),
-}
+from tests.testing.test_in_process import PAYOUT
 
 
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         payments_async.testing.Nothing  # noqa: B018 - it is looked up
-
-
-def test_a_tenant_has_the_sandbox_s_methods_narrowed_to_its_keys() -> None:
-    service = Sandbox(clock=VirtualClock.frozen())
-    stranger, tenant = SandboxTenant(service), SandboxTenant(service)
-    for owner in (stranger, tenant):
-        body = b'{"amount": 5, "currency": "XOF", "webhook_url": "http://shop.test:9/"}'
-        headers = {"Authorization": f"Bearer {owner.api_key}", "Content-Type": "application/json"}
-        owner.service.handle("POST", "/v1/payment/intents", headers, body)
-    (payment,) = tenant.books.payments()
-    assert tenant.pay(payment.id).status == "completed"
-    refund = tenant.refund(payment.id, Decimal(2), pending=True)
-    tenant.settle(refund)
-    assert tenant.books.payments()[0].status == "partially_refunded"
-    assert stranger.books.payments()[0].status == "pending"
-    assert {delivery.record_id for delivery in tenant.deliveries} == {payment.id}
-    assert stranger.deliveries == []
-    assert len(tenant.requests) == 1
-    assert tenant.request_log().count("\n") == 0
-    inactive = tenant.new_key("inactive")
-    assert service.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {inactive}"}).status == 401
-    assert tenant.findings() == []
 
 
 def test_closing_takes_back_the_rules_that_are_still_set() -> None:

@@ -18,7 +18,6 @@ HEAD = """
 import asyncio, os
 from decimal import Decimal
 import pytest
-from contextlib import nullcontext
 from payments_async import AsyncPayments, Instrument, OutcomeUnknown, PaymentsError, WaitTimeout
 from payments_sync import Payments
 PAYOUT = dict(
@@ -371,20 +370,6 @@ def test_a_sandbox_of_the_project_s_own_comes_first(sandbox, sync_payments_clien
 def test_what_projects_rely_on_holds(run: Run, case: str) -> None:
     count, tests = PROJECTS[case]
     run(tests, mode="auto").assert_outcomes(passed=count)
-
-
-def test_workers_have_services_of_their_own(run: Run, pytester: pytest.Pytester) -> None:
-    run(
-        """
-@pytest.mark.parametrize("turn", range(4))
-def test_pays(turn, sandbox, sync_payments_client):
-    sync_payments_client.payouts.create(**PAYOUT, reference="a")
-    assert len(sandbox.books.payouts()) == 1
-""",
-        "-p",
-        "xdist.plugin",
-        "--numprocesses=2",
-    ).assert_outcomes(passed=4)
 
 
 LOADED = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,14 +11,9 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange
 from payments_async.testing import SandboxTenant
+from tests.sandbox.raw_requests import Api
 
 NOWHERE = "http://shop.test:9/hook"
-PAYOUT: dict[str, Any] = {
-    "amount": 10,
-    "currency": "GHS",
-    "method": "mobile_money",
-    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
-}
 SHARED = {
     "inspector_url",
     "clear_rules",
@@ -50,10 +44,12 @@ def tenants(service: Sandbox) -> tuple[SandboxTenant, SandboxTenant]:
     return SandboxTenant(service), SandboxTenant(service)
 
 
+def api(tenant: SandboxTenant, key: str | None = None) -> Api:
+    return Api(tenant.service, key or tenant.api_key)
+
+
 def pay(tenant: SandboxTenant, **fields: Any) -> str:
-    headers = {"Authorization": f"Bearer {tenant.api_key}"}
-    answer = tenant.service.handle("POST", "/v1/payouts", headers, json.dumps({**PAYOUT, **fields}).encode())
-    return str(json.loads(answer.body)["data"]["id"])
+    return str(api(tenant).payout(**fields).data["id"])
 
 
 def test_it_has_every_method_that_is_not_the_whole_service_s() -> None:
@@ -85,9 +81,9 @@ def test_a_closed_tenant_s_keys_are_refused_and_the_other_s_are_not(
     first.revoke_key(third, "lost")
     first.close()
     for tenant, key in ((first, first.api_key), (first, more), (second, second.api_key)):
-        answer = tenant.service.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {key}"})
-        assert answer.status == (200 if tenant is second else 401)
-        assert (b"was closed" in answer.body) == (tenant is first)
+        got = api(tenant, key).get("/payouts")
+        assert got.status == (200 if tenant is second else 401)
+        assert ("was closed" in str(got.json)) == (tenant is first)
 
 
 def test_what_is_settled_sent_again_and_forged_is_its_own(
@@ -100,7 +96,22 @@ def test_what_is_settled_sent_again_and_forged_is_its_own(
     again = tenant.resend(tenant.webhooks[0].id)
     lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
     assert [webhook.id for webhook in tenant.webhooks[2:]] == [again.id, lie.id]
-    assert tenants[1].webhooks == []
+    assert tenants[1].webhooks == tenants[1].deliveries == []
+
+
+def test_what_is_paid_and_refunded_is_its_own(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    stranger, tenant = tenants
+    for owner in tenants:
+        api(owner).intent(attempt=None, webhook_url=NOWHERE)
+    (payment,) = tenant.books.payments()
+    assert tenant.pay(payment.id).status == "completed"
+    tenant.settle(tenant.refund(payment.id, 2, pending=True))
+    assert tenant.books.payments()[0].status == "partially_refunded"
+    assert stranger.books.payments()[0].status == "pending"
+    assert {delivery.record_id for delivery in tenant.deliveries} == {payment.id}
+    assert (stranger.deliveries, len(tenant.requests), tenant.request_log().count("\n")) == ([], 1, 0)
+    assert tenant.findings() == []
+    assert api(tenant, tenant.new_key("inactive")).get("/payouts").status == 401
 
 
 def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 import pytest
 
-from payments_async import Instrument, OutcomeUnknown
-from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SYSTEM
-from payments_async.sandbox import OBSERVED, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import OBSERVED, Sandbox, VirtualClock
 from payments_async.sandbox._journal import WebhookTried
 from payments_async.sandbox.advisor import Finding, advise
 from payments_async.sandbox.advisor._rules import RULES
 from payments_async.testing import SandboxTenant
 from tests.sandbox.raw_requests import INTENT, PAYOUT, PHONE, TRIED, Api
-from tests.support.jumping import JumpingRuntime
 
 CHECKOUTS, INTENTS, PAYOUTS = "/payment/checkouts", "/payment/intents", "/payouts"
 ORDER = {**INTENT, "entity_id": "order-1"}
@@ -388,50 +382,6 @@ def test_a_corrected_body_is_found_however_the_service_takes_a_used_key(
     api.payout(amount=0, **ONE)
     assert api.payout(**ONE).status >= 400
     assert rules(sandbox) == ["key_reused"]
-
-
-# --- our own client -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def serving() -> Iterator[Sandbox]:
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits(writes=30)) as sandbox:
-        yield sandbox
-
-
-async def test_our_own_client_gives_no_reason_for_advice(
-    serving: Sandbox, connect: Callable[..., Any]
-) -> None:
-    runtime = JumpingRuntime(on_jump=serving.advance)
-    client = connect(
-        serving, runtime=runtime, transport=runtime.wrap(AiohttpTransport(runtime=SYSTEM)), max_retries=5
-    )
-    wallet = Instrument.phone("+22990000000", "BJ")
-    serving.on("payouts.create").respond("lost_response http:503 429:2 cut_body", times=1)
-    serving.on("payouts.list").respond("429:7")
-
-    async def pay(number: int) -> Any:
-        return await client.payouts.create(
-            amount=Decimal("10.10"), currency="GHS", method="m", instrument=wallet, reference=f"r-{number}"
-        )
-
-    made = [await pay(number) for number in range(3)]
-    made += await asyncio.gather(*(pay(number) for number in range(3, 40)))  # more than the limit
-    waited = await asyncio.gather(*(client.payouts.wait(payout) for payout in made))
-    assert all(payout.is_successful for payout in waited)
-    for number in (0, 1, 2, 3):
-        assert await client.payouts.find(f"r-{number}") is not None
-    for _ in range(2):
-        checkout = await client.checkouts.create(amount=50, currency="XOF")
-        serving.pay(checkout.checkout.id, outcome="complete after=30s")
-        await client.checkouts.wait(checkout.checkout.id)
-    serving.on("payouts.create").respond("http:503", times=6)
-    with pytest.raises(OutcomeUnknown) as unknown:
-        await pay(100)
-    assert (await client.resolve(unknown.value)).reference == "r-100"
-
-    assert rules(serving) == []
-    assert len(serving.requests) > 60
 
 
 def test_what_a_request_showed_is_not_guessed_once_its_answer_was_dropped(api: Api, sandbox: Sandbox) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -10,7 +9,6 @@ import pytest
 
 from tests.sandbox.raw_requests import INTENT, Api
 
-Create = Callable[..., Any]
 ADA = {"email": "ada@example.com"}
 
 
@@ -92,8 +90,7 @@ def test_reading_back_from_the_end_gives_the_same_records(api: Api) -> None:
 
 
 def _cursor_after(api: Api, count: int) -> str:
-    cursor: str = api.get(f"/payouts?per_page={count}").json["pagination"]["next_cursor"]
-    return cursor
+    return str(api.get(f"/payouts?per_page={count}").json["pagination"]["next_cursor"])
 
 
 def test_an_empty_list_is_one_empty_page(api: Api) -> None:
@@ -117,13 +114,6 @@ def test_a_page_holds_ten_records_by_default(api: Api, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", LISTS)
-@pytest.mark.parametrize("per_page", ["0", "101", "-1", "ten", "1.5", "٣"])
-def test_a_page_size_outside_1_to_100_gets_422(api: Api, path: str, per_page: str) -> None:
-    got = api.get(f"{path}?{urlencode({'per_page': per_page})}")
-    assert (got.status, list(got.json["errors"])) == (422, ["per_page"])
-
-
-@pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize(
     ("query", "name"),
     [
@@ -135,7 +125,7 @@ def test_a_page_size_outside_1_to_100_gets_422(api: Api, path: str, per_page: st
         ("created_at[gte]=", "created_at[gte]"),
         ("created_at[lte]=2026-13-01", "created_at[lte]"),
         ("created_at[lte]=", "created_at[lte]"),
-        ("per_page=", "per_page"),
+        *((f"per_page={size}", "per_page") for size in ("", "0", "101", "-1", "ten", "1.5", "%D9%A3")),
     ],
 )
 def test_a_bad_value_gets_422_at_its_name(api: Api, path: str, query: str, name: str) -> None:

@@ -10,8 +10,6 @@ import pytest
 from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, VirtualClock
 from tests.sandbox.raw_requests import INTENT, PAYOUT, Api
 
-HOOK = "https://merchant.test/hook"
-
 
 def under(profile: Profile | str) -> Api:
     sandbox = Sandbox(profile=profile, clock=VirtualClock.frozen())
@@ -138,7 +136,7 @@ def test_only_strict_refuses_what_is_no_web_address(given: str) -> None:
     for profile, refused in (("observed", set()), ("alternate", set()), ("strict", {"webhook_url"})):
         got = under(profile).payout(reference="r-1", webhook_url=given)
         assert set(got.json.get("errors", {})) == refused, profile
-    page = {"customer": {"email": "a@b.test"}, "webhook_url": HOOK}
+    page = {"customer": {"email": "a@b.test"}, "webhook_url": "https://merchant.test/hook"}
     assert set(under("strict").checkout(return_url=given, **page).json["errors"]) == {"return_url"}
 
 

@@ -140,26 +140,14 @@ NESTED = [
     ),
     nested("request.payouts.instrument.country", "/payouts", "instrument", PHONE, "country", "B1"),
     nested("request.payouts.instrument.required-by-type", "/payouts", "instrument", PHONE, "type", "cheque"),
-    nested(
-        "request.checkouts.restriction.country",
-        "/payment/checkouts",
-        "restriction",
-        {},
-        "country_code",
-        "BEN",
+    *(
+        nested(f"request.checkouts.restriction.{fact}", "/payment/checkouts", "restriction", {}, name, bad)
+        for fact, name, bad in (("country", "country_code", "BEN"), ("phone", "phone", "+229"))
     ),
-    nested("request.checkouts.restriction.phone", "/payment/checkouts", "restriction", {}, "phone", "+229"),
-    nested("request.checkouts.appearance.color", "/payment/checkouts", "appearance", {}, "color", "red"),
-    nested(
-        "request.checkouts.appearance.display_platform_badge",
-        "/payment/checkouts",
-        "appearance",
-        {},
-        "display_platform_badge",
-        "yes",
+    *(
+        nested(f"request.checkouts.appearance.{name}", "/payment/checkouts", "appearance", {}, name, bad)
+        for name, bad in (("color", "red"), ("display_platform_badge", "yes"), ("brand", 5), ("icon_url", 5))
     ),
-    nested("request.checkouts.appearance.brand", "/payment/checkouts", "appearance", {}, "brand", 5),
-    nested("request.checkouts.appearance.icon_url", "/payment/checkouts", "appearance", {}, "icon_url", 5),
     nested("request.intents.attempt", "/payment/intents", "attempt", ATTEMPT, "method_code", ""),
     nested("request.intents.attempt", "/payment/intents", "attempt", ATTEMPT, "currency", "EURO"),
 ]

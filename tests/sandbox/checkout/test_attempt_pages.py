@@ -10,19 +10,11 @@ import pytest
 from payments_async.sandbox import Answer
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from payments_async.sandbox._records.payments import settle_attempt
-from tests.sandbox.checkout.test_pages import CARD_PAID, Read, named
+from tests.sandbox.checkout.test_pages import CARD_PAID, PLACE, Read, named
 from tests.sandbox.raw_requests import Api
 
 SHOP = "https://shop.test/back?order=7"
-PLACES = {
-    "redirect_to_url": "bank",
-    "embed_iframe": "frame",
-    "collect_otp": "phone",
-    "approve_on_phone": "phone",
-    "scan_qr_code": "phone",
-    "display_payment_instructions": "bank",
-    "complete_with_sdk": "provider",
-}
+PLACES = {**PLACE, "collect_otp": "phone"}
 
 
 class Payer:

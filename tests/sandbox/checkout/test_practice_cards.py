@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from payments_async.sandbox import Answer, Sandbox, VirtualClock
+from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._checkout.practice_cards import CARDS, PracticeCard, may_be_real
 from payments_async.sandbox._journal import LoggedExchange
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
-from tests.sandbox.checkout.test_pages import CARD_PAID, Payer, Read, ask, named, title, visit
+from tests.sandbox.checkout.test_pages import CARD_PAID, Read, ask, named, title, visit
 from tests.sandbox.raw_requests import Api
 
 CARD = "sandbox_card"
@@ -18,6 +18,7 @@ REAL = "5105 1051 0510 5100"
 """As good as real: it is not on the page."""
 
 ARABIC = {ord("0") + digit: 0x660 + digit for digit in range(10)}
+INSPECTOR = ("", "payments", "api/journal", "api/requests", "api/payments?reveal=1")
 NEVER = "Never type a real card here"
 SAID = {
     "Paid": "Payment complete",
@@ -85,7 +86,9 @@ def test_a_number_that_may_be_real_is_in_no_page_journal_or_log(caplog: pytest.L
             waiting.send("/provider", **{**waiting.form("/provider"), **secret}, answer="decline"),
         ]
         assert [answer.status for answer in answers] == [200, 200, 200, 303, 200, 303]
-        answers += [sandbox.handle("GET", path) for path in _pages(payer, waiting)]
+        paths = [f"/_sandbox/{path}" for path in INSPECTOR]
+        paths += [each.path(part) for each in (payer, waiting) for part in ("", "/payment", "/provider")]
+        answers += [sandbox.handle("GET", path) for path in paths]
         bodies = [
             (entry.item.body, entry.item.answer)
             for entry in sandbox.entries()
@@ -93,7 +96,7 @@ def test_a_number_that_may_be_real_is_in_no_page_journal_or_log(caplog: pytest.L
         ]
         assert bodies
         kept = [repr(bodies), repr(sandbox.entries()), repr(sandbox.requests), caplog.text]
-    for text in [*kept, *map(_whole, answers)]:
+    for text in [*kept, *(f"{answer.headers}{answer.body.decode()}" for answer in answers)]:
         assert not any(part in text for part in (REAL, plain))
 
 
@@ -133,15 +136,3 @@ def test_a_card_in_any_other_field_is_refused_and_not_shown_again(
     assert said in page.partition("<fieldset")[0]
     assert Read(page).filled[f"{method}-{field}"] == ""
     assert payer.attempts == 0
-
-
-def _pages(payer: Payer, waiting: Payer) -> list[str]:
-    inspector = ("", "payments", "api/journal", "api/requests", "api/payments?reveal=1")
-    return [
-        *(f"/_sandbox/{path}" for path in inspector),
-        *(each.path(part) for each in (payer, waiting) for part in ("", "/payment", "/provider")),
-    ]
-
-
-def _whole(answer: Answer) -> str:
-    return f"{answer.headers}{answer.body.decode()}"

@@ -16,8 +16,6 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.sandbox.raw_requests import ATTEMPT, BANK, TRIED, Api
 
-JSON = {"Content-Type": "application/json"}
-
 
 @pytest.fixture
 def serving() -> Iterator[Sandbox]:
@@ -65,10 +63,6 @@ def line_of(sandbox: Sandbox, request: str) -> tuple[str, str, Any]:
     return said["method"], said["path"].replace("%3A", ":"), said["body"] or None
 
 
-def asked_again(sandbox: Sandbox, before: list[str]) -> list[tuple[str, str, Any]]:
-    return [line_of(sandbox, one.request_id) for one in sandbox.requests if one.request_id not in before]
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
 def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_path: Path) -> None:
     ask_everything(Api(serving, serving.api_key))
@@ -79,7 +73,8 @@ def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_pa
     env = {**os.environ, "PAYMENTS_API_KEY": serving.api_key, "no_proxy": "127.0.0.1"}
     done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=300, check=False)
     assert done.stderr == b""
-    assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
+    again = [one.request_id for one in serving.requests if one.request_id not in asked]
+    assert [line_of(serving, request) for request in again] == [line_of(serving, one) for one in asked]
 
 
 def test_a_method_and_a_body_of_a_command_are_nothing_but_text(sandbox: Sandbox) -> None:

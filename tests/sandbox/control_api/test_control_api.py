@@ -315,22 +315,6 @@ def test_the_clock_is_advanced_sped_up_and_frozen(control: Control, api: Api) ->
     assert control.post("clock/speed", {"speed": 0})["frozen"]
 
 
-def test_a_clock_of_ones_own_keeps_its_speed() -> None:
-    class Own:
-        def now(self) -> float:
-            return 1_000.0
-
-        def advance(self, seconds: float) -> None:
-            raise NotImplementedError
-
-        async def sleep(self, seconds: float) -> None:
-            raise NotImplementedError
-
-    control = Control(Sandbox(clock=Own()))
-    assert control.get("state")["clock"]["speed"] is None
-    assert control.refused("POST", "clock/speed", {"speed": 0})[0] == 409
-
-
 def test_a_whole_key_is_given_at_its_creation_only(control: Control) -> None:
     made = control.post("keys", {"status": "active", "allowlist": ["127.0.0.0/8"]}, status=201)["api_key"]
     assert Api(control.sandbox, made).get("/payouts").status == 200

@@ -154,13 +154,6 @@ def test_a_page_stays_though_the_record_it_begins_below_has_another_status(
     ]
 
 
-def test_payouts_of_all_keys_are_shown_newest_first(sandbox: Sandbox, api: Api, stranger: Api) -> None:
-    for number in range(4):
-        (api, stranger)[number % 2].payout(reference=f"r-{number}")
-        sandbox.advance(1)
-    assert [row[:3] for row in rows(page(sandbox, "payouts"))] == ["r-3", "r-2", "r-1", "r-0"]
-
-
 @pytest.mark.parametrize(
     ("fields", "name"),
     [

@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import aiohttp
@@ -35,14 +34,7 @@ def page(sandbox: Sandbox, path: str = "", status: int = 200) -> str:
 
 def text_of(html: str) -> str:
     """What a reader sees, blanks joined."""
-    found: list[str] = []
-
-    class Reader(HTMLParser):
-        def handle_data(self, data: str) -> None:
-            found.append(data)
-
-    Reader().feed(html)
-    return " ".join(" ".join(found).split())
+    return " ".join(markup.unescape(re.sub("<[^>]*>", " ", html)).split())
 
 
 def lived(sandbox: Sandbox, api: Api, reference: str = "r-1") -> list[str]:

@@ -7,10 +7,10 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
-import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
@@ -20,8 +20,6 @@ from tests.sandbox.inspector.test_pages import page as plain_page
 from tests.sandbox.inspector.test_pages import text_of
 from tests.sandbox.raw_requests import INTENT, TRIED, Api
 
-Answer = tuple[int, dict[str, str], bytes]
-
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
@@ -30,16 +28,10 @@ def sandbox() -> Iterator[Sandbox]:
         yield serving
 
 
-@attrs.define
-class Receiver:
+@pytest.fixture
+def receiver() -> Iterator[SimpleNamespace]:
     """A receiver at `url`. It gives its `answers` one after the other, and 204 when none is left."""
 
-    url: str
-    answers: list[Answer] = attrs.field(factory=list)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
@@ -54,7 +46,7 @@ def receiver() -> Iterator[Receiver]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Receiver(f"http://127.0.0.1:{server.server_port}/hook")
+        found = SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}/hook", answers=[])
         threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True).start()
         yield found
         server.shutdown()
@@ -83,7 +75,7 @@ def advance(sandbox: Sandbox, seconds: float) -> None:
 
 
 def test_the_timeline_of_a_payout_has_requests_states_and_webhooks_in_order(
-    sandbox: Sandbox, api: Api, receiver: Receiver
+    sandbox: Sandbox, api: Api, receiver: SimpleNamespace
 ) -> None:
     receiver.answers = [(500, {}, b"")]
     named = {"reference": "salary-42", "webhook_url": receiver.url, "idempotency_key": "salaries-42"}
@@ -227,7 +219,7 @@ def test_the_control_api_names_the_pages(sandbox: Sandbox, api: Api) -> None:
 
 
 def test_a_webhooks_page_has_what_the_receiver_said_of_each_refusal(
-    sandbox: Sandbox, api: Api, receiver: Receiver
+    sandbox: Sandbox, api: Api, receiver: SimpleNamespace
 ) -> None:
     echo = b'{"event": "payout.created", "phone_number": "+22990000000", "note": "for ada@example.test"}'
     receiver.answers = [(500, {}, echo), (302, {}, b"<h1>Moved</h1>"), (503, {}, b"b" * 80_000)]
@@ -256,7 +248,7 @@ def test_a_webhooks_page_has_what_the_receiver_said_of_each_refusal(
     ]
 
 
-def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiver: Receiver) -> None:
+def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiver: SimpleNamespace) -> None:
     made = api.payout(webhook_url=f"{sandbox.origin}/hook", scenario="drop").data["id"]
     api.payout(webhook_url=receiver.url, scenario="delay:1h")
     sandbox.forge(made)  # to the sandbox itself

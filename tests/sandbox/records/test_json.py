@@ -14,7 +14,6 @@ import pytest
 from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
 
 ADA = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Adeyemi"}
-TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 @pytest.mark.fact("conventions.timestamps-iso-utc", "form.exchange-rate.object", "response.payouts.create")
@@ -22,7 +21,7 @@ def test_a_payout_is_the_same_created_listed_and_read(api: Api) -> None:
     created = api.payout(customer=ADA, metadata={"a": 1}).data
     assert api.get("/payouts").data == [created]
     assert api.sync(created["id"]) == created
-    assert TIMESTAMP.fullmatch(created["created_at"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", created["created_at"])
     assert re.fullmatch(r"\d+\.\d{8}", created["exchange_rate"]["value"])
 
 

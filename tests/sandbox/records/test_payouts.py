@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import Api
 
 HOOK = "https://merchant.test/hook"
@@ -91,20 +90,6 @@ def test_a_payout_that_was_ended_by_hand_does_not_end_again_when_it_was_due(api:
     ended = api.sync(early)
     api.sandbox.advance(1)
     assert (ended["status"], api.sync(early)) == ("completed", ended)
-
-
-def test_advance_reports_what_fell_due_in_order(sandbox: Sandbox, api: Api) -> None:
-    first = api.payout().data["id"]
-    sandbox.advance(1)
-    second = api.payout(scenario="after=1s").data["id"]
-    changes = sandbox.advance(4)
-    assert [(change.id, change.after) for change in changes] == [
-        (second, "processing"),
-        (first, "processing"),
-        (second, "completed"),
-        (first, "completed"),
-    ]
-    assert [change.at for change in changes] == sorted(change.at for change in changes)
 
 
 @pytest.mark.fact(

@@ -35,10 +35,6 @@ def deliver(queue: WebhookQueue, until: float, status: int = 200) -> list[tuple[
     return log
 
 
-def states(queue: WebhookQueue) -> Counter[str]:
-    return Counter(webhook.state for webhook in queue.webhooks)
-
-
 def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
     queue = WebhookQueue()
     webhook_id = queue.accept(due())
@@ -85,7 +81,7 @@ def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_schedule, "MOST_WAITING", 2)
     queue = WebhookQueue()
     ids = [queue.accept(due(record=f"po_{number}")) for number in range(4)]
-    assert states(queue) == {"waiting": 2, "given_up": 2}
+    assert Counter(webhook.state for webhook in queue.webhooks) == {"waiting": 2, "given_up": 2}
     assert queue.find(ids[3]).reason == "2 deliveries were waiting already"
     deliver(queue, 0)
     assert [webhook.id for webhook in queue.webhooks] == [ids[0], ids[1], ids[3]]

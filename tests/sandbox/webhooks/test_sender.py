@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -185,14 +184,6 @@ async def test_what_answers_no_http_or_does_not_listen_is_a_failed_try(serving: 
     assert (babbled.state, babbled.tries[0].status, bool(babbled.tries[0].error)) == ("waiting", None, True)
 
 
-async def test_names_under_test_are_this_machine_and_the_host_header_says_the_name(
-    serving: Api, receiver: Receiver
-) -> None:
-    serving.payout(webhook_url=receiver.url("shop.test"), scenario="manual")
-    await all_tried(serving)
-    assert receiver.got[0][0].host == f"shop.test:{receiver.port}"
-
-
 @pytest.mark.parametrize(
     "url", ["http://8.8.8.8/hook", "https://shop.example/hook", "http://2130706433/", "x"]
 )
@@ -287,19 +278,6 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
         (webhook,) = await all_tried(api)
     assert (webhook.state, len(webhook.tries), len(receiver.got)) == ("refused", 1, 1)
     assert asked == ["shop.example", "shop.example"]
-
-
-async def test_names_are_looked_up_apart_from_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
-        assert threading.current_thread() is not threading.main_thread()
-        if host != "known":
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        return [(socket.AF_INET, 0, 0, "", ("10.0.0.1", port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", ask)
-    assert await sender.look_up("known", 80) == ["10.0.0.1"]
-    with pytest.raises(OSError, match="no such name"):
-        await sender.look_up("unknown", 80)
 
 
 async def test_deliveries_come_by_themselves_on_a_clock_that_runs(receiver: Receiver) -> None:
