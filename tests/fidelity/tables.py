@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +20,14 @@ def sections() -> Mapping[str, str]:
 def rows(heading: str) -> list[list[str]]:
     """The cells of every table row under a heading, without those that head the columns."""
     found: list[list[str]] = []
+    previous = ""
     for line in sections()[heading].splitlines():
         if line.startswith("|---"):
             found.pop()
         elif line.startswith("|"):
             found.append([cell.strip() for cell in line.strip("|").split("|")])
-    assert found, heading
+        previous = line
+    assert found, (heading, previous)
     return found
 
 
@@ -42,3 +44,10 @@ def fields(heading: str) -> dict[str, list[str]]:
 def numbers(cell: str) -> list[int]:
     """The whole numbers in a cell, 60,000 as 60000."""
     return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", cell)]
+
+
+def operations() -> Iterator[tuple[str, str]]:
+    """Method and path of every operation that the interface knows."""
+    for heading in ("Summary", "Operations referred to elsewhere"):
+        for row in rows(heading):
+            yield row[0].lower(), names(row[1])[0]

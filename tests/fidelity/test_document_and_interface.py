@@ -1,14 +1,14 @@
-"""docs/openapi.json against the tables of docs/interface.md: fields of records, their kinds, limits.
-
-Requests, statuses and headers: the sandbox is held to the interface, and to the document (`test_asking.py`).
-"""
+"""docs/openapi.json against the tables of docs/interface.md: fields, kinds, limits, statuses and headers."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.fidelity.document import DOCUMENT, SCHEMAS, properties, resolved, target_of, types
+from tests.fidelity.document import DOCUMENT, SCHEMAS, operations, properties, resolved, target_of, types
 from tests.fidelity.tables import fields, names, numbers, rows, sections
+from tests.fidelity.tables import operations as known_operations
 
 KINDS = {
     "text": "string",
@@ -146,6 +146,89 @@ def test_a_checkout_session_has_the_fields_of_its_table() -> None:
     assert_form(told, "CheckoutSession")
 
 
+def test_a_method_status_has_two_parts() -> None:
+    told = fields("Method status")
+    for part, name in (("data", "MethodStatus"), ("meta", "MethodStatusMeta")):
+        assert_form({field: row[1:] for field, row in told.items() if row[0] == part}, name)
+
+
+def test_the_operations_are_those_of_the_interface() -> None:
+    assert {(method, path) for method, path, _ in operations()} == set(known_operations())
+    for _, path, operation in operations():
+        given = [one["name"] for one in operation["parameters"] if one["in"] == "path"]
+        assert given == re.findall(r"\{(\w+)\}", path)
+
+
+def request_tables() -> list[tuple[str, str, dict[str, list[str]]]]:
+    shared = fields("Shared request objects")
+    return [
+        ("CheckoutRequest", "post", {**shared, **fields("POST /payment/checkouts")}),
+        ("PaymentIntentRequest", "post", {**shared, "attempt": ["object", ""]}),
+        ("PayoutRequest", "post", fields("POST /payouts")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "_", "told"), request_tables(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_request_has_the_fields_of_its_table(name: str, _: str, told: dict[str, list[str]]) -> None:
+    assert set(properties(name)) == set(told)
+    for field, (kind, rule) in told.items():
+        schema = properties(name)[field]
+        assert types(schema) == {KINDS[kind]}, field
+        if most := re.search(r"(\d+) characters at most", rule):
+            assert schema["maxLength"] == int(most[1]), field
+        else:
+            assert "maxLength" not in schema or field == "currency", field
+    assert resolved(properties(name)["metadata"])["maxProperties"] == 10
+    assert properties(name)["amount"]["minimum"] == 1
+    assert {properties(name)["currency"][bound] for bound in ("minLength", "maxLength")} == {3}
+
+
+def test_a_checkout_expires_within_the_minutes_of_its_table() -> None:
+    minutes = properties("CheckoutRequest")["expires_in_minutes"]
+    told = numbers(fields("POST /payment/checkouts")["expires_in_minutes"][1])
+    assert [minutes["minimum"], minutes["maximum"]] == told
+
+
+def test_customers_and_instruments_of_requests_have_the_fields_of_the_text() -> None:
+    text = sections()["Shared request objects"].split("\n\n")[1]
+    assert set(names(text)) == set(properties("CustomerInput"))
+    instrument = fields("POST /payouts")["instrument"][1]
+    assert set(names(instrument)) | {"type"} == set(properties("InstrumentInput"))
+    appearance = fields("POST /payment/checkouts")["appearance"][1]
+    assert set(names(appearance)) == set(properties("AppearanceInput"))
+
+
+def test_every_operation_can_refuse_as_the_interface_says() -> None:
+    told = {row[0]: row[2] for row in rows("Errors")}
+    assert set(told) == {"401", "403", "404", "409", "422", "429"}
+    for method, path, operation in operations():
+        answers = operation["responses"]
+        assert {"401", "403", "429", "5XX"} <= set(answers), path
+        assert ("404" in answers) is ("{" in path), path
+        takes_fields = "requestBody" in operation and not path.endswith("requery")
+        is_list = method == "get" and "{" not in path
+        assert ("422" in answers) is (takes_fields or is_list), path
+        assert set(names(told["429"])) - {"message"} <= set(answers["429"]["headers"])
+        for status, answer in answers.items():
+            record = answer["content"]["application/json"]["schema"].get("$ref", "")
+            if status in told:
+                assert ("errors" in told[status]) is record.endswith("/Invalid"), (path, status)
+            assert ("x-gap" in answer) is (status in ("201", "400", "428", "5XX")), (path, status)
+
+
+def test_writes_take_an_idempotency_key_and_mark_replays() -> None:
+    least, most = numbers(sections()["Idempotency"].split("*")[1])
+    for method, path, operation in operations():
+        keys = [one["schema"] for one in operation["parameters"] if one["name"] == "X-Idempotency-Key"]
+        assert len(keys) == (method == "post"), path
+        for schema in keys:
+            assert (schema["minLength"], schema["maxLength"]) == (least, most)
+        success = next(answer for status, answer in operation["responses"].items() if status[0] == "2")
+        assert ("X-Idempotent-Replayed" in success["headers"]) is (method == "post"), path
+
+
 def test_the_rate_limits_are_those_of_the_table() -> None:
     writes, reads, live, per_record = (numbers(row[1])[0] for row in rows("Rate limits"))
     assert DOCUMENT["x-limits"] == {
@@ -153,6 +236,21 @@ def test_the_rate_limits_are_those_of_the_table() -> None:
         "reads": {"per_key": reads},
         "diagnostics": {"per_key": live, "per_record": per_record},
     }
+    live_paths = {names(row[1])[0] for row in rows("Operations referred to elsewhere")}
+    for method, path, operation in operations():
+        wanted = "diagnostics" if path in live_paths else "writes" if method == "post" else "reads"
+        assert operation["x-limit"] == wanted, path
+
+
+def test_only_creations_answer_201_with_a_message() -> None:
+    for method, path, operation in operations():
+        creates = method == "post" and "requery" not in path
+        assert ("201" in operation["responses"], "200" in operation["responses"]) == (creates, not creates)
+        body = operation["responses"]["201" if creates else "200"]["content"]["application/json"]["schema"]
+        wanted = {"data"} | ({"message"} if creates else set())
+        assert wanted <= set(body["properties"])
+        is_list = method == "get" and "{" not in path
+        assert ("pagination" in body["properties"]) is is_list, path
 
 
 def test_the_version_and_the_key_are_those_of_the_interface() -> None:
