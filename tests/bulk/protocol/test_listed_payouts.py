@@ -8,8 +8,6 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from payments_async._codec import decode
 from payments_async.bulk._protocol.identifiers import Identity, body_at
@@ -283,19 +281,6 @@ def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> Non
     assert after(failed, told).failure_code == "NO_FUNDS"
 
 
-def test_another_end_is_told_once_and_counts_from_then_on() -> None:
-    arrived = row(S.CREATED, **ARRIVED_0)
-    assert judged(arrived, payout(0, "completed")).turn is None
-    assert judged(row(S.CREATED), payout(0, "completed")).turn is None
-    for status in ("pending", "reversed", "failed"):
-        assert f"had ended as completed, and the list shows {status}" in str(
-            judged(arrived, payout(0, status)).turn
-        )
-        now = after(arrived, payout(0, status))
-        assert now.service_status == status
-        assert judged(now, payout(0, status)).turn is None
-
-
 def test_a_payout_given_up_that_stands_again_is_told() -> None:
     failed = row(S.CREATED, 1, **FAILED_0)
     told = "row 7: po_0, an earlier payout of it, is completed on the list"
@@ -454,27 +439,3 @@ def test_another_payout_than_the_rows_changes_no_generation() -> None:
     last = payout(1, reference="r" * 190 + "~g1")
     assert listed(too_long, last)[0].match is Match.FOREIGN
     assert after(too_long, last).generation == 0
-
-
-STATUSES = st.sampled_from(["pending", "completed", "failed", "reversed", "cancelled"])
-READINGS = st.lists(st.lists(st.none() | STATUSES, min_size=3, max_size=3), min_size=1, max_size=4)
-
-
-@given(st.sampled_from(S), READINGS)
-def test_each_payout_that_moves_money_is_the_rows_or_beside_it(
-    state: RowState, readings: list[list[str | None]]
-) -> None:
-    """What the list shows as arrived or on its way equals not final + arrived + the extra ones."""
-    now = row(state, 2)
-    for statuses in readings:
-        shown = [payout(number, status) for number, status in enumerate(statuses) if status is not None]
-        ruled = judged(now, *shown)
-        now = after(now, *shown)
-        alive = {each.id for each in shown if each.status in ("pending", "completed")}
-        beside = {each.payout.id for _, each in ruled.extra}
-        stands = {now.payout_id} if now.outcome in (W.NOT_FINAL, W.ARRIVED) else set()
-        own_in_doubt = {"po_2"} if now.state in UNFINISHED else set()
-        assert not stands & beside
-        assert alive - own_in_doubt <= stands | beside
-        assert beside <= alive
-        assert judged(now, *shown).facts is None

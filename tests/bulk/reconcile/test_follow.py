@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, PayoutBatch, RowState
+from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.bulk._ledger.figures import awaited
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, run_rows, runtime_of
@@ -21,23 +21,6 @@ from tests.support.spoiled import spoiling
 def ends(service: Sandbox, words: str, number: int | None = None) -> None:
     fields: dict[str, Any] = {} if number is None else {"description": f"row {number}"}
     service.on("payouts.create", **fields).outcome(words)
-
-
-@EITHER
-async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
-    service: Sandbox, batch: PayoutBatch, place: Place
-) -> None:
-    ends(service, "fail:RECIPIENT_ERROR", 2)
-    plain = await run_rows(batch, 3)
-    assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
-    report = await batch.run(wait_final=60.0)
-    assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
-    assert report.counts["arrived"] == 2
-    row = (await ledger_rows(batch))[1]
-    assert (row.state, row.service_status) == (RowState.CREATED, "failed")
-    assert row.failure_code == "RECIPIENT_ERROR"
-    async with open_at(place) as other:
-        assert (await other.status()).counts["failed"] == 1
 
 
 async def test_the_time_is_kept_and_said_to_be_over(
@@ -146,12 +129,6 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
     report = await batch.run(on_progress, wait_final=3600.0)
     assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
     assert (await batch.run(wait_final=3600.0)).exit_code == 0
-
-
-async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
-    report = await run_rows(batch, 3, lambda _: batch.stop("enough"), wait_final=60.0)
-    assert report.stopped == "enough"
-    assert report.counts["not_final"] == report.counts["created"]
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -117,10 +117,6 @@ def test_every_fault_of_a_header_is_named(
     assert header_faults(tmp_path, header) == faults
 
 
-def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:
-    assert read(bytes_file(tmp_path, NEEDED.encode())) == ([], [])
-
-
 def test_the_types_that_are_inferred_are_those_of_the_interface() -> None:
     known = {name: frozenset(fields) for name, fields in INSTRUMENT_TYPES.items()}
     assert {name: one.required for name, one in _cells.TYPES.items()} == known
