@@ -68,24 +68,16 @@ async def test_a_list_without_amounts_makes_no_clean_certificate(
 
 
 @pytest.mark.parametrize(
-    ("shown", "difference", "seen"),
+    ("shown", "difference"),
     [
-        (
-            {"amount": {"value": 7.02, "currency": "XCD"}},
-            "{} is of XCD 7.02, and XCD 7.01 was asked for",
-            149,
-        ),
-        (
-            {"amount": {"value": 7.01, "currency": "GHS"}},
-            "{} is of GHS 7.01, and XCD 7.01 was asked for",
-            149,
-        ),
-        ({"metadata": {}}, "the list shows {} without metadata.payments_sdk", 149),
-        (OTHER_ACCOUNT, "the list shows {} with another instrument.phone_number", 150),
+        ({"amount": {"value": 7.02, "currency": "XCD"}}, "{} is of XCD 7.02, and XCD 7.01 was asked for"),
+        ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XCD 7.01 was asked for"),
+        ({"metadata": {}}, "the list shows {} without metadata.payments_sdk"),
+        (OTHER_ACCOUNT, "the list shows {} with another instrument.phone_number"),
     ],
 )
 async def test_a_difference_is_named_with_both_amounts_or_the_field(
-    batch: PayoutBatch, shown: Any, difference: str, seen: int
+    batch: PayoutBatch, shown: Any, difference: str
 ) -> None:
     hide(batch, 7, **shown)
     certificate = await batch.reconcile()
@@ -93,7 +85,8 @@ async def test_a_difference_is_named_with_both_amounts_or_the_field(
     assert row is not None
     assert certificate.findings == (f"row 7: {difference.format(row.payout_id)}",)
     assert "112234" not in certificate.to_json()
-    assert (certificate.audit.seen, certificate.audit.differing) == (seen, 1)
+    assert certificate.audit.seen == (ROWS if shown is OTHER_ACCOUNT else ROWS - 1)
+    assert certificate.audit.differing == 1
     assert certificate.audit.fields["amount"].compared == ROWS
 
 

@@ -125,28 +125,6 @@ async def test_a_retried_row_whose_first_payout_arrives_is_not_sent_again(
 
 
 @EITHER
-async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1)
-    await retried(batch)
-    service.on("payouts.create", description="row 1").respond("lost_request", times=None)
-    service.on("payouts.list").respond("http:503", times=None, after=3)
-    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-    service.clear_rules()
-    first, before = lives(service), posts(service)
-    report = (await batch.reconcile()).report
-    assert (report.counts["in_doubt"], report.counts["in_excess"]) == (1, 1)
-    assert told(report) == booked(service)
-    report = await batch.run(wait_final=60.0)  # which waits until its own cannot appear any more
-    assert (report.counts["arrived"], report.exit_code, posts(service)) == (2, 0, before)
-    assert told(report) == booked(service)
-    assert (await ledger_rows(batch))[0].payout_id == first
-    assert (await batch.reconcile()).is_clean
-    assert (await batch.status()).exit_code == 0
-
-
-@EITHER
 async def test_many_retried_rows_share_one_reading(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, *range(1, 31))
     await run_rows(batch, 40, wait_final=60.0)

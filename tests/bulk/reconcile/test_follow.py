@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, PayoutBatch
-from payments_async.bulk._ledger.figures import awaited
+from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, run_rows, runtime_of
-from tests.support.places import EITHER, Place
+from tests.support.batches import alter, in_process, items, ledger_rows, run_rows, runtime_of
 from tests.support.sightings import lists
 from tests.support.spoiled import spoiling
 
@@ -91,28 +88,6 @@ async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox
     report = await batch.run(wait_final=600.0)
     assert (report.exit_code, report.resumable, lists(service) - before) == (2, "after_change", 1)
     assert "401" in str(report.stopped)
-
-
-@EITHER
-async def test_following_goes_on_after_a_restart_with_what_is_not_final(
-    service: Sandbox, place: Place
-) -> None:
-    ends(service, "complete after=900s", 1)
-    async with in_process(service) as client, open_at(place, client) as batch:
-        await run_rows(batch, 5)
-
-        def cancel(figures: BatchFigures) -> None:
-            if figures.counts["arrived"] == 4:
-                following.cancel()
-
-        following = asyncio.ensure_future(batch.run(cancel, wait_final=3600.0))
-        with pytest.raises(asyncio.CancelledError):
-            await following
-    async with in_process(service) as client, open_at(place, client) as batch:
-        assert (await batch.status()).counts["arrived"] == 4
-        assert (await awaited(batch._ledger)).count == 1
-        report = await batch.run(wait_final=3600.0)
-    assert (report.exit_code, report.counts["arrived"]) == (0, 5)
 
 
 async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, batch: PayoutBatch) -> None:

@@ -209,12 +209,6 @@ async def test_a_list_that_was_not_read_whole_certifies_nothing(
         await batch.reconcile()
 
 
-async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatch) -> None:
-    await run_rows(batch, 3)
-    alter(batch._service._client, silent({"next_cursor": None}))
-    assert (await batch.reconcile()).is_clean
-
-
 @pytest.mark.parametrize(("fault", "begun"), [("bad_json", 1), ("http:400", 2)])
 async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_place(
     service: Sandbox, batch: PayoutBatch, fault: str, begun: int

@@ -43,16 +43,6 @@ async def test_a_row_that_waits_to_be_posted_again_is_due_soon(
     assert ahead == [0.0]
 
 
-async def test_a_row_that_was_retried_is_paid(
-    service: Sandbox, batch: PayoutBatch, ahead: list[float]
-) -> None:
-    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=1)
-    await run_rows(batch, 1, wait_final=60.0)
-    assert (await batch.retry_failed()).rows == (1,)
-    ahead[0] = 0.0
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
-
-
 async def test_a_created_row_is_judged_by_the_list(
     service: Sandbox, batch: PayoutBatch, ahead: list[float]
 ) -> None:

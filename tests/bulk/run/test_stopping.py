@@ -106,12 +106,6 @@ async def test_a_run_under_way_is_not_run_twice_at_once(batch: PayoutBatch) -> N
     assert (await first).exit_code == 0
 
 
-async def test_what_is_complete_was_not_stopped(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    report = await batch.run(lambda seen: seen.counts["created"] == 3 and batch.stop("SIGTERM"))
-    assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
-
-
 NAN = float("nan")
 
 
