@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from payments_async import Instrument
 from payments_async.bulk import BulkError, InputPaidElsewhere, LedgerError, LedgerMissing
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_now, run_rows
+from tests.support.batches import items, ledger_now, run_rows
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 
@@ -31,24 +30,6 @@ async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, 
     assert (report.exit_code, report.counts["arrived"]) == (0, 3)
     assert pages
     assert (await batch.reconcile()).is_clean
-
-
-async def test_a_retried_row_can_be_corrected_before_it_is_paid(
-    desk: Desk, service: Sandbox, batch: Any
-) -> None:
-    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
-    right = Instrument.phone("+2290190112299", "BJ")
-    await run_rows(batch, 2, wait_final=60.0)
-    await batch.retry_failed()
-    await batch.load([item(1), item(2, instrument=right)], accept_edits=True)
-    assert (await batch.run(wait_final=60.0)).exit_code == 0
-    assert (await batch.reconcile()).is_clean
-    paid = (await desk.rows(batch))[1]
-    assert paid.reference.endswith("~g1")
-    shown = await batch.row(paid.reference.removesuffix("~g1"))
-    assert (shown.number, shown.reference) == (2, paid.reference), "a row is found by its first reference"
-    assert b"+2290190112299" in paid.body
-    assert [entry.status for entry in service.books.payouts()].count("completed") == 2
 
 
 @EITHER

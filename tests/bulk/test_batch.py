@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import BulkError, LedgerError, SourceErrors, SourceUnreadable
+from payments_async.bulk import BulkError, LedgerError, SourceErrors
 from payments_async.bulk._protocol.outcomes import brief
 from payments_async.bulk.errors import LedgerMissing, LedgerUnavailable
 from payments_async.sandbox import Sandbox
@@ -63,13 +63,6 @@ async def test_all_faults_are_reported_together_and_nothing_is_imported(batch: A
     assert (report.rows, report.skipped) == (1, 4)
     assert stat.S_IMODE((tmp_path / "rejects.csv").stat().st_mode) == 0o600
     assert (await batch.run()).exit_code == 0
-
-
-async def test_an_input_without_a_good_row_is_refused(batch: Any) -> None:
-    with pytest.raises(SourceUnreadable, match="no row that can be paid"):
-        await batch.load([])
-    with pytest.raises(SourceUnreadable, match="read before"):
-        await batch.load(iter(items(2)))
 
 
 async def test_references_are_the_operators_or_made(desk: Desk, batch: Any) -> None:

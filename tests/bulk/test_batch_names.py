@@ -26,6 +26,9 @@ from tests.support.servers import PASSWORD
         ("june\n", "printable"),
         ("june\x00", "printable"),
         ("j" * 192, "at most 191 characters, and has 192"),
+        ("june ", "batch_id .*blank"),
+        (" june", "batch_id .*blank"),
+        ("ju\u034fne", "batch_id .*U[+]034F"),
     ],
 )
 async def test_what_cannot_name_a_batch_is_refused_and_not_taken_for_no_name(

@@ -56,31 +56,23 @@ class Run:
     limit: int
     seconds: float
     requests: int
-    sliding: int
-    """The most that any sixty seconds held."""
-    aligned: int
-    """The most that any minute held, for clocks that begin theirs at each tenth of a second."""
+    fullest: int
+    """The most that any sixty seconds held, and so any minute of a clock."""
     used: float
     """The part of what the limit allows in this time."""
 
     @property
     def refusals(self) -> int:
         """Requests over the limit in the fullest window."""
-        return max(0, max(self.sliding, self.aligned) - self.limit)
+        return max(0, self.fullest - self.limit)
 
 
 def run(limit: int, seconds: float, seed: int = 1) -> Run:
     service = Service(seed)
     run_simulated(_saturate(service, limit, seconds, seed))
     moments = sorted(service.counted)
-    return Run(
-        limit,
-        seconds,
-        len(moments),
-        fullest_sliding(moments),
-        fullest_aligned(moments),
-        len(moments) / (limit * seconds / 60.0),
-    )
+    used = len(moments) / (limit * seconds / 60.0)
+    return Run(limit, seconds, len(moments), fullest_sliding(moments), used)
 
 
 async def _saturate(service: Service, limit: int, seconds: float, seed: int) -> None:
@@ -111,19 +103,6 @@ def fullest_sliding(moments: Sequence[float], seconds: float = 60.0) -> int:
         while moments[oldest] <= moment - seconds:
             oldest += 1
         most = max(most, newest - oldest + 1)
-    return most
-
-
-def fullest_aligned(moments: Sequence[float]) -> int:
-    """The most requests in any minute of a clock, for six hundred clocks a tenth of a second apart."""
-    tenths: dict[int, int] = {}
-    for moment in moments:
-        tenths[int(moment * 10)] = tenths.get(int(moment * 10), 0) + 1
-    starts = range(-600, max(tenths, default=0) + 1)
-    most = now = 0
-    for start in starts:
-        now += tenths.get(start + 599, 0) - tenths.get(start - 1, 0)
-        most = max(most, now)
     return most
 
 

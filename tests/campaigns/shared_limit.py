@@ -26,7 +26,7 @@ from payments_async import AsyncPayments, RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._rate_limit import store_client
 from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation
-from tests.campaigns.pacing import ARGUMENTS, Service, fullest_aligned, fullest_sliding
+from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.counting_service import CountingService
 from tests.support.limit_stores import ADDRESS, Fleet, MemoryStore, StoreServer
 from tests.support.sending_process import Sending, SendingProcess
@@ -52,7 +52,7 @@ SPANS: Final = {
 class Outcome:
     limit: int
     fullest: int
-    """The most that any minute held, sliding or aligned to a clock."""
+    """The most that any sixty seconds held, and so any minute of a clock."""
     used: dict[str, float]
     """The share of the limit, by span."""
 
@@ -70,8 +70,7 @@ def outcome_of(moments: Sequence[float], limit: int) -> Outcome:
     def used(begin: float, end: float) -> float:
         return sum(begin <= moment < end for moment in moments) / (limit * (end - begin) / 60.0)
 
-    fullest = max(fullest_sliding(moments), fullest_aligned(moments))
-    return Outcome(limit, fullest, {name: used(*span) for name, span in SPANS.items()})
+    return Outcome(limit, fullest_sliding(moments), {name: used(*span) for name, span in SPANS.items()})
 
 
 # In simulated time

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from payments_async._cli._exit_codes import CommandEnded
-from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_total
 from payments_async.bulk import PayoutBatch, SourceErrors
 from payments_async.sandbox import Sandbox
 from tests.support.desks import Desk
@@ -51,16 +47,3 @@ async def test_without_doubts_each_is_a_fault(tmp_path: Path) -> None:
     ]
     report = await PayoutBatch.open(tmp_path / "l").preview(path, doubts=False, skip_invalid=True)
     assert (report.rows, report.doubts, report.skipped) == (1, 0, 2)
-
-
-def test_the_question_for_the_total_names_them() -> None:
-    asked: list[str] = []
-
-    def ask(text: str) -> str:
-        asked.append(text)
-        return ""
-
-    options = ConfirmOptions((), True, nullcontext, ask, doubts=2)
-    with pytest.raises(CommandEnded):
-        confirm_total({"XOF": Decimal("330.75")}, 3, options)
-    assert "3 payouts of real money, XOF 330.75 in all; 2 rows with a doubt." in asked[0]

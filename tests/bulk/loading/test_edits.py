@@ -16,7 +16,6 @@ from payments_async.bulk import BulkError, LedgerOfAnotherInput, RowState, Sourc
 from payments_async.bulk._ledger import loading
 from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._protocol.records import Batch, InputDifference, LedgerRow
-from payments_async.bulk.errors import InputPaidElsewhere
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
@@ -159,20 +158,6 @@ async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpos
     report = await batch.load(edited, accept_edits=True, skip_invalid=True, rejects=rejects)
     assert (report.corrected, report.cancelled, report.skipped) == (1, 1, 1)
     assert rejects.exists()
-
-
-async def test_edits_that_make_another_batchs_input_are_refused(
-    desk: Desk, client: Any, tmp_path: Path
-) -> None:
-    async with desk.open(tmp_path / "june.ledger", client, batch_id="june") as batch:
-        await batch.load(items(1))
-    async with desk.open(tmp_path / "july.ledger", client, batch_id="july") as batch:
-        await batch.load(items(2))
-        with pytest.raises(InputPaidElsewhere):
-            await batch.load(items(1), accept_edits=True)
-        report = await batch.load(items(1), accept_edits=True, pay_again=True)
-        assert report.cancelled == 1
-        assert "batch june" in report.warnings[0]
 
 
 async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: Any, tmp_path: Path) -> None:

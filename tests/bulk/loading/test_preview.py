@@ -42,14 +42,6 @@ async def test_others_run_while_a_file_is_read(tmp_path: Path) -> None:
     assert turns >= 10  # each hundred rows at least
 
 
-async def test_a_preview_is_what_loading_then_does(batch: Any) -> None:
-    seen = await batch.preview(items(3))
-    assert await batch.load(items(3)) == seen
-    known = await batch.preview(items(3))
-    assert (known.is_new, known.rows, known.differing) == (False, 3, 0)
-    assert await batch.load(items(3)) == known
-
-
 async def test_a_preview_of_an_edited_input_tells_what_differs(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE, PHONE)
     await batch.load(path)

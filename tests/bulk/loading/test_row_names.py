@@ -9,7 +9,6 @@ from unicodedata import normalize
 import pytest
 
 from payments_async.bulk import BatchIdRequired, PayoutBatch
-from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import IterableSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item
@@ -67,14 +66,6 @@ async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
     )
     assert (await batch.run()).exit_code == 0
     assert len({payout.reference for payout in service.books.payouts()}) == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("june ", "blank"), (" june", "blank"), ("ju\u034fne", "U[+]034F")]
-)
-async def test_a_batchs_name_is_not_anothers_likeness(batch: Any, name: str, reason: str) -> None:
-    with pytest.raises(BulkError, match=f"batch_id .*{reason}"):
-        await batch.load(ITEMS, batch_id=name)
 
 
 async def test_a_live_key_pays_no_rows_that_nothing_names(

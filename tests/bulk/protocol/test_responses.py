@@ -22,10 +22,8 @@ from payments_async.errors import (
     APIStatusError,
     AuthenticationError,
     ConfigurationError,
-    DeadlineExceeded,
     DecodeError,
     NotFoundError,
-    OutcomeUnknown,
     PaymentsError,
     PermissionDeniedError,
     RateLimitedError,
@@ -34,7 +32,7 @@ from payments_async.errors import (
 from payments_async.models import Attempt, Payout, Verdict
 from payments_async.models.statuses import PayoutEnd
 from tests.support.motion import REPLAYED
-from tests.support.pure_calls import BODY, NOW, PAYOUT, begun, prepared
+from tests.support.pure_calls import BODY, NOW, PAYOUT, begun
 from tests.support.rows import ledger_row
 from tests.support.scripted import answer
 
@@ -191,23 +189,6 @@ def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_
 
     assert told("r-1") == AttemptReply(201, "executed", record="matching", payout_id="po_1")
     assert told("r-2") == AttemptReply(201, "executed", record="other")
-
-
-def test_what_our_own_pacing_kept_back_was_not_sent() -> None:
-    posted = failed(DeadlineExceeded("late"), "r-1")
-    assert posted.reply == AttemptReply(verdict="not_sent", withheld=True)
-
-
-@pytest.mark.parametrize("verdicts", [(), ("in_doubt", "not_executed"), ("in_doubt", "not_sent")])
-def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(verdicts: Any) -> None:
-    """The post was joined to a try of theirs; a refusal that came after it says nothing of the row."""
-    attempts = tuple(Attempt(n, verdict, "422", 422) for n, verdict in enumerate(verdicts, 1))
-    facts: dict[str, Any] = {"first_sent_at": None, "key_expires_at": None, "attempts": attempts}
-    error = OutcomeUnknown("no", prepared=prepared(PAYOUT.operation), **facts)
-    error.__cause__ = status_error(PAYOUT, answer(422, {"message": "No."}), NOW)
-    posted = failed(error, "r-1")
-    assert posted.reply == AttemptReply()
-    assert posted.reply.verdict == "in_doubt"
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, PayoutBatch, RowState
-from payments_async.bulk._ledger.figures import awaited
+from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, run_rows, runtime_of
-from tests.support.places import EITHER, Place
+from tests.support.batches import alter, in_process, items, ledger_rows, run_rows, runtime_of
 from tests.support.sightings import lists
 from tests.support.spoiled import spoiling
 
@@ -21,23 +18,6 @@ from tests.support.spoiled import spoiling
 def ends(service: Sandbox, words: str, number: int | None = None) -> None:
     fields: dict[str, Any] = {} if number is None else {"description": f"row {number}"}
     service.on("payouts.create", **fields).outcome(words)
-
-
-@EITHER
-async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
-    service: Sandbox, batch: PayoutBatch, place: Place
-) -> None:
-    ends(service, "fail:RECIPIENT_ERROR", 2)
-    plain = await run_rows(batch, 3)
-    assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
-    report = await batch.run(wait_final=60.0)
-    assert (report.exit_code, report.counts["failed"], report.is_complete) == (1, 1, True)
-    assert report.counts["arrived"] == 2
-    row = (await ledger_rows(batch))[1]
-    assert (row.state, row.service_status) == (RowState.CREATED, "failed")
-    assert row.failure_code == "RECIPIENT_ERROR"
-    async with open_at(place) as other:
-        assert (await other.status()).counts["failed"] == 1
 
 
 async def test_the_time_is_kept_and_said_to_be_over(
@@ -110,28 +90,6 @@ async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox
     assert "401" in str(report.stopped)
 
 
-@EITHER
-async def test_following_goes_on_after_a_restart_with_what_is_not_final(
-    service: Sandbox, place: Place
-) -> None:
-    ends(service, "complete after=900s", 1)
-    async with in_process(service) as client, open_at(place, client) as batch:
-        await run_rows(batch, 5)
-
-        def cancel(figures: BatchFigures) -> None:
-            if figures.counts["arrived"] == 4:
-                following.cancel()
-
-        following = asyncio.ensure_future(batch.run(cancel, wait_final=3600.0))
-        with pytest.raises(asyncio.CancelledError):
-            await following
-    async with in_process(service) as client, open_at(place, client) as batch:
-        assert (await batch.status()).counts["arrived"] == 4
-        assert (await awaited(batch._ledger)).count == 1
-        report = await batch.run(wait_final=3600.0)
-    assert (report.exit_code, report.counts["arrived"]) == (0, 5)
-
-
 async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, batch: PayoutBatch) -> None:
     ends(service, "complete after=300s")
     await batch.load(items(2))
@@ -146,12 +104,6 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
     report = await batch.run(on_progress, wait_final=3600.0)
     assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
     assert (await batch.run(wait_final=3600.0)).exit_code == 0
-
-
-async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
-    report = await run_rows(batch, 3, lambda _: batch.stop("enough"), wait_final=60.0)
-    assert report.stopped == "enough"
-    assert report.counts["not_final"] == report.counts["created"]
 
 
 @pytest.mark.parametrize("answered", [True, False])

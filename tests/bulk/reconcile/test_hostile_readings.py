@@ -11,7 +11,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
+from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._run import listing
 from payments_async.bulk._run.service import PayoutList, Service
@@ -20,14 +20,12 @@ from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
-from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import (
     alter,
     in_process,
     items,
     ledger_rows,
     open_at,
-    pay_stranger,
     run_rows,
     runtime_of,
 )
@@ -75,25 +73,15 @@ async def test_a_stale_copy_that_calls_a_living_payout_failed_pays_nothing(
     assert (await ledger_rows(batch))[0].payout_id == first
 
 
-async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, batch: PayoutBatch) -> None:
+async def test_a_stale_copy_lets_no_row_be_retried(
+    service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
     await retried(batch)
     await batch.run(wait_final=60.0)
-    stale = json.loads(
-        json.dumps([each.to_dict(unmasked=True) for each in await listed(batch._service)][-1], default=str)
-    )
+    stale = (await listed(batch._service))[-1]
     lives(service)
-
-    def repeat(request: Any, answer: Any) -> Any:
-        page = json.loads(answer.body)
-        if request.method == "GET":
-            old = next(each for each in page["data"] if each["id"] == stale["id"])
-            page["data"].append(
-                {**old, "status": "failed", "completed_at": None, "failed_at": old["created_at"]}
-            )
-        return altered(answer, body=json.dumps(page).encode())
-
-    alter(batch._service._client, repeat)
+    one_a_page(monkeypatch, stale)
     assert (await batch.retry_failed()).rows == ()
 
 
@@ -114,25 +102,6 @@ async def test_a_list_in_another_order_makes_no_clean_certificate_over_an_excess
         for certificate in (await batch.reconcile(), await batch.reconcile()):
             assert (certificate.is_clean, certificate.report.counts["in_excess"]) == (False, 1)
             assert told(certificate.report) == booked(service)
-
-
-async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_recorded(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
-) -> None:
-    await run_rows(batch, 1, wait_final=60.0)
-    turn(service, 0, "failed", completed=False, failed=True)
-    slow = await ReadingStore.begin(batch._ledger, None)
-    assert slow is not None
-    page = await listed(batch._service)
-    turn(service, 0, "completed", completed=True, failed=False)
-    runtime_of(client).advance(61.0)
-    async with open_at(place, client) as other:
-        assert (await other.reconcile()).is_settled
-    with pytest.raises(ReadingLost):
-        await slow.take(page, None)
-    with pytest.raises(ReadingLost):
-        await slow.end(whole=True)
-    assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
 
 
 async def test_a_reading_that_was_left_is_gone_on_with_where_it_stood(
@@ -194,18 +163,6 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
         assert not certificate.is_clean
 
 
-async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
-    reference = (await ledger_rows(batch))[0].reference
-    await pay_stranger(service, reference=f"{reference}~g999999999")
-    for _ in range(2):
-        (finding,) = (await batch.reconcile()).findings
-        assert "a later payout of it that this ledger does not know of" in finding
-
-
 @EITHER
 @pytest.mark.parametrize("refused", [False, True])
 async def test_what_no_database_can_hold_is_kept_readable(
@@ -250,12 +207,6 @@ async def test_a_list_that_was_not_read_whole_certifies_nothing(
     alter(batch._service._client, spoilt(first) if spoilt is spoiling else spoilt())
     with pytest.raises(PaymentsError, match=why):
         await batch.reconcile()
-
-
-async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatch) -> None:
-    await run_rows(batch, 3)
-    alter(batch._service._client, silent({"next_cursor": None}))
-    assert (await batch.reconcile()).is_clean
 
 
 @pytest.mark.parametrize(("fault", "begun"), [("bad_json", 1), ("http:400", 2)])

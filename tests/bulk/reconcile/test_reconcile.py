@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk._run.service import day_of
-from payments_async.bulk.errors import LedgerMismatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
-    in_process,
     item,
     items,
     ledger_rows,
@@ -27,7 +23,6 @@ from tests.support.batches import (
     run_rows,
     runtime_of,
 )
-from tests.support.desks import Pay
 from tests.support.places import EITHER, Place
 from tests.support.sightings import posts
 
@@ -155,14 +150,3 @@ async def test_all_of_the_list_is_read_where_a_part_cannot_show_every_row(
         # all of it once: an earlier ledger has paid rows 1 and 2, and may have paid row 3
         assert [dated(query) is None for query in queries] == [False, True, False]
         assert dated(queries[0]) > dated(queries[2])
-
-
-@EITHER
-async def test_the_ledger_of_another_project_is_not_reconciled(
-    service: Sandbox, pay: Pay, place: Place
-) -> None:
-    await pay(items(2))
-    other = in_process(service, api_key=service.new_key())
-    async with other, open_at(place, other) as batch:
-        with pytest.raises(LedgerMismatch):
-            await batch.reconcile()

@@ -56,15 +56,6 @@ async def test_the_ledger_goes_on_however_its_address_is_written(
     assert len(service.books.payouts()) == 3
 
 
-async def test_another_key_goes_on_after_the_first_one_has_sent_nothing(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.reconcile()
-    assert (await pays(desk, service, tmp_path / "l", items(2), api_key=service.new_key())).exit_code == 0
-
-
 async def test_another_key_is_refused_where_its_project_has_other_payouts_of_the_same_references(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,18 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async._http.types import TransportError
-from payments_async.bulk import BatchFigures, PayoutBatch, RowState
+from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     Between,
-    alter,
     assert_true,
     in_process,
     item,
     items,
-    ledger_rows,
     paid,
-    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
-from tests.support.scripted import altered
 from tests.support.sightings import posts
 
 
@@ -97,36 +92,6 @@ async def test_a_key_replaced_during_a_run_halts_it(
         assert report.counts["created"] == len(service.books.payouts())
         keys.append(service.api_key)
         assert (await batch.run()).exit_code == 0
-
-
-async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
-    service: Sandbox, batch: PayoutBatch, client: AsyncPayments
-) -> None:
-    service.on("payouts.create").respond("http:409")
-    body = json.dumps({"message": "The request is being processed."}).encode()
-    alter(
-        batch._service._client,
-        lambda _, answer: altered(answer, body=body) if answer.status == 409 else answer,
-    )
-    await run_rows(batch, 1, patience=60.0)
-    row = (await ledger_rows(batch))[0]
-    assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
-    assert (await batch.run()).exit_code == 0
-
-
-async def test_another_record_than_was_asked_for_is_looked_up(
-    service: Sandbox, client: AsyncPayments, pay: Pay
-) -> None:
-
-    def swap(request: Any, answer: Any) -> Any:
-        body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
-        return altered(answer, body=body)
-
-    alter(client, swap)
-    report = await pay(items(1))
-    assert report.exit_code == 0
-    assert_true(report, service, items(1))
-    assert [request.operation for request in service.requests][-1] == "payouts.list"
 
 
 class Unplugged(Between):

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments
 from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import ledger_now, run_rows, runtime_of
+from tests.support.batches import ledger_now, run_rows
 from tests.support.ledger_clock import ledger_time
 from tests.support.places import EITHER
 
@@ -42,28 +41,6 @@ async def test_a_row_that_waits_to_be_posted_again_is_due_soon(
 
     assert (await run_rows(batch, 1, put_back)).exit_code == 0
     assert ahead == [0.0]
-
-
-async def test_a_row_that_was_retried_is_paid(
-    service: Sandbox, batch: PayoutBatch, ahead: list[float]
-) -> None:
-    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=1)
-    await run_rows(batch, 1, wait_final=60.0)
-    assert (await batch.retry_failed()).rows == (1,)
-    ahead[0] = 0.0
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
-
-
-async def test_a_row_that_was_never_paid_is_asked_for_again(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, ahead: list[float]
-) -> None:
-    service.on("payouts.create").respond("http:409")
-    assert (await run_rows(batch, 1, patience=0.0)).exit_code == 3
-    ahead[0] = 0.0
-    await batch.run(patience=0.0)
-    runtime_of(client).advance(1_000.0)
-    service.advance(1_000.0)
-    assert (await batch.run()).exit_code == 0
 
 
 async def test_a_created_row_is_judged_by_the_list(

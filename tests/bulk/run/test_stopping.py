@@ -50,32 +50,6 @@ async def test_a_rate_leaves_the_limit_of_rows_as_it_is(batch: PayoutBatch) -> N
     assert (await batch.facts()).max_failure_rate == 0.5
 
 
-async def test_too_many_failures_pause_the_batch(service: Sandbox, batch: PayoutBatch) -> None:
-    service.on("payouts.create").respond("http:422", times=None)
-    await batch.load(items(500))
-    await batch.limit(max_failure_rate=0.5)
-    report = await batch.run(concurrency=5)
-    assert (report.exit_code, report.resumable) == (75, "after_change")
-    assert "--max-failure-rate" in str(report.stopped)
-    assert posts(service) < 120
-    assert "--max-failure-rate" in str((await batch.facts()).paused)
-
-
-async def test_stop_finishes_what_is_under_way_and_can_be_resumed(
-    service: Sandbox, client: AsyncPayments, pay: Pay, tmp_path: Path
-) -> None:
-    rows = items(600)
-    async with open_at(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        report = await batch.run(lambda seen: seen.counts["created"] and batch.stop(), concurrency=10)
-    assert (report.exit_code, report.stopped) == (75, "stopped")
-    assert report.counts["under_way"] == 0
-    assert 0 < report.counts["created"] == posts(service) < 600
-    assert (await pay(rows)).exit_code == 0
-    async with open_at(tmp_path / "l", client) as batch:
-        assert_true((await batch.status()), service, rows)
-
-
 async def test_a_stop_before_a_run_ends_that_run(service: Sandbox, batch: PayoutBatch) -> None:
     """A signal may come while the input is loaded."""
     await batch.load(items(3))
@@ -111,6 +85,8 @@ async def test_a_run_with_the_key_of_another_project_sends_nothing(
     stranger = in_process(service, api_key=service.new_key(), max_retries=0)
     async with stranger, open_at(tmp_path / "l", stranger) as batch:
         with pytest.raises(LedgerMismatch, match="key fingerprint"):
+            await batch.reconcile()
+        with pytest.raises(LedgerMismatch, match="key fingerprint"):
             await batch.run()
         service.on("payouts.list").respond("http:500")
         with pytest.raises(ServerError):
@@ -129,12 +105,6 @@ async def test_a_run_under_way_is_not_run_twice_at_once(batch: PayoutBatch) -> N
     with pytest.raises(Exception, match="being run already"):
         await batch.run()
     assert (await first).exit_code == 0
-
-
-async def test_what_is_complete_was_not_stopped(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    report = await batch.run(lambda seen: seen.counts["created"] == 3 and batch.stop("SIGTERM"))
-    assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
 
 
 NAN = float("nan")

@@ -10,7 +10,7 @@ import pytest
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.sources import _cells, open_source
 from payments_async.sandbox._api.request_schemas import INSTRUMENT_TYPES
-from tests.support.payout_files import PHONE, bytes_file, csv_file, read, reported
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read
 
 NEEDED = ",".join(PHONE)
 
@@ -117,10 +117,6 @@ def test_every_fault_of_a_header_is_named(
     assert header_faults(tmp_path, header) == faults
 
 
-def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:
-    assert read(bytes_file(tmp_path, NEEDED.encode())) == ([], [])
-
-
 def test_the_types_that_are_inferred_are_those_of_the_interface() -> None:
     known = {name: frozenset(fields) for name, fields in INSTRUMENT_TYPES.items()}
     assert {name: one.required for name, one in _cells.TYPES.items()} == known
@@ -170,11 +166,3 @@ def test_a_type_that_no_field_tells_must_be_given(tmp_path: Path, fields: dict[s
     assert ("total" in fault.reason) is (fields == {"country": "BJ"})
     ((row,), _) = read(csv_file(tmp_path, {**cells, "instrument.type": "some_other_type"}))
     assert getattr(row.request.instrument, "type", None) == "some_other_type"
-
-
-def test_a_row_without_an_instrument_is_a_fault(tmp_path: Path) -> None:
-    bare = {**PHONE, "instrument.phone_number": "", "instrument.country": ""}
-    _, faults = read(csv_file(tmp_path, bare))
-    assert reported(faults) == [(2, "instrument", "is required; if the row is a total, leave the row out")]
-    _, faults = read(csv_file(tmp_path, {**PHONE, "instrument.phone_number": ""}))
-    assert [fault.reason.endswith("; if the row is a total, leave the row out") for fault in faults] == [True]

@@ -274,15 +274,6 @@ def test_rows_come_one_by_one_in_bounded_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_long_amounts_are_warned_about(tmp_path: Path) -> None:
-    long = {**PHONE, "amount": "1234567890123.4567", "currency": "XAU"}
-    path = csv_file(tmp_path, PHONE, {**PHONE, "amount": "10000000000000000.00"}, long)
-    rows, faults = read(path)
-    problem = "has 17 significant digits; more than 15 may be rounded on the way"
-    assert faults == []
-    assert [row.warnings for row in rows] == [(), (), (f"amount {problem}",)]
-
-
 EXACT = ("amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number")
 ROUNDED = ("2.2990E+10", "2,299E+10", "+1E+05", " .1E+06 ", " 2,5E07")
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import openpyxl
 import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import ColumnMapping, open_source
-from tests.support.payout_files import read
 
 FIELD: Final = Path(__file__).parent / "field"
 
@@ -167,21 +164,3 @@ async def test_a_file_is_paid_doubted_or_refused_in_words(
     assert f"{report.rows}: {totals}" == verdict.paid
     assert len(report.warnings) == len(verdict.said)
     assert all(words in text for words, text in zip(verdict.said, report.warnings, strict=True))
-
-
-def exported(path: Path, target: Path) -> Path:
-    """A sheet as a spreadsheet exports it."""
-    with target.open("w", newline="", encoding="utf-8") as file:
-        rows = openpyxl.load_workbook(path).worksheets[0].iter_rows(values_only=True)
-        csv.writer(file).writerows(rows)
-    return target
-
-
-@pytest.mark.filterwarnings("ignore:Workbook contains no stylesheet")
-@pytest.mark.parametrize(("name", "verdict"), [case for case in CASES if ".xlsx" in case[0] and case[1].paid])
-def test_a_sheet_of_the_field_and_its_export_pay_the_same(
-    tmp_path: Path, name: str, verdict: Verdict
-) -> None:
-    rows, _ = read(FIELD / name, **verdict.options)
-    again, faults = read(exported(FIELD / name, tmp_path / "june.csv"), **verdict.options)
-    assert ([row.request for row in again], faults) == ([row.request for row in rows], [])

@@ -19,7 +19,7 @@ from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, reported
+from tests.support.payout_files import PHONE, csv_file, read, reported
 
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
@@ -146,16 +146,6 @@ async def test_an_operators_own_reference_stays_as_it_is(
     assert blank["reference"] == await reference_of("emp-3")
     assert trailing["reference"] == "inv-4 "
     assert wide["reason"].endswith("no reference could be given to it: see that no other row pays the same")
-
-
-async def test_other_formats_rejects_carry_references_as_well(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    path = jsonl_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
-    (faulty,) = await rejected(desk, service, tmp_path, path)
-    assert faulty["reference"] == await reference_of("emp-1")
-    (given,) = await rejected(desk, service, tmp_path, [item(1, amount=0), item(2)])
-    assert given["reference"] == await reference_of("row-1")
 
 
 @pytest.mark.parametrize(
