@@ -176,11 +176,14 @@ async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connec
 
 
 async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -> None:
-    begun = asyncio.Event()
+    begun, is_over = asyncio.Event(), asyncio.Event()
 
     async def ask(request: GuardRequest) -> bool:
         begun.set()
-        return await asyncio.get_running_loop().create_future() is None
+        try:
+            return await asyncio.get_running_loop().create_future() is None
+        finally:
+            is_over.set()
 
     played = play(ASYNC, answer_of(100), guard=attrs.evolve(GUARD, most={"XOF": 50}, ask=ask))
     call = asyncio.ensure_future(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
@@ -188,6 +191,7 @@ async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    await is_over.wait()
     assert played.transport.requests == []
 
 

@@ -48,14 +48,6 @@ async def settle_down() -> None:
 
 
 @simulated
-async def test_callers_in_line_go_at_the_pace_of_the_bucket() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
-    for _ in range(11):
-        assert await limiter.acquire(runtime) == ORDINARY
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
-
-
-@simulated
 async def test_a_newcomer_does_not_overtake_the_queue() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
     limiter.try_acquire(0.0)

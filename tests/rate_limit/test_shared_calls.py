@@ -119,14 +119,6 @@ async def test_each_class_has_permits_of_its_own(world: Fleet, client: Any) -> N
     assert kinds == ["write", "read", "refund_availability", "read"]
 
 
-@in_fleet(payout_answer(200, id=None))
-async def test_limits_of_one_record_stay_with_the_process(world: Fleet, client: Any) -> None:
-    await asyncio.gather(*(client.payouts.sync("po_1") for _ in range(12)))
-    assert world.runtime.monotonic() < 1.0
-    await client.payouts.sync("po_1")
-    assert world.runtime.monotonic() >= 60.0
-
-
 @in_fleet()
 async def test_the_connection_ends_with_the_client_and_the_next_call_opens_another(
     world: Fleet, client: Any

@@ -18,14 +18,7 @@ from payments_async._postgresql import WEAK_AUTH
 from payments_async._rate_limit import store_postgresql, store_redis
 from payments_async._rate_limit.store import BlockRequest, BlockStore, LimitRow, StoreUnavailable
 from payments_async._rate_limit.store_client import open_store
-from tests.support.servers import (
-    PASSWORD,
-    CutProxy,
-    PostgresServer,
-    ValkeyServer,
-    free_port,
-    postgres_server,
-)
+from tests.support.servers import PASSWORD, CutProxy, PostgresServer, ValkeyServer, free_port, postgres_server
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 ASK = BlockRequest(wanted=1, pause=0.0, step=0.001, saved=0.25, ahead=1.0)

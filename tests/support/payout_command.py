@@ -8,6 +8,7 @@ import re
 import select
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -25,7 +26,6 @@ from payments_async._cli import main as main
 from payments_async._cli._exit_codes import Exit as Exit
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
-from tests.support.serving import serving
 
 HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 PHONE = "+2290190112233"
@@ -234,9 +234,15 @@ def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
     server.socket = server_tls().wrap_socket(server.socket, server_side=True)
-    with serving(server):
-        yield {
-            "PAYMENTS_API_KEY": key,
-            "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.server_port}/v1",
-            "SSL_CERT_FILE": str(CERTIFICATE),
-        }
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    with server:
+        thread.start()
+        try:
+            yield {
+                "PAYMENTS_API_KEY": key,
+                "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.server_port}/v1",
+                "SSL_CERT_FILE": str(CERTIFICATE),
+            }
+        finally:
+            server.shutdown()
+            thread.join()

@@ -232,10 +232,7 @@ class ValkeyServer:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
         stored = ["--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
         self._process = subprocess.Popen(
-            [*command, *stored],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            [*command, *stored], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         self._guard = ServerGuard('kill -KILL "$0"', str(self._process.pid))
         while self._process.poll() is None:
