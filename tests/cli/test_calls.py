@@ -60,7 +60,6 @@ class Shell:
 
 
 def scripted(patch: pytest.MonkeyPatch, record: object) -> None:
-    """Have the service answer every request with this."""
     answer = Answer(200, {"Content-Type": "application/json"}, json.dumps(record).encode())
     patch.setattr(Sandbox, "_answer", lambda *_: answer)
 

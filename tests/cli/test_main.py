@@ -19,8 +19,6 @@ from payments_async._cli._exit_codes import Exit, exit_of
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
-    """Make `payments work` a command that ends with this error."""
-
     def work() -> int:
         raise raised
 

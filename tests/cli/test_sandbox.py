@@ -21,6 +21,7 @@ from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
+from tests.support.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,11 +43,6 @@ def status_of(base_url: str, key: str) -> int:
 def taken() -> Iterator[int]:
     with listen(None) as other:
         yield int(other.getsockname()[1])
-
-
-def free_port() -> int:
-    with taken() as port:
-        return port
 
 
 @pytest.fixture

@@ -45,12 +45,10 @@ OTHER = {**PAYOUT, "amount": 60, "reference": "r-2"}
 
 
 def answer_of(amount: int, status: int = 201, headers: Mapping[str, str] | None = None, **fields: Any) -> Any:
-    """The answer to a payout of so much."""
     return payout_answer(status, headers, amount={"value": amount, "currency": "XOF"}, **fields)
 
 
 async def refused(call: Any) -> GuardRefused:
-    """The refusal of a call."""
     with pytest.raises(GuardRefused) as caught:
         await call
     return caught.value
@@ -355,7 +353,6 @@ async def test_of_two_guards_the_lower_sum_holds() -> None:
 
 
 def key_guard(client: AsyncPayments | Payments) -> Any:
-    """The guard of a client's key."""
     pipeline = client._pipeline if isinstance(client, AsyncPayments) else client._async._pipeline
     return pipeline.keys.of(pipeline.settings.key()).guards.guard
 

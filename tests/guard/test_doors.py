@@ -46,7 +46,6 @@ class Case:
 
 
 def case(rule: str | None, amount: Any, extra: Mapping[str, Any] | None = None, **fields: Any) -> Case:
-    """A request that differs from the usual one in some fields."""
     return Case(rule, {**BASE, "amount": amount, **fields}, extra)
 
 
@@ -117,7 +116,6 @@ async def resolving(client: Any, of: Case, _: Any) -> Any:
 
 
 def prepared(client: Any, of: Case) -> PreparedRequest:
-    """A request that was not sent yet."""
     made: PreparedRequest = client.payouts.prepare(**of.fields, reference="r-1", extra_body=of.extra)
     return made
 
@@ -130,7 +128,6 @@ def answer(request: Any) -> Any:
 
 
 def asked_for(played: Played) -> list[str]:
-    """The method of each request that was sent."""
     return [request.method for request in played.transport.requests]
 
 

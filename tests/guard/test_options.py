@@ -89,7 +89,6 @@ other_writes = "allow"
 
 
 def written(folder: Path, text: str) -> Path:
-    """A guard's file."""
     path = folder / "guard.toml"
     path.write_text(text)
     path.chmod(0o644)

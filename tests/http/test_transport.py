@@ -17,7 +17,7 @@ import uvloop
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from tests.http.conftest import MakeTransport
-from tests.http.requests import cut_short, idle_connections_lost, make_request
+from tests.http.requests import idle_connections_lost, make_request
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]
@@ -45,15 +45,6 @@ def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
             runner.run(calls(transport, server))
     gc.collect()  # an unclosed session or socket would warn here
     assert (server.connections, len(transport._loops)) == (3, 1)
-
-
-def test_deadlines_and_cancellation_work_on_either_loop(
-    server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        _, caught = runner.run(cut_short(make_transport(), server.url("/slow")))
-    assert caught.value.kind == "timeout"
 
 
 def test_loops_in_several_threads_do_not_share_connections(

@@ -23,8 +23,6 @@ Answer = concurrent.futures.Future[int]
 
 
 class CountingRuntime(SimulatedRuntime):
-    """Counts the timers that are set."""
-
     timers = 0
 
     def call_later(self, delay: float, callback: Any) -> Timer:
@@ -229,8 +227,6 @@ class Unhurried(SystemRuntime):
 
 
 class Elsewhere:
-    """An event loop that runs in a thread of its own."""
-
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
 
@@ -249,7 +245,6 @@ class Elsewhere:
         return entered
 
     def run(self, main: Coroutine[Any, Any, None]) -> None:
-        """Have it done over there."""
         asyncio.run_coroutine_threadsafe(main, self.loop).result(60)
 
 
@@ -397,29 +392,3 @@ def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_l
     other_loop.run_until_complete(stand(limiter))
     asyncio.run(main())
     assert limiter.snapshot(SYSTEM.monotonic()).used == 1
-
-
-def test_thirty_two_threads_share_one_limiter_and_lose_no_grant() -> None:
-    limiter = RateLimiter(TokenBucket(1_000_000, 100))
-    rounds, threads = 50, 32
-    ready = threading.Barrier(threads)
-
-    async def call() -> None:
-        for number in range(rounds):
-            grant = limiter.try_acquire(SYSTEM.monotonic()) or await limiter.acquire(SYSTEM)
-            await asyncio.sleep(0)
-            if number % 5 == 4:
-                limiter.put_back(grant)
-            else:
-                limiter.release(grant, SYSTEM.monotonic())
-
-    def work() -> None:
-        ready.wait(300)
-        asyncio.run(call())
-
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work) for _ in range(threads)]:
-            done.result(60)
-    now = SYSTEM.monotonic()
-    assert limiter.snapshot(now).used == threads * rounds * 4 // 5
-    assert limiter.idle(now + 61.0)

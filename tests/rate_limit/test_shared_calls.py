@@ -57,7 +57,6 @@ def fleet(*script: Step, processes: int = 1, **options: Any) -> Fleet:
 
 
 async def create(client: AsyncPayments, number: int = 1) -> None:
-    """So many payouts at once."""
     await asyncio.gather(*(client.payouts.create(**ARGUMENTS) for _ in range(number)))
 
 

@@ -40,14 +40,6 @@ def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
     return path
 
 
-def totals_of(count: int) -> dict[str, Decimal]:
-    found: dict[str, Decimal] = {}
-    for n in range(1, count + 1):
-        currency = "GHS" if n % 3 == 0 else "XCD"
-        found[currency] = found.get(currency, Decimal(0)) + Decimal(f"{n}.07")
-    return found
-
-
 def environment_of(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_API_KEY": sandbox.api_key, "PAYMENTS_BASE_URL": sandbox.base_url}
 
@@ -67,8 +59,6 @@ def as_json(argv: Sequence[str | Path]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Said:
-    """What a command said, and its exit code."""
-
     code: int
     out: str
     err: str
@@ -104,7 +94,6 @@ class Here:
         return self.command("payouts", *argv, *(() if as_text else as_json(argv)))
 
     def command(self, *argv: str | Path) -> Said:
-        """Run any command of `payments`."""
         self._capsys.readouterr()
         code = main([*map(str, argv)])
         return Said(code, *self._capsys.readouterr())

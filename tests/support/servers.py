@@ -91,7 +91,6 @@ class PostgresServer:
     """
 
     def __init__(self, *, options: Sequence[str] = ()) -> None:
-        """`options`: settings of the server, such as `ssl=on`."""
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
@@ -142,7 +141,6 @@ class PostgresServer:
         return self.start()
 
     def start(self) -> Self:
-        """Start the server and wait until it takes connections."""
         settings = (f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off", *self._options)
         options = " ".join(f"-c {each}" for each in (*settings, f"unix_socket_directories={self.folder}"))
         log = ("-l", str(self.log))

@@ -72,8 +72,6 @@ def run_simulated(main: Coroutine[Any, Any, T]) -> T:
 
 
 def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test on simulated time."""
-
     @wraps(test)
     def run() -> None:
         run_simulated(test())

@@ -54,8 +54,6 @@ def rewritten(path: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
 
 
 def replaced(old: str, new: str, part: str = SHEET) -> Callable[[dict[str, bytes]], None]:
-    """A change of a part's text, once."""
-
     def change(parts: dict[str, bytes]) -> None:
         assert old.encode() in parts[part], parts[part][:4000]
         parts[part] = parts[part].replace(old.encode(), new.encode(), 1)

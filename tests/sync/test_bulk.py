@@ -34,7 +34,6 @@ def _steady() -> Iterator[None]:
 
 @pytest.fixture
 def service() -> Sandbox:
-    """A sandbox without limits, called in this process."""
     return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 

@@ -9,10 +9,7 @@ import pytest
 
 from payments_sync._blocking_call import BlockingCall, CallQueue
 from payments_sync._event_loop import Bridge
-
-
-async def nothing() -> None:
-    """Something to run."""
+from tests.sync.scenes import nothing
 
 
 def call() -> BlockingCall[None]:
