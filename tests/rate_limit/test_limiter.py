@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,8 +18,6 @@ from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, SystemRuntime, Timer
 from tests.support.simulated import SimulatedRuntime, simulated
-
-Answer = concurrent.futures.Future[int]
 
 
 class CountingRuntime(SimulatedRuntime):
@@ -226,46 +224,43 @@ class Unhurried(SystemRuntime):
         return super().call_later(delay if delay < 0.5 else 3600.0, callback)
 
 
-class Elsewhere:
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-
-    def line_up(
-        self, limiter: RateLimiter, priority: Priority = "interactive", runtime: SystemRuntime = SYSTEM
-    ) -> Answer:
-        """Wait in the queue over there; back as soon as it does."""
-        entered: Answer = concurrent.futures.Future()
-
-        async def stand() -> None:
-            task = asyncio.create_task(limiter.acquire(runtime, priority=priority))
-            task.add_done_callback(lambda done: entered.set_result(done.result()))
-            await asyncio.sleep(0)
-
-        self.run(stand())
-        return entered
-
-    def run(self, main: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(main, self.loop).result(60)
-
-
 @contextmanager
-def running_elsewhere() -> Iterator[Elsewhere]:
-    elsewhere = Elsewhere()
-    thread = threading.Thread(target=elsewhere.loop.run_forever)
+def running_elsewhere() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop that runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield elsewhere
+        yield loop
     finally:
-        elsewhere.loop.call_soon_threadsafe(elsewhere.loop.stop)
+        loop.call_soon_threadsafe(loop.stop)
         thread.join(300)
-        elsewhere.loop.close()
+        loop.close()
+
+
+def line_up(
+    loop: asyncio.AbstractEventLoop,
+    limiter: RateLimiter,
+    priority: Priority = "interactive",
+    runtime: SystemRuntime = SYSTEM,
+) -> concurrent.futures.Future[int]:
+    """Wait in the queue on that loop; back as soon as it does."""
+    entered = concurrent.futures.Future[int]()
+
+    async def line_up() -> None:
+        task = asyncio.create_task(limiter.acquire(runtime, priority=priority))
+        task.add_done_callback(lambda done: entered.set_result(done.result()))
+        await asyncio.sleep(0)
+
+    asyncio.run_coroutine_threadsafe(line_up(), loop).result(60)
+    return entered
 
 
 def test_two_loops_in_two_threads_stand_in_one_line_in_which_bulk_callers_are_the_last() -> None:
     limiter, grants = full_limiter(8)
     with running_elsewhere() as one, running_elsewhere() as other:
-        bulk = one.line_up(limiter, "bulk")
-        entered = [(one, other)[number % 2].line_up(limiter) for number in range(7)] + [bulk]
+        bulk = line_up(one, limiter, "bulk")
+        entered = [line_up((one, other)[number % 2], limiter) for number in range(7)] + [bulk]
         for number, grant in enumerate(grants):
             limiter.put_back(grant)
             assert entered[number].result(60) == ORDINARY
@@ -281,7 +276,7 @@ def test_an_answer_on_one_loop_wakes_a_caller_on_another(limit: int, capacity: i
     probe = limiter.try_acquire(now)
     assert probe > ORDINARY
     with running_elsewhere() as elsewhere:
-        entered = elsewhere.line_up(limiter, runtime=Unhurried())
+        entered = line_up(elsewhere, limiter, runtime=Unhurried())
         limiter.release(probe, now)
         assert entered.result(60) == ORDINARY
 

@@ -131,18 +131,13 @@ async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
 # Either server
 
 
-@pytest.fixture(params=["postgresql", "valkey"])
+@pytest.fixture(params=["postgres", "valkey"])
 def proxied(request: pytest.FixtureRequest) -> Iterator[tuple[str, CutProxy]]:
     """A server's address through a proxy."""
-    if request.param == "postgresql":
-        server: Any = request.getfixturevalue("postgres")
-        name = server.make_database()
-        with CutProxy(server.address) as proxy:
-            yield server.url(name, port=proxy.port), proxy
-    else:
-        server = request.getfixturevalue("valkey")
-        with CutProxy(server.address) as proxy:
-            yield server.url(port=proxy.port), proxy
+    server: Any = request.getfixturevalue(request.param)
+    database = [server.make_database()] if request.param == "postgres" else []
+    with CutProxy(server.address) as proxy:
+        yield server.url(*database, port=proxy.port), proxy
 
 
 @contextmanager
