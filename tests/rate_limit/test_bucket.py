@@ -36,6 +36,8 @@ an answer stamped by a slower reading of the clock counts in the newer slot; 2 x
     10 takes_all 2, 11 answers 0, 10.5 answers 1, 70.9 takes none, 71.1 takes_all 2
 a lower limit holds at once and keeps what counts; 100 x 100
     0 uses 100, 0 resizes 10 10, 59.9 takes none, 70 takes_all 10
+answers of several moments end one after the other, each once; 3 x 3
+    0 takes one, 1 answers 0, 2 takes one, 3 answers 1, 62 takes_all 2, 63.1 takes one, 121 takes none
 a grant that was never sent leaves no trace; 60 x 3
     7 takes one, 7 puts_back 0, 7 idles, 7 takes_all 3
 a higher limit admits more; 1 x 1

@@ -8,7 +8,6 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -18,14 +17,6 @@ from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, SystemRuntime, Timer
 from tests.support.simulated import SimulatedRuntime, simulated
-
-
-class CountingRuntime(SimulatedRuntime):
-    timers = 0
-
-    def call_later(self, delay: float, callback: Any) -> Timer:
-        self.timers += 1
-        return super().call_later(delay, callback)
 
 
 def full_limiter(places: int) -> tuple[RateLimiter, list[int]]:
@@ -71,7 +62,7 @@ async def test_interactive_callers_go_before_bulk_and_each_first_come_first_serv
 
 @simulated
 async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
-    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
     limiter.try_acquire(0.0)
     tasks = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(500)]
     await settle_down()
@@ -83,7 +74,7 @@ async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
 
 @simulated
 async def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -> None:
-    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60_000, 100))
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60_000, 100))
     async with asyncio.TaskGroup() as group:
         for _ in range(2_100):
             group.create_task(limiter.acquire(runtime))

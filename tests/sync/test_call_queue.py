@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,11 +41,7 @@ async def test_a_queue_wakes_its_loop_once_for_many_calls() -> None:
     calls = [call() for _ in range(5)]
     woken: list[object] = []
 
-    class Loop:
-        def call_soon_threadsafe(self, callback: object) -> None:
-            woken.append(callback)
-
-    queue.loop, loop = Loop(), queue.loop  # type: ignore[assignment] # only what is used here
+    queue.loop, loop = SimpleNamespace(call_soon_threadsafe=woken.append), queue.loop  # type: ignore[assignment] # only what is used here
     assert {queue.post(one) for one in calls} == {True}
     assert len(woken) == 1
     queue.loop = loop
