@@ -17,7 +17,7 @@ import uvloop
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from tests.http.conftest import MakeTransport
-from tests.http.requests import idle_connections_lost, make_request
+from tests.http.requests import connector_of, idle_connections_lost, make_request, opened_by
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
+    opened = opened_by(transport)
     if in_a_cycle:
         transport.itself = transport  # type: ignore[attr-defined] # as a traceback's frame would hold it
     del transport
@@ -158,7 +158,7 @@ async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_th
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
+    opened = opened_by(transport)
     other, closed = asyncio.new_event_loop(), asyncio.new_event_loop()
     closed.close()
 
@@ -180,9 +180,7 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
-    connector = opened.session.connector
-    assert connector is not None
+    connector = connector_of(opened_by(transport))
     _transport._after_fork()  # what a child's first call does
     assert transport._loops == {}
     await calls(transport, server)
