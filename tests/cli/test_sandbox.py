@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -21,6 +19,7 @@ from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
+from tests.cli.test_webhooks import send
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -30,13 +29,7 @@ COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox"]
 
 
 def status_of(base_url: str, key: str) -> int:
-    request = Request(f"{base_url}/payouts", headers={"Authorization": f"Bearer {key}"})
-    try:
-        with urlopen(request) as answer:
-            return int(answer.status)
-    except HTTPError as refused:
-        with refused:
-            return refused.code
+    return send(f"{base_url}/payouts", None, Authorization=f"Bearer {key}")
 
 
 @contextmanager
