@@ -41,7 +41,8 @@ async def test_a_queue_wakes_its_loop_once_for_many_calls() -> None:
     calls = [call() for _ in range(5)]
     woken: list[object] = []
 
-    queue.loop, loop = SimpleNamespace(call_soon_threadsafe=woken.append), queue.loop  # type: ignore[assignment] # only what is used here
+    loop = queue.loop
+    queue.loop = SimpleNamespace(call_soon_threadsafe=woken.append)  # type: ignore[assignment] # only what is used here
     assert {queue.post(one) for one in calls} == {True}
     assert len(woken) == 1
     queue.loop = loop

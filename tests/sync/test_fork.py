@@ -104,7 +104,8 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     (parents,) = loop_threads()
     queue = client._bridge._queue()
     touched: list[object] = []
-    queue.loop, loop = SimpleNamespace(call_soon_threadsafe=touched.append), queue.loop  # type: ignore[assignment] # what a queue uses of it
+    loop = queue.loop
+    queue.loop = SimpleNamespace(call_soon_threadsafe=touched.append)  # type: ignore[assignment] # what a queue uses of it
 
     _event_loop._after_fork()
     assert fork[0].queue is queue
