@@ -7,7 +7,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Answer, Sandbox
 from tests.support.patience import until
-from tests.support.payout_command import COMMAND, PHONE, Here, OnTerminal, Said, live_line
+from tests.support.payout_command import PHONE, Here, OnTerminal, Said, live_line, started
 
 ACCOUNT = {"type": "phone", "phone_number": PHONE, "country": "BJ"}
 OTHER = {**ACCOUNT, "phone_number": f"{PHONE[:-1]}9"}
@@ -60,7 +59,6 @@ class Shell:
 
 
 def scripted(patch: pytest.MonkeyPatch, record: object) -> None:
-    """Have the service answer every request with this."""
     answer = Answer(200, {"Content-Type": "application/json"}, json.dumps(record).encode())
     patch.setattr(Sandbox, "_answer", lambda *_: answer)
 
@@ -335,14 +333,7 @@ def test_a_signal_during_a_call_says_what_is_known(
 ) -> None:
     for operation in ("payouts.create", "payouts.list"):
         shell.sandbox.on(operation).respond("slow:600", times=None)
-    with subprocess.Popen(
-        [*COMMAND, *argv],
-        env=dict(os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started({}, *argv, cwd=shell.here.folder) as process:
         asyncio.run(until(lambda: shell.sandbox.requests or process.poll() is not None))
         process.send_signal(number)
         _, err = process.communicate(timeout=300)

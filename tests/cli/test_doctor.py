@@ -29,6 +29,7 @@ from tests.support.patience import until
 from tests.support.payout_command import Said
 from tests.support.rawserver import CERTIFICATE, RawServer
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.servers import free_port
 
 ALL = ["versions", "variables", "key", "address", "connection", "guard", "read", "clock", "limits"]
 PROBES = ["a3", "a4", "a2", "a1", "a5"]
@@ -76,11 +77,6 @@ def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
         yield Doctor(sandbox, monkeypatch, capsys)
-
-
-def gone() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 LIVE = "sk_live_CANARY0123456789abcdef"
@@ -160,7 +156,7 @@ def test_a_key_that_the_service_refuses_exits_2(doctor: Doctor) -> None:
 
 
 def test_a_service_that_is_away_is_named_by_host_and_port(doctor: Doctor) -> None:
-    port = gone()
+    port = free_port()
     found = doctor(PAYMENTS_BASE_URL=f"http://127.0.0.1:{port}/v1")
     assert (found.code, found.wrong) == (Exit.REFUSED, ["connection", "read"])
     assert found.step("connection")["to"] == f"127.0.0.1:{port}"
@@ -178,7 +174,7 @@ def test_a_name_without_an_address_is_a_finding(doctor: Doctor) -> None:
 
 
 def test_a_limit_store_that_is_away_is_named_and_no_read_waits_for_it(doctor: Doctor) -> None:
-    port = gone()
+    port = free_port()
     found = doctor("--probe", PAYMENTS_LIMIT_STORE=f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
     assert (found.code, found.wrong, found.steps) == (Exit.REFUSED, ["store"], [*ALL[:-3], "store", "read"])
     assert f"redis://127.0.0.1:{port} cannot be reached" in found.step("store")["problem"]
@@ -251,7 +247,7 @@ def test_a_guard_that_cannot_be_used_or_whose_sums_are_away_is_a_finding(
     assert (found.code, found.wrong) == (Exit.USAGE, ["guard", "client"])
     assert "unknown word: mots" in found.step("guard")["message"]
     guarded(doctor, tmp_path, 'sums = [["GHS", "9000", "day"]]\n')
-    port = gone()
+    port = free_port()
     found = doctor(PAYMENTS_LIMIT_STORE=f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
     assert (found.code, found.wrong) == (Exit.REFUSED, ["guard", "store"])
     assert f"127.0.0.1:{port}/shop cannot be reached" in found.step("guard")["problem"]

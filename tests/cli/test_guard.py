@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from payments_async._cli._exit_codes import Exit
 from payments_sync import Payments
 from tests.support.canary import NEEDLE
 from tests.support.payout_command import Here, Said
+from tests.support.servers import free_port
 from tests.support.snapshots import Snapshots
 
 RULES = 'most = {GHS = "5000", XOF = "400000"}\nmethods = ["mobile_money", "mtn_bj"]\n'
@@ -188,8 +188,7 @@ def test_a_state_that_is_away_is_one_message_without_its_password(
     guard: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_guard(RULES + SUMS)
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    port = free_port()
     monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"postgresql://shop:{NEEDLE}@127.0.0.1:{port}/shop")
     for command in ("begin", "show"):
         said = guard(command)

@@ -19,8 +19,6 @@ from payments_async._cli._exit_codes import Exit, exit_of
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
-    """Make `payments work` a command that ends with this error."""
-
     def work() -> int:
         raise raised
 
@@ -168,14 +166,6 @@ sys.meta_path.insert(0, Absent())
 """Imports fail as they do where the library was never installed."""
 
 
-def without(libraries: tuple[str, ...], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `payments` where these libraries were never installed."""
-    code = (
-        f"{ABSENT.format(libraries=libraries)}from payments_async._cli import main; sys.exit(main({words!r}))"
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize(
     ("libraries", "line", "said"),
     [
@@ -191,7 +181,9 @@ def without(libraries: tuple[str, ...], *words: str) -> subprocess.CompletedProc
 def test_without_an_extra_one_line_names_what_a_command_needs(
     libraries: tuple[str, ...], line: str, said: str
 ) -> None:
-    done = without(libraries, *line.split())
+    main_of_line = f"from payments_async._cli import main; sys.exit(main({line.split()!r}))"
+    code = f"{ABSENT.format(libraries=libraries)}{main_of_line}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (Exit.USAGE, "", f"{said}\n")
 
 

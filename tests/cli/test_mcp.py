@@ -165,12 +165,7 @@ def test_the_address_is_the_option_then_the_variable_then_the_usual_port(
         (2_000_000 * b" ", "advance_clock", {"by": "1h"}, "it may have been carried out"),
         (b"<html>", "state", {}, "is not a payments sandbox: start one with `payments sandbox`"),
         (b"[]", "state", {}, "is not a payments sandbox"),
-        (
-            TimeoutError(),
-            "pay",
-            {"id": "pi_1"},
-            "in 30 s: look before you repeat it",
-        ),
+        (TimeoutError(), "pay", {"id": "pi_1"}, "in 30 s: look before you repeat it"),
     ],
 )
 def test_an_answer_that_is_late_too_long_or_no_sandbox_s_is_not_handed_on(

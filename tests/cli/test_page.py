@@ -33,7 +33,6 @@ LEDGER = "june.csv.ledger"
 
 @pytest.fixture
 def here(here: Here) -> Here:
-    """With a file of payouts."""
     payouts_file(here.folder, ROWS)
     return here
 

@@ -32,7 +32,6 @@ RUN = ("run", "june.csv", *NAMED)
 
 @pytest.fixture
 def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """With a file of payouts, and a database for their ledger."""
     payouts_file(here.folder, ROWS)
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     return here

@@ -125,14 +125,8 @@ def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: He
     ("given", "said"),
     [
         (["GHS 9.14"], "GHS 9.14 was confirmed, and the batch comes to GHS 9.14, XCD 12.28"),
-        (
-            ["GHS 9.14", "XCD 12.29"],
-            "XCD 12.29 was confirmed, and the batch comes to GHS 9.14, XCD 12.28",
-        ),
-        (
-            ["GHS 9.14", "XCD 12.28", "NGN 1"],
-            "GHS 9.14, NGN 1.00, XCD 12.28 was confirmed, and the batch",
-        ),
+        (["GHS 9.14", "XCD 12.29"], "XCD 12.29 was confirmed, and the batch comes to GHS 9.14, XCD 12.28"),
+        (["GHS 9.14", "XCD 12.28", "NGN 1"], "GHS 9.14, NGN 1.00, XCD 12.28 was confirmed, and the batch"),
         (["GHS 9.14", "GHS 9.14"], "GHS is given twice"),
         (["GHS 9,14"], "'9,14' is not an amount"),
         (["9.14"], "'9.14' is not a currency and an amount"),

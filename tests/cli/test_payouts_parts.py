@@ -13,12 +13,7 @@ import pytest
 from rich.console import Console
 
 from payments_async._cli._output import JsonLines, Show
-from payments_async._cli.payouts.options import (
-    delimiter_of,
-    moment_of,
-    seconds_of,
-    state_of,
-)
+from payments_async._cli.payouts.options import delimiter_of, moment_of, seconds_of, state_of
 from payments_async._cli.payouts.progress import BarView, LinesView
 from payments_async._cli.payouts.summary import show_causes, state_table
 from payments_async.bulk import Activity, BatchFigures, Cause, Outcome

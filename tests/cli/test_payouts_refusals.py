@@ -58,11 +58,7 @@ def made_by_others(name: str, *tables: str) -> None:
         (replaced("r3,", "r2,"), ["june.csv", "--dry-run"], ["row_key: is that of line 3"]),
         (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "Correct the header"]),
         (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
-        (
-            replaced("2.07", "1234567890123456.07"),
-            ["june.csv", "--no-doubts"],
-            ["line 3", "amount", "15"],
-        ),
+        (replaced("2.07", "1234567890123456.07"), ["june.csv", "--no-doubts"], ["line 3", "amount", "15"]),
         (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),
         (lambda: None, ["june.csv", "--confirm-total", "XCD twelve"], ["--confirm-total", "1200.50"]),
         (lambda: None, ["june.csv", "--confirm-total", "XCD 1"], ["--confirm-total 'XCD 7.21'"]),

@@ -14,7 +14,7 @@ import pytest
 from payments_async._cli._output import OutputConsole
 from payments_async._cli.payouts import command_context
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file, totals_of
+from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file
 
 
 def posts(sandbox: Sandbox) -> int:
@@ -34,7 +34,7 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     assert done.code == Exit.DONE
     assert_paid_once(here.sandbox, 40)
 
-    totals = {currency: str(amount) for currency, amount in totals_of(40).items()}
+    totals = {"XCD": "548.89", "GHS": "273.91"}
     assert done.step("loaded")["totals"] == totals
     end = done.step("finished")
     assert (end["rows"]["created"], end["done"], end["rows"]["asked"], end["exit_code"]) == (40, 40, 40, 0)

@@ -60,9 +60,9 @@ def test_two_processes_pay_one_batch_and_sigterm_drains_one_of_them(here: Here) 
     assert_paid_once(here.sandbox, ROWS)
 
 
-def a_minute_passes(ledger: str = "june.csv.ledger") -> None:
+def a_minute_passes() -> None:
     """The rows that a process had taken are free again."""
-    with closing(sqlite3.connect(ledger)) as connection, connection:
+    with closing(sqlite3.connect("june.csv.ledger")) as connection, connection:
         connection.execute("UPDATE payments_rows SET due = due - 60 WHERE due > 0")
 
 

@@ -26,13 +26,6 @@ def answered(status: int) -> PaymentsError:
     return error_class(status)(f"payouts.list: HTTP {status}", status=status, **facts)
 
 
-def list_ends_with(monkeypatch: pytest.MonkeyPatch, error: PaymentsError) -> None:
-    async def refused(*_: Any, **__: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(Service, "page", refused)
-
-
 @pytest.mark.parametrize(
     ("error", "code", "resumable"),
     [
@@ -48,8 +41,11 @@ def list_ends_with(monkeypatch: pytest.MonkeyPatch, error: PaymentsError) -> Non
 def test_a_run_without_its_certificate_does_not_look_certified(
     here: Here, monkeypatch: pytest.MonkeyPatch, error: PaymentsError, code: Exit, resumable: str | None
 ) -> None:
+    async def list_ends(*_: Any, **__: Any) -> Any:
+        raise error
+
     with monkeypatch.context() as patch:
-        list_ends_with(patch, error)
+        patch.setattr(Service, "page", list_ends)
         said = here("run", "june.csv")
         settled = here("reconcile", "june.csv.ledger")
     end = said.step("finished")

@@ -22,7 +22,6 @@ def here(here: Here) -> Here:
 
 @contextmanager
 def left(monkeypatch: pytest.MonkeyPatch, *streams: str) -> Iterator[None]:
-    """The reader of these streams has left."""
     opened = []
     with monkeypatch.context() as patched:
         for stream in streams:

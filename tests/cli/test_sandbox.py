@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -21,6 +19,8 @@ from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
+from tests.cli.test_webhooks import send
+from tests.support.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,24 +29,13 @@ COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox"]
 
 
 def status_of(base_url: str, key: str) -> int:
-    request = Request(f"{base_url}/payouts", headers={"Authorization": f"Bearer {key}"})
-    try:
-        with urlopen(request) as answer:
-            return int(answer.status)
-    except HTTPError as refused:
-        with refused:
-            return refused.code
+    return send(f"{base_url}/payouts", None, Authorization=f"Bearer {key}")
 
 
 @contextmanager
 def taken() -> Iterator[int]:
     with listen(None) as other:
         yield int(other.getsockname()[1])
-
-
-def free_port() -> int:
-    with taken() as port:
-        return port
 
 
 @pytest.fixture
@@ -119,27 +108,6 @@ def test_a_signal_stops_the_service_with_exit_code_0(number: signal.Signals) -> 
             process.send_signal(number)
         assert process.communicate() == ("", "")
     assert process.returncode == Exit.DONE
-
-
-READ_THE_LIST = """
-import os
-from urllib.request import Request, urlopen
-key = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"]}
-with urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", headers=key)) as answer:
-    raise SystemExit(answer.status - 180)
-"""
-
-
-def test_exec_gives_the_command_a_service_and_ends_with_its_exit_code(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    assert main(["sandbox", "exec", "--", sys.executable, "-c", READ_THE_LIST]) == 20
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    out, err = capfd.readouterr()
-    assert out == ""
-    address = r"http://127\.0\.0\.1:\d+"
-    assert re.fullmatch(rf"payments sandbox: {address}/v1, inspector {address}/_sandbox/\n", err)
 
 
 PAY = """
@@ -252,47 +220,41 @@ def test_exec_finds_a_webhook_that_an_ended_program_has_not_read_back(
     )
 
 
-def test_the_first_program_of_the_readme_runs_as_the_readme_says(
+def test_the_first_program_of_the_readme_runs_as_it_says_and_under_strict_with_what_the_guide_adds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (line,) = re.findall(r"^\$ payments (sandbox exec .*first\.py)$", README, re.MULTILINE)
-    program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert program is not None
-    (tmp_path / "first.py").write_text(program[1])
+    program, *_ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (added,) = re.findall(r"also needs\s+`(customer=.*?)`", GUIDE)
+    (tmp_path / "first.py").write_text(program)
+    (tmp_path / "whole.py").write_text(program.replace('/thanks"', f'/thanks", {added}'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert main(shlex.split(line.replace("exec", "exec --speed 2000"))) == Exit.DONE
     sent, paid = capfd.readouterr().out.splitlines()
     assert sent.startswith("send the payer to http://127.0.0.1:")
     assert paid == "invoice-7 completed"
-
-
-def test_the_first_program_of_the_readme_passes_under_strict_with_what_the_guide_adds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    added = re.search(r"also needs\s+`(customer=.*?)`", GUIDE)
-    assert program is not None
-    assert added is not None
-    plain, whole = tmp_path / "plain.py", tmp_path / "whole.py"
-    plain.write_text(program[1])
-    whole.write_text(program[1].replace('/thanks"', f'/thanks", {added[1]}'))
     strict = ["sandbox", "exec", "--profile", "strict", "--speed", "2000", "--", sys.executable]
-    assert main([*strict, str(plain)]) == 1
+    assert main([*strict, "first.py"]) == 1
     assert "customer: The customer field is required" in capfd.readouterr().err
-    assert main([*strict, str(whole)]) == Exit.DONE
+    assert main([*strict, "whole.py"]) == Exit.DONE
     assert capfd.readouterr().out.endswith("invoice-7 completed\n")
 
 
-def test_exec_passes_on_every_argument_and_the_environment(
+def test_exec_passes_on_every_argument_and_the_environment_with_a_service_in_it(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = "import json, os, sys; print(json.dumps([*sys.argv[1:], os.environ['OURS']]))"
     given = ["--profile", "x y", "--", "--help"]
     monkeypatch.setenv("OURS", "kept")
     line = ["sandbox", "exec", "--profile", "hostile", "--", sys.executable, "-c", code, *given]
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert main(line) == Exit.DONE
-    assert json.loads(capfd.readouterr().out) == [*given, "kept"]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    out, err = capfd.readouterr()
+    assert json.loads(out) == [*given, "kept"]
+    address = r"http://127\.0\.0\.1:\d+"
+    assert re.fullmatch(rf"payments sandbox: {address}/v1, inspector {address}/_sandbox/\n", err)
 
 
 def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(

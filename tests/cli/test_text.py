@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 import sys
-from decimal import Decimal
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 
-from payments_async._cli._output import Show, show_for
 from payments_async._cli._text import brief, print_message, wrapped
 from payments_async.bulk._texts.quantities import duration_text
 
@@ -60,36 +54,3 @@ def test_times_are_short(seconds: float, text: str) -> None:
 
 
 # Steps
-
-
-def tell(show: Show) -> None:
-    """A short story with everything in it."""
-    show.heading("Job", "of five")
-    show.render(Text("a picture"))
-    show.step("Books", "they agree", sum=Decimal("10.10"))
-    show.step("Books", "they do not", good=False, sum=Decimal("9.10"))
-    show.step("Page", LINK, good=None, wrap=False)
-    show.line("Note", "for people")
-    show.paragraph("the end")
-
-
-LINK = "http://127.0.0.1:40000/?token=" + "t" * 26
-
-
-def test_people_get_plain_lines_and_what_is_copied_on_one() -> None:
-    target = Console(file=io.StringIO(), width=60, highlight=False, color_system=None)
-    tell(Show(target))
-    assert isinstance(target.file, io.StringIO)
-    assert [line.rstrip() for line in target.file.getvalue().splitlines()] == [
-        *("", "Job  of five", "a picture", "  ✓ Books      they agree", "  ✗ Books      they do not"),
-        *("  · Page", f"  {LINK}", "  · Note       for people", "  the end"),
-    ]
-
-
-def test_programs_get_one_json_object_a_line_with_exact_amounts(capsys: pytest.CaptureFixture[str]) -> None:
-    tell(show_for(as_json=True))
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
-        {"about": "Job", "step": "books", "ok": True, "sum": "10.10"},
-        {"about": "Job", "step": "books", "ok": False, "sum": "9.10"},
-        {"about": "Job", "step": "page", "ok": True},
-    ]

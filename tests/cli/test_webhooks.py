@@ -25,6 +25,7 @@ from payments_async._cli.webhooks import listener
 from payments_async._cli.webhooks.payload import HIDDEN, read_delivery
 from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.servers import free_port
 from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
@@ -143,8 +144,7 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(listen: Lis
 
 
 def test_an_application_that_is_away_is_a_502(listen: Listener) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        address = f"http://127.0.0.1:{gone.getsockname()[1]}/"
+    address = f"http://127.0.0.1:{free_port()}/"
     answers: list[int] = []
     printed = " ".join(listen(lambda url: answers.append(send(url)), "--forward", address).split())
     assert answers == [502]
@@ -334,8 +334,7 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("PAYMENTS_BASE_URL", raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        monkeypatch.setattr(resending, "DEFAULT_SANDBOX", f"http://127.0.0.1:{gone.getsockname()[1]}")
+    monkeypatch.setattr(resending, "DEFAULT_SANDBOX", f"http://127.0.0.1:{free_port()}")
     assert main(["webhooks", "resend", "wh_1"]) == Exit.REFUSED
     assert main(["webhooks", "resend", "../x"]) == Exit.USAGE
     assert main(["webhooks", "resend", "wh_1", "--sandbox", "nowhere"]) == Exit.USAGE

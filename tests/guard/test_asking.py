@@ -62,21 +62,3 @@ def test_no_answer_in_time_is_a_no(stubborn: bool) -> None:
 
     assert run_simulated(asked()) == (False, 30.0)
     assert ends == ["cancelled"]
-
-
-async def test_a_cancelled_call_cancels_its_question() -> None:
-    begun, is_over = asyncio.Event(), asyncio.Event()
-
-    async def ask(request: object) -> bool:
-        begun.set()
-        try:
-            return await asyncio.get_running_loop().create_future() is None
-        finally:
-            is_over.set()
-
-    call = asyncio.create_task(said(ask))
-    await begun.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await is_over.wait()

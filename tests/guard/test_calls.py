@@ -45,12 +45,10 @@ OTHER = {**PAYOUT, "amount": 60, "reference": "r-2"}
 
 
 def answer_of(amount: int, status: int = 201, headers: Mapping[str, str] | None = None, **fields: Any) -> Any:
-    """The answer to a payout of so much."""
     return payout_answer(status, headers, amount={"value": amount, "currency": "XOF"}, **fields)
 
 
 async def refused(call: Any) -> GuardRefused:
-    """The refusal of a call."""
     with pytest.raises(GuardRefused) as caught:
         await call
     return caught.value
@@ -176,11 +174,14 @@ async def test_an_attempt_after_the_lease_renews_the_reservation(connect: Connec
 
 
 async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -> None:
-    begun = asyncio.Event()
+    begun, is_over = asyncio.Event(), asyncio.Event()
 
     async def ask(request: GuardRequest) -> bool:
         begun.set()
-        return await asyncio.get_running_loop().create_future() is None
+        try:
+            return await asyncio.get_running_loop().create_future() is None
+        finally:
+            is_over.set()
 
     played = play(ASYNC, answer_of(100), guard=attrs.evolve(GUARD, most={"XOF": 50}, ask=ask))
     call = asyncio.ensure_future(played.client.payouts.create(**{**PAYOUT, "amount": 100}))
@@ -188,6 +189,7 @@ async def test_a_call_that_is_cancelled_while_somebody_is_asked_sent_nothing() -
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    await is_over.wait()
     assert played.transport.requests == []
 
 
@@ -351,7 +353,6 @@ async def test_of_two_guards_the_lower_sum_holds() -> None:
 
 
 def key_guard(client: AsyncPayments | Payments) -> Any:
-    """The guard of a client's key."""
     pipeline = client._pipeline if isinstance(client, AsyncPayments) else client._async._pipeline
     return pipeline.keys.of(pipeline.settings.key()).guards.guard
 

@@ -35,10 +35,7 @@ MOST = {"GHS": "5000"}
         ({"most": MOST, "sums": [("GHS", "9000", True)]}, "whole number of seconds"),
         ({"most": MOST, "sums": [("GHS", 9000.0, "day")]}, "the sum of GHS must be decimal text"),
         ({"most": MOST, "sums": [("XOF", "9000", "day")]}, "a sum of XOF, and most does not name it"),
-        (
-            {"most": MOST, "sums": [("GHS", "9000", "day"), ("GHS", "8000", 86_400)]},
-            "two sums of one window",
-        ),
+        ({"most": MOST, "sums": [("GHS", "9000", "day"), ("GHS", "8000", 86_400)]}, "two sums of one window"),
         (
             {"most": MOST, "sums": [("GHS", "9000", "hour"), ("GHS", "8000", "day")]},
             "for one hour is above that for one day",
@@ -92,7 +89,6 @@ other_writes = "allow"
 
 
 def written(folder: Path, text: str) -> Path:
-    """A guard's file."""
     path = folder / "guard.toml"
     path.write_text(text)
     path.chmod(0o644)

@@ -58,7 +58,6 @@ def in_file(folder: Path, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def connected(sandbox: Sandbox) -> Callable[[dict[str, Any]], AsyncPayments]:
-    """A client of the sandbox."""
     return lambda place: AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **place)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
+from payments_async._http.transport import AiohttpTransport, LoopConnections
 from payments_async._http.types import HTTPRequest, TransportError
 from tests.support.patience import PATIENCE
 
@@ -43,12 +44,20 @@ async def cut_short(
     raise AssertionError("nothing was sent")
 
 
+def opened_by(transport: AiohttpTransport) -> LoopConnections:
+    """The connections of the one loop that the transport was used in."""
+    (opened,) = transport._loops.values()
+    return opened
+
+
+def connector_of(opened: LoopConnections) -> Any:
+    return opened.session.connector
+
+
 async def idle_connections_lost(transport: AiohttpTransport) -> None:
     """Wait until the running loop has seen its idle connections end."""
     opened = transport._loops[asyncio.get_running_loop()]
-    connector = opened.session.connector
-    assert connector is not None
-    pooled = [protocol for pool in connector._conns.values() for protocol, _ in pool]
+    pooled = [protocol for pool in connector_of(opened)._conns.values() for protocol, _ in pool]
     for protocol in [*pooled, *(protocol for _, protocol, _ in opened.idle._ready)]:
         if (closed := protocol.closed) is not None:
             await closed

@@ -23,15 +23,11 @@ class Silence:
         await asyncio.get_running_loop().create_future()
 
 
-@pytest.fixture
-def silence() -> Silence:
-    return Silence()
-
-
 @pytest.mark.parametrize("stage", ["getaddrinfo", "sock_connect"])
 async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
-    stage: str, transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
+    stage: str, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    silence = Silence()
     monkeypatch.setattr(asyncio.get_running_loop(), stage, silence)
     address = "http://localhost:1/" if stage == "getaddrinfo" else "http://127.0.0.1:1/"
     request = make_request(address)

@@ -9,9 +9,9 @@ import pytest
 from yarl import URL
 
 from payments_async._http.connections import LONGEST, REST
-from payments_async._http.transport import AiohttpTransport, LoopConnections
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SystemRuntime, Timer
-from tests.http.requests import get, make_request
+from tests.http.requests import connector_of, get, make_request, opened_by
 from tests.support.rawserver import RawServer
 
 
@@ -41,24 +41,15 @@ def transport(clock: Clock) -> AiohttpTransport:
     return AiohttpTransport(runtime=clock)
 
 
-def opened_by(transport: AiohttpTransport) -> LoopConnections:
-    (opened,) = transport._loops.values()
-    return opened
-
-
 def pooled(transport: AiohttpTransport) -> int:
-    connector = opened_by(transport).session.connector
-    assert connector is not None
-    return sum(map(len, connector._conns.values()))
+    return sum(map(len, connector_of(opened_by(transport))._conns.values()))
 
 
 async def test_the_pool_is_asked_for_the_first_request_only(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await transport.send(get(server.url("/")))
-    connector = opened_by(transport).session.connector
-    assert connector is not None
-    monkeypatch.setattr(connector, "connect", None)
+    monkeypatch.setattr(connector_of(opened_by(transport)), "connect", None)
     for _ in range(3):
         assert (await transport.send(make_request(server.url("/next")))).status == 200
     assert (server.connections, pooled(transport)) == (1, 0)
@@ -89,9 +80,7 @@ async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await transport.send(get(server.url("/")))
-    connector = opened_by(transport).session.connector
-    assert connector is not None
-    assert connector._keepalive_timeout == LONGEST - REST
+    assert connector_of(opened_by(transport))._keepalive_timeout == LONGEST - REST
 
 
 async def test_another_origin_has_no_use_for_what_waits(

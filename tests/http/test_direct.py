@@ -24,18 +24,15 @@ def other(self: object, method: str) -> None:
     """Parameters that no aiohttp has."""
 
 
-@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, name, _ in SHAPES])
-@pytest.mark.parametrize("value", [other, None])
-def test_a_method_of_another_shape_is_seen(
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        *((owner, name, value) for owner, name, _ in SHAPES for value in (other, None)),
+        *((owner, name, None) for owner, name in (*PROPERTIES, *MEMBERS)),
+    ],
+)
+def test_a_method_of_another_shape_and_a_missing_member_are_seen(
     owner: type, name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, name, value)
-    assert not is_supported()
-
-
-@pytest.mark.parametrize(("owner", "name"), [*PROPERTIES, *MEMBERS])
-def test_a_missing_property_or_member_is_seen(
-    owner: type, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owner, name, None)
     assert not is_supported()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 
 import pytest
 
@@ -14,6 +13,7 @@ from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import cut_short, get, make_request
 from tests.support.patience import bounded_memory
 from tests.support.rawserver import Drip, RawServer, Script, Step
+from tests.support.servers import free_port
 
 pytestmark = BOTH
 
@@ -78,9 +78,7 @@ async def test_an_answer_in_two_encodings_is_a_protocol_failure(
 async def test_a_refused_connection_is_a_connect_failure_with_nothing_sent(
     transport: AiohttpTransport,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    request = make_request(f"http://127.0.0.1:{port}/")
+    request = make_request(f"http://127.0.0.1:{free_port()}/")
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("connect", False)
     assert failure.detail == "no connection (ClientConnectorError, ECONNREFUSED)"

@@ -94,10 +94,7 @@ def test_ordinary_headers_and_proxies_pass() -> None:
             ),
         ),
         ("https://xn--bcher-kva.example/v1", ("https://XN--Bcher-KVA.example/v1",)),
-        (
-            "http://[::1]/v1",
-            ("http://[0:0:0:0:0:0:0:1]/v1", "http://[::0001]:80/v1", "HTTP://[::1]/v1/"),
-        ),
+        ("http://[::1]/v1", ("http://[0:0:0:0:0:0:0:1]/v1", "http://[::0001]:80/v1", "HTTP://[::1]/v1/")),
         *((text, (text,)) for text in ("http://[::1/v1", "https://x:99999/v1", "https://x:y/v1")),
         ("http://[a:b]/v1", ("http://[a:b]/v1",)),
     ],

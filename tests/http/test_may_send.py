@@ -10,7 +10,7 @@ from payments_async._http import session
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import make_request
+from tests.http.requests import connector_of, make_request, opened_by
 from tests.support.rawserver import RawServer, client_tls
 
 
@@ -43,10 +43,7 @@ async def test_permission_is_asked_for_after_the_tls_handshake(make_transport: M
     transport = make_transport(ssl_context=client_tls())
 
     def may_send() -> bool:
-        (opened,) = transport._loops.values()
-        connector = opened.session.connector
-        assert connector is not None
-        asked.append(len(connector._acquired))
+        asked.append(len(connector_of(opened_by(transport))._acquired))
         return False
 
     asked = list[int]()

@@ -7,10 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from aiohttp import (
-    ClientConnectorError,
-    ServerDisconnectedError,
-)
+from aiohttp import ClientConnectorError, ServerDisconnectedError
 from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 

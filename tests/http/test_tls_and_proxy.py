@@ -33,9 +33,7 @@ async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     assert tls_server.requests == []
 
 
-async def test_an_expired_certificate_is_told_with_the_clock(
-    make_transport: MakeTransport,
-) -> None:
+async def test_an_expired_certificate_is_told_with_the_clock(make_transport: MakeTransport) -> None:
     with RawServer(tls=EXPIRED) as server, pytest.raises(TransportError) as caught:
         await make_transport(ssl_context=client_tls(EXPIRED)).send(
             make_request(server.url("/", scheme="https"))

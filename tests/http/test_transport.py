@@ -17,7 +17,7 @@ import uvloop
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from tests.http.conftest import MakeTransport
-from tests.http.requests import cut_short, idle_connections_lost, make_request
+from tests.http.requests import connector_of, idle_connections_lost, make_request, opened_by
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]
@@ -45,15 +45,6 @@ def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
             runner.run(calls(transport, server))
     gc.collect()  # an unclosed session or socket would warn here
     assert (server.connections, len(transport._loops)) == (3, 1)
-
-
-def test_deadlines_and_cancellation_work_on_either_loop(
-    server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        _, caught = runner.run(cut_short(make_transport(), server.url("/slow")))
-    assert caught.value.kind == "timeout"
 
 
 def test_loops_in_several_threads_do_not_share_connections(
@@ -110,7 +101,7 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
+    opened = opened_by(transport)
     if in_a_cycle:
         transport.itself = transport  # type: ignore[attr-defined] # as a traceback's frame would hold it
     del transport
@@ -167,7 +158,7 @@ async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_th
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
+    opened = opened_by(transport)
     other, closed = asyncio.new_event_loop(), asyncio.new_event_loop()
     closed.close()
 
@@ -189,9 +180,7 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (opened,) = transport._loops.values()
-    connector = opened.session.connector
-    assert connector is not None
+    connector = connector_of(opened_by(transport))
     _transport._after_fork()  # what a child's first call does
     assert transport._loops == {}
     await calls(transport, server)

@@ -10,7 +10,7 @@ import pytest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import KEY, get, idle_connections_lost, make_request
+from tests.http.requests import KEY, connector_of, get, idle_connections_lost, make_request, opened_by
 from tests.support.rawserver import OK, RawServer, Step
 
 pytestmark = BOTH
@@ -149,11 +149,8 @@ async def test_an_unusable_connection_is_left_before_anything_is_written(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
     await transport.send(get(server.url("/")))
-    (opened,) = transport._loops.values()
-    opened.idle.give_back()
-    connector = opened.session.connector
-    assert connector is not None
-    ((pooled,),) = connector._conns.values()
+    opened_by(transport).idle.give_back()
+    ((pooled,),) = connector_of(opened_by(transport))._conns.values()
     pooled[0].force_close()
     request = make_request(server.url("/next"))
     with pytest.raises(TransportError):

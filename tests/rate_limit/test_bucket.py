@@ -36,6 +36,10 @@ an answer stamped by a slower reading of the clock counts in the newer slot; 2 x
     10 takes_all 2, 11 answers 0, 10.5 answers 1, 70.9 takes none, 71.1 takes_all 2
 a lower limit holds at once and keeps what counts; 100 x 100
     0 uses 100, 0 resizes 10 10, 59.9 takes none, 70 takes_all 10
+answers of several moments end one after the other, each once; 3 x 3
+    0 takes one, 1 answers 0, 2 takes one, 3 answers 1, 62 takes_all 2, 63.1 takes one, 121 takes none
+a grant that was never sent leaves no trace; 60 x 3
+    7 takes one, 7 puts_back 0, 7 idles, 7 takes_all 3
 a higher limit admits more; 1 x 1
     0 uses 1, 0 resizes 2 2, 59 takes one
 
@@ -135,43 +139,12 @@ def play(bucket: TokenBucket, grants: list[int], now: float, what: str, figures:
             raise AssertionError(what)
 
 
-@pytest.mark.parametrize("start", [0.0, 1.0, 123_456_789.123])
-@pytest.mark.parametrize(("limit", "capacity"), [(60_000, 1_000), (100, 12), (12, 12), (7, 1)])
-def test_a_rested_bucket_grants_its_capacity_at_once(limit: int, capacity: int, start: float) -> None:
-    assert len(take_all(TokenBucket(limit, capacity), start)) == capacity
-
-
-def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
-    bucket = TokenBucket(60, 3)
-    for _ in range(200):
-        bucket.put_back(bucket.take(7.0))
-    assert bucket.idle(7.0)
-    assert len(take_all(bucket, 7.0)) == 3
-
-
 def test_what_was_answered_long_ago_is_forgotten() -> None:
     bucket = TokenBucket(60_000, 1_000)
     for second in range(10_000):
         bucket.settle(bucket.take(float(second)), second + 0.5)
     assert len(bucket._slots) <= 61
     assert bucket.snapshot(10_000.0).used <= 61
-
-
-@given(
-    limit=st.integers(1, 5_000),
-    capacity=st.integers(1, 5_000),
-    taken=st.integers(0, 5_000),
-    now=st.floats(0, 1e6),
-    later=st.floats(0, 100),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_room_a_snapshot_shows_is_what_the_bucket_grants(
-    limit: int, capacity: int, taken: int, now: float, later: float
-) -> None:
-    bucket = TokenBucket(limit, min(limit, capacity))
-    for _ in range(taken):
-        bucket.take(now)
-    assert bucket.snapshot(now + later).available == len(take_all(bucket, now + later))
 
 
 # --- Any schedule ------------------------------------------------------------------------------------

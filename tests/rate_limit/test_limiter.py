@@ -6,9 +6,8 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -18,18 +17,6 @@ from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, SystemRuntime, Timer
 from tests.support.simulated import SimulatedRuntime, simulated
-
-Answer = concurrent.futures.Future[int]
-
-
-class CountingRuntime(SimulatedRuntime):
-    """Counts the timers that are set."""
-
-    timers = 0
-
-    def call_later(self, delay: float, callback: Any) -> Timer:
-        self.timers += 1
-        return super().call_later(delay, callback)
 
 
 def full_limiter(places: int) -> tuple[RateLimiter, list[int]]:
@@ -45,14 +32,6 @@ async def settle_down() -> None:
 
 
 # --- Passing and waiting -----------------------------------------------------------------------------
-
-
-@simulated
-async def test_callers_in_line_go_at_the_pace_of_the_bucket() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
-    for _ in range(11):
-        assert await limiter.acquire(runtime) == ORDINARY
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
 
 
 @simulated
@@ -83,7 +62,7 @@ async def test_interactive_callers_go_before_bulk_and_each_first_come_first_serv
 
 @simulated
 async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
-    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
     limiter.try_acquire(0.0)
     tasks = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(500)]
     await settle_down()
@@ -95,7 +74,7 @@ async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
 
 @simulated
 async def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -> None:
-    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60_000, 100))
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60_000, 100))
     async with asyncio.TaskGroup() as group:
         for _ in range(2_100):
             group.create_task(limiter.acquire(runtime))
@@ -236,49 +215,43 @@ class Unhurried(SystemRuntime):
         return super().call_later(delay if delay < 0.5 else 3600.0, callback)
 
 
-class Elsewhere:
-    """An event loop that runs in a thread of its own."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-
-    def line_up(
-        self, limiter: RateLimiter, priority: Priority = "interactive", runtime: SystemRuntime = SYSTEM
-    ) -> Answer:
-        """Wait in the queue over there; back as soon as it does."""
-        entered: Answer = concurrent.futures.Future()
-
-        async def stand() -> None:
-            task = asyncio.create_task(limiter.acquire(runtime, priority=priority))
-            task.add_done_callback(lambda done: entered.set_result(done.result()))
-            await asyncio.sleep(0)
-
-        self.run(stand())
-        return entered
-
-    def run(self, main: Coroutine[Any, Any, None]) -> None:
-        """Have it done over there."""
-        asyncio.run_coroutine_threadsafe(main, self.loop).result(60)
-
-
 @contextmanager
-def running_elsewhere() -> Iterator[Elsewhere]:
-    elsewhere = Elsewhere()
-    thread = threading.Thread(target=elsewhere.loop.run_forever)
+def running_elsewhere() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop that runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield elsewhere
+        yield loop
     finally:
-        elsewhere.loop.call_soon_threadsafe(elsewhere.loop.stop)
+        loop.call_soon_threadsafe(loop.stop)
         thread.join(300)
-        elsewhere.loop.close()
+        loop.close()
+
+
+def line_up(
+    loop: asyncio.AbstractEventLoop,
+    limiter: RateLimiter,
+    priority: Priority = "interactive",
+    runtime: SystemRuntime = SYSTEM,
+) -> concurrent.futures.Future[int]:
+    """Wait in the queue on that loop; back as soon as it does."""
+    entered = concurrent.futures.Future[int]()
+
+    async def line_up() -> None:
+        task = asyncio.create_task(limiter.acquire(runtime, priority=priority))
+        task.add_done_callback(lambda done: entered.set_result(done.result()))
+        await asyncio.sleep(0)
+
+    asyncio.run_coroutine_threadsafe(line_up(), loop).result(60)
+    return entered
 
 
 def test_two_loops_in_two_threads_stand_in_one_line_in_which_bulk_callers_are_the_last() -> None:
     limiter, grants = full_limiter(8)
     with running_elsewhere() as one, running_elsewhere() as other:
-        bulk = one.line_up(limiter, "bulk")
-        entered = [(one, other)[number % 2].line_up(limiter) for number in range(7)] + [bulk]
+        bulk = line_up(one, limiter, "bulk")
+        entered = [line_up((one, other)[number % 2], limiter) for number in range(7)] + [bulk]
         for number, grant in enumerate(grants):
             limiter.put_back(grant)
             assert entered[number].result(60) == ORDINARY
@@ -294,7 +267,7 @@ def test_an_answer_on_one_loop_wakes_a_caller_on_another(limit: int, capacity: i
     probe = limiter.try_acquire(now)
     assert probe > ORDINARY
     with running_elsewhere() as elsewhere:
-        entered = elsewhere.line_up(limiter, runtime=Unhurried())
+        entered = line_up(elsewhere, limiter, runtime=Unhurried())
         limiter.release(probe, now)
         assert entered.result(60) == ORDINARY
 
@@ -405,29 +378,3 @@ def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_l
     other_loop.run_until_complete(stand(limiter))
     asyncio.run(main())
     assert limiter.snapshot(SYSTEM.monotonic()).used == 1
-
-
-def test_thirty_two_threads_share_one_limiter_and_lose_no_grant() -> None:
-    limiter = RateLimiter(TokenBucket(1_000_000, 100))
-    rounds, threads = 50, 32
-    ready = threading.Barrier(threads)
-
-    async def call() -> None:
-        for number in range(rounds):
-            grant = limiter.try_acquire(SYSTEM.monotonic()) or await limiter.acquire(SYSTEM)
-            await asyncio.sleep(0)
-            if number % 5 == 4:
-                limiter.put_back(grant)
-            else:
-                limiter.release(grant, SYSTEM.monotonic())
-
-    def work() -> None:
-        ready.wait(300)
-        asyncio.run(call())
-
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work) for _ in range(threads)]:
-            done.result(60)
-    now = SYSTEM.monotonic()
-    assert limiter.snapshot(now).used == threads * rounds * 4 // 5
-    assert limiter.idle(now + 61.0)

@@ -12,18 +12,6 @@ from payments_async._rate_limit.limits import BucketClass, RateLimits
 from payments_async.errors import ConfigurationError
 
 
-def test_the_defaults_are_the_services_figures() -> None:
-    limits = RateLimits()
-    figures = {bucket: limits.of(bucket) for bucket in get_args(BucketClass)}
-    assert figures == {
-        "write": 60_000,
-        "read": 10_000,
-        "diagnostic": 6_000,
-        "refund_availability": 100,
-        "record": 12,
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -66,20 +54,10 @@ def test_a_share_reads_a_float_as_the_ratio_that_was_meant(fraction: float, writ
     assert RateLimits().share(fraction).writes == writes
 
 
-def test_shares_together_never_exceed_the_whole() -> None:
-    for parts in range(2, 60):
-        assert RateLimits().share(Fraction(1, parts)).writes * parts <= 60_000
-
-
 @pytest.mark.parametrize("fraction", [0, -0.5, 1.01, float("nan"), float("inf"), "1/8", None])
 def test_a_share_outside_zero_to_one_is_refused(fraction: object) -> None:
     with pytest.raises(ConfigurationError, match="share of the limits"):
         RateLimits().share(fraction)  # type: ignore[arg-type]  # the wrong type is part of the point
-
-
-def test_of_two_sets_the_lower_figure_of_each_class_wins() -> None:
-    one, other = RateLimits(writes=100, reads=900), RateLimits(writes=200, reads=800)
-    assert one.lower_of(other) == other.lower_of(one) == RateLimits(writes=100, reads=800)
 
 
 def test_limits_survive_a_pickle() -> None:

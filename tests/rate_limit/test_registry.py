@@ -33,7 +33,6 @@ def leave(held: list[tuple[RateLimiter, int]], now: float) -> None:
 
 
 def closed(key: KeyLimiter, now: float) -> set[str]:
-    """The classes that are closed."""
     return {kind for kind, state in key.snapshot(now).items() if state.closed_for}
 
 

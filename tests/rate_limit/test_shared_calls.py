@@ -27,7 +27,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
 from payments_async._rate_limit import store_client
 from payments_async._rate_limit.key_limiter import make_limiter
 from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
-from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest
+from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, VALID
 from payments_async._rate_limit.store_client import LINGER
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
@@ -57,12 +57,7 @@ def fleet(*script: Step, processes: int = 1, **options: Any) -> Fleet:
 
 
 async def create(client: AsyncPayments, number: int = 1) -> None:
-    """So many payouts at once."""
     await asyncio.gather(*(client.payouts.create(**ARGUMENTS) for _ in range(number)))
-
-
-def wanted(asked: list[tuple[Any, BlockRequest]]) -> list[int]:
-    return [ask.wanted for _, ask in asked]
 
 
 # --- In good times ---
@@ -73,8 +68,8 @@ async def test_callers_get_what_the_store_lends_and_one_question_serves_all_who_
     world: Fleet, client: Any
 ) -> None:
     await create(client, 40)
-    assert wanted(world.server.asked) == [40]
-    row, ask = world.server.asked[0]
+    ((row, ask),) = world.server.asked
+    assert ask.wanted == 40
     assert (row.address, row.kind) == ("http://127.0.0.1:9/v1", "write")
     assert (ask.step, ask.ahead) == (pytest.approx(0.0011046, abs=1e-6), AHEAD)
     assert "canary" not in row.fingerprint.lower()
@@ -117,14 +112,6 @@ async def test_each_class_has_permits_of_its_own(world: Fleet, client: Any) -> N
             await call()
     kinds = [row.kind for row, _ in world.server.asked]
     assert kinds == ["write", "read", "refund_availability", "read"]
-
-
-@in_fleet(payout_answer(200, id=None))
-async def test_limits_of_one_record_stay_with_the_process(world: Fleet, client: Any) -> None:
-    await asyncio.gather(*(client.payouts.sync("po_1") for _ in range(12)))
-    assert world.runtime.monotonic() < 1.0
-    await client.payouts.sync("po_1")
-    assert world.runtime.monotonic() >= 60.0
 
 
 @in_fleet()

@@ -1,6 +1,6 @@
-"""Four uneven processes that share a limit: in simulated time, and two on each real store.
+"""No minute holds more than the limit: of one process under saturating demand, and of four that share it.
 
-The long form, real processes for minutes: `python -m tests.campaigns.shared_limit`.
+In simulated time. Longer: `python -m tests.campaigns.pacing`, `python -m tests.campaigns.shared_limit`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,28 @@ import random
 import pytest
 
 from payments_async._rate_limit.store import AHEAD, VALID, BlockRequest, Terms
-from tests.campaigns.pacing import fullest_sliding
+from tests.campaigns.pacing import fullest_aligned, fullest_sliding, run
 from tests.campaigns.shared_limit import SPANS, Outage, outcome_of, simulate
 from tests.support.limit_stores import Row
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(60_000, 8.0), (6_000, 75.0), (100, 240.0)])
+def test_every_minute_keeps_the_limit_and_nearly_all_of_it_is_used(limit: int, seconds: float) -> None:
+    found = run(limit, seconds)
+    print(found)
+    assert found.refusals == 0
+    assert found.used >= 0.99
+
+
+def test_the_count_would_see_a_minute_that_is_too_full() -> None:
+    moments = [0.0, *(59.0 + number / 100 for number in range(10))]
+    assert fullest_sliding(moments) == 11
+    assert fullest_aligned(moments) == 11
+    assert fullest_sliding([0.0, 60.0]) == 1
+    assert fullest_aligned([0.5, 60.5]) == 1
 
 
 @pytest.mark.parametrize("outage", ["cut", "refused"])

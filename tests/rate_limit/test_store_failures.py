@@ -19,14 +19,7 @@ from payments_async._postgresql import WEAK_AUTH
 from payments_async._rate_limit import store_postgresql, store_redis
 from payments_async._rate_limit.store import BlockRequest, BlockStore, LimitRow, StoreUnavailable
 from payments_async._rate_limit.store_client import open_store
-from tests.support.servers import (
-    PASSWORD,
-    CutProxy,
-    PostgresServer,
-    ValkeyServer,
-    free_port,
-    postgres_server,
-)
+from tests.support.servers import PASSWORD, CutProxy, PostgresServer, ValkeyServer, free_port, postgres_server
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 ASK = BlockRequest(wanted=1, pause=0.0, step=0.001, saved=0.25, ahead=1.0)
@@ -154,18 +147,13 @@ def test_a_missing_library_is_named(
 # Either server
 
 
-@pytest.fixture(params=["postgresql", "valkey"])
+@pytest.fixture(params=["postgres", "valkey"])
 def proxied(request: pytest.FixtureRequest) -> Iterator[tuple[str, CutProxy]]:
     """A server's address through a proxy."""
-    if request.param == "postgresql":
-        server: Any = request.getfixturevalue("postgres")
-        name = server.make_database()
-        with CutProxy(server.address) as proxy:
-            yield server.url(name, port=proxy.port), proxy
-    else:
-        server = request.getfixturevalue("valkey")
-        with CutProxy(server.address) as proxy:
-            yield server.url(port=proxy.port), proxy
+    server: Any = request.getfixturevalue(request.param)
+    database = [server.make_database()] if request.param == "postgres" else []
+    with CutProxy(server.address) as proxy:
+        yield server.url(*database, port=proxy.port), proxy
 
 
 @contextmanager

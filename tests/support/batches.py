@@ -153,7 +153,6 @@ def steady_ledgers() -> Iterator[None]:
 def in_process(
     sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **options: Any
 ) -> AsyncPayments:
-    """A client that calls the sandbox, hanging and slow answers included."""
     return AsyncPayments(**calling(sandbox, seed, api_key, **options))
 
 

@@ -7,7 +7,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import attrs
@@ -54,7 +54,13 @@ def told_by(error: BaseException) -> str:
     """An error as every reporter would show it, with the locals of all frames but the tests' own."""
     shown = []
     for link in chain(error):
-        shown += [repr(link), str(link), repr(link.args), repr(vars(link)), *map(str, notes(link))]
+        shown += [
+            repr(link),
+            str(link),
+            repr(link.args),
+            repr(vars(link)),
+            *map(str, getattr(link, "__notes__", ())),
+        ]
         trace = without_tests(link.__traceback__)
         plain = traceback.TracebackException(type(link), link, trace, capture_locals=True)
         shown += plain.format(chain=False)
@@ -67,10 +73,6 @@ def told_by(error: BaseException) -> str:
     return "\n".join(shown)
 
 
-def notes(error: BaseException) -> list[str]:
-    return list(getattr(error, "__notes__", ()))
-
-
 def without_tests(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of test code, which may know the secret."""
     kept: TracebackType | None = None
@@ -79,13 +81,9 @@ def without_tests(trace: TracebackType | None) -> TracebackType | None:
         frames.append(trace)
         trace = trace.tb_next
     for link in reversed(frames):
-        if not of_tests(link.tb_frame):
+        if not link.tb_frame.f_code.co_filename.startswith(f"{_HOME}/tests/"):
             kept = TracebackType(kept, link.tb_frame, link.tb_lasti, link.tb_lineno)
     return kept
-
-
-def of_tests(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(f"{_HOME}/tests/")
 
 
 def printed(value: Any) -> str:

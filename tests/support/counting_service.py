@@ -24,8 +24,6 @@ HEAD: Final = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nConten
 
 
 class Counter:
-    """When requests counted, and how long answers take."""
-
     def __init__(self) -> None:
         self.moments = array("d")
         self._chance = random.Random(1)

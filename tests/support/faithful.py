@@ -24,7 +24,6 @@ class Beyond:
 
 
 def number(text: str) -> Decimal | Beyond:
-    """A number in JSON that has a point or an exponent."""
     try:
         return Decimal(text)
     except ArithmeticError:

@@ -17,7 +17,6 @@ BODY = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
 
 
 def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> HTTPResponse:
-    """A page with one payout."""
     return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
 
 
@@ -30,7 +29,6 @@ class Hook:
         self.url = self.receiver.url_for_payout("r-1")
 
     async def arrive(self, body: Any = BODY, **given: Any) -> WebhookResponse:
-        """A delivery comes."""
         found: WebhookResponse = await self.receiver.receive(path=self.url, body=body, **given)
         return found
 
@@ -45,7 +43,6 @@ class Hook:
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """The clock does not jump."""
         self.played.runtime.busy += 1
         try:
             yield
@@ -54,10 +51,8 @@ class Hook:
 
     @property
     def reads(self) -> int:
-        """Requests sent."""
         return len(self.played.transport.requests)
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning."""
         return self.played.runtime.monotonic()

@@ -63,8 +63,6 @@ class StoreServer:
 
 
 class MemoryStore:
-    """One process's connection to a `StoreServer`."""
-
     def __init__(self, server: StoreServer) -> None:
         self._server = server
         self._is_open = False

@@ -71,7 +71,6 @@ def play(connect: Connect, *script: Step, seed: int = 0, **options: Any) -> Play
 
 
 async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
-    """A creation without an answer."""
     with pytest.raises(OutcomeUnknown) as caught:
         create = getattr(played.client, how).create
         await create(**(PAYOUT if how == "payouts" else INTENT), max_retries=0)

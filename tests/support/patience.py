@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
-
-from tests.support.rawserver import RawServer
 
 PATIENCE: Final = (0.05, 0.2, 0.8, 3.2, 12.8)
 """Seconds to try with, one after the other: the next only where nothing was sent within the last."""
@@ -28,17 +26,3 @@ def bounded_memory(limit: int) -> Iterator[None]:
         assert tracemalloc.get_traced_memory()[1] <= limit
     finally:
         tracemalloc.stop()
-
-
-@asynccontextmanager
-async def timeout_once_asked(server: RawServer) -> AsyncIterator[None]:
-    """`asyncio.timeout` that is up as soon as the server has read a request."""
-
-    async def end() -> None:
-        await asyncio.to_thread(server.arrivals.get, timeout=300)
-        deadline.reschedule(asyncio.get_running_loop().time())
-
-    async with asyncio.timeout(None) as deadline:
-        asked = asyncio.ensure_future(end())
-        yield
-    await asked

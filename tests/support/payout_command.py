@@ -8,6 +8,7 @@ import re
 import select
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -25,7 +26,6 @@ from payments_async._cli import main as main
 from payments_async._cli._exit_codes import Exit as Exit
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
-from tests.support.serving import serving
 
 HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 PHONE = "+2290190112233"
@@ -38,14 +38,6 @@ def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
     rows = [f"r{n},{n}.07,{'GHS' if n % 3 == 0 else 'XCD'},mtn_bj,{PHONE},BJ" for n in range(1, count + 1)]
     path.write_text("\n".join([HEADER, *rows, ""]))
     return path
-
-
-def totals_of(count: int) -> dict[str, Decimal]:
-    found: dict[str, Decimal] = {}
-    for n in range(1, count + 1):
-        currency = "GHS" if n % 3 == 0 else "XCD"
-        found[currency] = found.get(currency, Decimal(0)) + Decimal(f"{n}.07")
-    return found
 
 
 def environment_of(sandbox: Sandbox) -> dict[str, str]:
@@ -67,8 +59,6 @@ def as_json(argv: Sequence[str | Path]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Said:
-    """What a command said, and its exit code."""
-
     code: int
     out: str
     err: str
@@ -104,7 +94,6 @@ class Here:
         return self.command("payouts", *argv, *(() if as_text else as_json(argv)))
 
     def command(self, *argv: str | Path) -> Said:
-        """Run any command of `payments`."""
         self._capsys.readouterr()
         code = main([*map(str, argv)])
         return Said(code, *self._capsys.readouterr())
@@ -234,9 +223,15 @@ def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
     server.socket = server_tls().wrap_socket(server.socket, server_side=True)
-    with serving(server):
-        yield {
-            "PAYMENTS_API_KEY": key,
-            "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.server_port}/v1",
-            "SSL_CERT_FILE": str(CERTIFICATE),
-        }
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    with server:
+        thread.start()
+        try:
+            yield {
+                "PAYMENTS_API_KEY": key,
+                "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.server_port}/v1",
+                "SSL_CERT_FILE": str(CERTIFICATE),
+            }
+        finally:
+            server.shutdown()
+            thread.join()

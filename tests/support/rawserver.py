@@ -32,8 +32,6 @@ class Step(enum.Enum):
 
 @attrs.frozen
 class Drip:
-    """One byte every so many seconds, for ever."""
-
     byte: bytes
     every: float
 

@@ -163,10 +163,7 @@ async def serve(service: Service) -> None:
     """Serve until the input ends; the first line of the output has the address and a key."""
     app = web.Application()
     app.add_routes(
-        [
-            web.post(f"{PREFIX}/payouts", service.create),
-            web.get(f"{PREFIX}/payouts", service.list),
-        ]
+        [web.post(f"{PREFIX}/payouts", service.create), web.get(f"{PREFIX}/payouts", service.list)]
     )
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

@@ -91,7 +91,6 @@ class PostgresServer:
     """
 
     def __init__(self, *, options: Sequence[str] = ()) -> None:
-        """`options`: settings of the server, such as `ssl=on`."""
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
@@ -142,7 +141,6 @@ class PostgresServer:
         return self.start()
 
     def start(self) -> Self:
-        """Start the server and wait until it takes connections."""
         settings = (f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off", *self._options)
         options = " ".join(f"-c {each}" for each in (*settings, f"unix_socket_directories={self.folder}"))
         log = ("-l", str(self.log))
@@ -232,10 +230,7 @@ class ValkeyServer:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
         stored = ["--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
         self._process = subprocess.Popen(
-            [*command, *stored],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            [*command, *stored], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         self._guard = ServerGuard('kill -KILL "$0"', str(self._process.pid))
         while self._process.poll() is None:

@@ -6,15 +6,12 @@ from payments_async.sandbox import Sandbox
 
 
 def posts(sandbox: Sandbox) -> int:
-    """How many creations have arrived."""
     return sum(request.operation == "payouts.create" for request in sandbox.requests)
 
 
 def lists(sandbox: Sandbox) -> int:
-    """How many pages of the list were read."""
     return sum(request.operation == "payouts.list" for request in sandbox.requests)
 
 
 def books(sandbox: Sandbox) -> list[str]:
-    """The references in the service's books: one of each payout."""
     return sorted(str(entry.reference) for entry in sandbox.books.payouts())

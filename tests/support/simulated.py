@@ -49,6 +49,8 @@ class SimulatedRuntime:
         self._rng = random.Random(seed)
         self.random = self._rng.random
         self.token = self._rng.randbytes
+        self.timers = 0
+        """How many were set."""
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
@@ -63,6 +65,7 @@ class SimulatedRuntime:
         await asyncio.sleep(seconds)
 
     def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        self.timers += 1
         return asyncio.get_running_loop().call_later(delay, callback)
 
 
@@ -72,8 +75,6 @@ def run_simulated(main: Coroutine[Any, Any, T]) -> T:
 
 
 def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test on simulated time."""
-
     @wraps(test)
     def run() -> None:
         run_simulated(test())

@@ -43,7 +43,6 @@ class Reply:
 def ask_as_stranger(
     port: int, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: str = ""
 ) -> Reply:
-    """Ask a server of 127.0.0.1 as another user."""
     asked: Any = json.dumps([port, method, path, dict(headers or {}), body])
     command = [sys.executable, "-I", "-S", "-c", _ASK, asked, str(STRANGER)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

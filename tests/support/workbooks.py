@@ -39,13 +39,9 @@ def fill(sheet: Any, lines: Lines) -> None:
                 cell.data_type = "s"
 
 
-def parts_of(path: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(path) as package:
-        return {name: package.read(name) for name in package.namelist()}
-
-
 def rewritten(path: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
-    parts = parts_of(path)
+    with zipfile.ZipFile(path) as package:
+        parts = {name: package.read(name) for name in package.namelist()}
     change(parts)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
         for name, content in parts.items():
@@ -54,8 +50,6 @@ def rewritten(path: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
 
 
 def replaced(old: str, new: str, part: str = SHEET) -> Callable[[dict[str, bytes]], None]:
-    """A change of a part's text, once."""
-
     def change(parts: dict[str, bytes]) -> None:
         assert old.encode() in parts[part], parts[part][:4000]
         parts[part] = parts[part].replace(old.encode(), new.encode(), 1)

@@ -23,7 +23,6 @@ KEY, ADDRESS = "sk_sandbox_" + "0" * 32, "https://p.test/v1"
 
 
 def payout(reference: str | None = None) -> dict[str, Any]:
-    """Arguments of `payouts.create`."""
     instrument = {"type": "phone", "phone_number": "+22990000000", "country": "BJ"}
     return {
         "amount": 50,
@@ -34,8 +33,11 @@ def payout(reference: str | None = None) -> dict[str, Any]:
     }
 
 
+async def nothing() -> None:
+    """Something to run, or to close."""
+
+
 def loop_threads() -> list[threading.Thread]:
-    """The threads that serve blocking clients."""
     return [thread for thread in threading.enumerate() if thread.name == "payments-sync"]
 
 

@@ -7,21 +7,17 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from payments_async._guard.asking import answer
-from payments_async._runtime import SYSTEM, SystemRuntime, Timer
+from payments_async._runtime import SystemRuntime, Timer
 from payments_async.errors import ConfigurationError
 from payments_sync import _event_loop
 from payments_sync._blocking_call import BlockingCall, CallQueue
 from payments_sync._event_loop import Bridge
-from tests.sync.scenes import interrupt_main_thread, loop_threads, note
-
-
-async def nothing() -> None:
-    """What there is to close."""
+from tests.guard.test_asking import said
+from tests.sync.scenes import interrupt_main_thread, loop_threads, note, nothing
 
 
 @pytest.fixture
@@ -29,10 +25,6 @@ def bridge() -> Iterator[Bridge]:
     bridge = Bridge(nothing)
     yield bridge
     bridge.close()
-
-
-async def said(ask: Any) -> bool:
-    return await answer(ask, "the request", seconds=3600, runtime=SYSTEM)
 
 
 class Expiring(SystemRuntime):

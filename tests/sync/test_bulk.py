@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.bulk import BatchFigures, BulkError, LedgerMissing
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.errors import ConfigurationError
@@ -22,7 +21,7 @@ from payments_sync import Payments, _batch_bridge
 from payments_sync._blocking_call import GRACE
 from payments_sync._row_feed import GROUP
 from payments_sync.bulk import PayoutBatch
-from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
+from tests.support.batches import Between, Item, calling, item, items, ledger_rows, steady_ledgers
 from tests.sync.scenes import alone, interrupt_main_thread, loop_threads, note, run
 
 
@@ -34,7 +33,6 @@ def _steady() -> Iterator[None]:
 
 @pytest.fixture
 def service() -> Sandbox:
-    """A sandbox without limits, called in this process."""
     return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
@@ -49,37 +47,29 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "l"
 
 
-class Ringing:
-    """A transport that calls `meanwhile` before one of its creations, and may then never send it."""
+class Ringing(Between):
+    """Calls `meanwhile` as the `at`-th payout is about to be sent, and may then never send it.
 
-    def __init__(self, transport: Any, at: int, meanwhile: Callable[[], object]) -> None:
-        self.transport, self.at, self.meanwhile = transport, at, meanwhile
-        self.hangs = False
-        self.seen = 0
+    For a batch that is yet to be opened.
+    """
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    hangs, seen = False, 0
+
+    def __init__(self, client: Payments, at: int, meanwhile: Callable[[], object]) -> None:
+        super().__init__(client._async)
+        self.at, self.meanwhile = at, meanwhile
+
+    async def send(self, request: Any) -> Any:
         self.seen += request.method == "POST"
         if request.method == "POST" and self.seen == self.at:
             self.meanwhile()
             if self.hangs:
                 await _never()
-        answer: HTTPResponse = await self.transport.send(request)
-        return answer
-
-    async def aclose(self) -> None:
-        await self.transport.aclose()
+        return await super().send(request)
 
 
 async def _never() -> None:
     await asyncio.get_running_loop().create_future()
-
-
-def ring(client: Payments, at: int, meanwhile: Callable[[], object]) -> Ringing:
-    """Have something happen as the client is about to send the `at`-th payout of a batch yet to be opened."""
-    pipeline = client._async._pipeline
-    ringing = Ringing(pipeline.transport, at, meanwhile)
-    pipeline.transport = ringing
-    return ringing
 
 
 def rows_of(batch: PayoutBatch) -> list[LedgerRow]:
@@ -133,7 +123,7 @@ def test_another_thread_stops_a_run(client: Payments, service: Sandbox, ledger: 
         stopper.start()
         stopper.join()
 
-    ring(client, 3, elsewhere)
+    Ringing(client, 3, elsewhere)
     with PayoutBatch.open(ledger, client) as batch:
         batch.load(items(200))
         report = batch.run(concurrency=1)
@@ -150,7 +140,7 @@ def test_closing_a_batch_ends_another_threads_run_in_order(
 ) -> None:
     begun = threading.Event()
     reports: list[Any] = []
-    ring(client, 3, begun.set)
+    Ringing(client, 3, begun.set)
     with PayoutBatch.open(ledger, client) as batch:
         batch.load(items(500))
         running = threading.Thread(target=lambda: reports.append(batch.run(concurrency=1)))
@@ -217,7 +207,7 @@ def test_what_an_iterable_raises_reaches_the_caller_and_nothing_is_imported(
 
 
 def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledger: Path) -> None:
-    ring(client, 5, interrupt_main_thread)
+    Ringing(client, 5, interrupt_main_thread)
     with PayoutBatch.open(ledger, client) as batch:
         batch.load(items(300))
         with pytest.raises(KeyboardInterrupt) as stopped:
@@ -280,7 +270,7 @@ def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_resumes(
     monkeypatch.setattr(_batch_bridge._OpenBatch, "stop", stopped_and_pressed_again)
     real_time = InProcessTransport(service)
     with Payments(service.api_key, base_url=IN_PROCESS, transport=real_time) as client:
-        ring(client, 2, interrupt_main_thread).hangs = True
+        Ringing(client, 2, interrupt_main_thread).hangs = True
         with PayoutBatch.open(ledger, client) as batch:
             batch.load(items(3))
             with pytest.raises(KeyboardInterrupt) as stopped:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from payments_sync._blocking_call import BlockingCall, CallQueue
 from payments_sync._event_loop import Bridge
-
-
-async def nothing() -> None:
-    """Something to run."""
+from tests.sync.scenes import nothing
 
 
 def call() -> BlockingCall[None]:
@@ -43,11 +41,8 @@ async def test_a_queue_wakes_its_loop_once_for_many_calls() -> None:
     calls = [call() for _ in range(5)]
     woken: list[object] = []
 
-    class Loop:
-        def call_soon_threadsafe(self, callback: object) -> None:
-            woken.append(callback)
-
-    queue.loop, loop = Loop(), queue.loop  # type: ignore[assignment] # only what is used here
+    loop = queue.loop
+    queue.loop = SimpleNamespace(call_soon_threadsafe=woken.append)  # type: ignore[assignment] # only what is used here
     assert {queue.post(one) for one in calls} == {True}
     assert len(woken) == 1
     queue.loop = loop

@@ -153,14 +153,11 @@ def test_a_client_for_another_key_is_made_in_a_copy_whatever_locks_were_held(san
 
 
 UNDER_WAY = """
-from payments_async._request import idempotency as pending
-
 async def begun():
     sending = asyncio.ensure_future(other.send(prepared))
     await asyncio.sleep(0)
     return sending
 
-pending._CHECK = 1e6  # who waits for a request of the parent's is seen to
 prepared = other.payouts.prepare(**payout("r-1"))
 loop = asyncio.new_event_loop()
 sending = loop.run_until_complete(begun())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,13 +91,6 @@ def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.LoopThread]:
     return kept
 
 
-class Watched:
-    """In the place of the parent's loop: notes who wakes it."""
-
-    def __init__(self, touched: list[object]) -> None:
-        self.call_soon_threadsafe = touched.append
-
-
 def test_a_child_leaves_everything_of_the_parents_alone(
     sandbox: Sandbox, fork: list[_event_loop.LoopThread]
 ) -> None:
@@ -110,7 +104,8 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     (parents,) = loop_threads()
     queue = client._bridge._queue()
     touched: list[object] = []
-    queue.loop, loop = Watched(touched), queue.loop  # type: ignore[assignment] # what a queue uses of it
+    loop = queue.loop
+    queue.loop = SimpleNamespace(call_soon_threadsafe=touched.append)  # type: ignore[assignment] # what a queue uses of it
 
     _event_loop._after_fork()
     assert fork[0].queue is queue

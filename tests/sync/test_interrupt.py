@@ -17,7 +17,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
 from payments_sync._blocking_call import BlockingCall
 from payments_sync._event_loop import Bridge
-from tests.sync.scenes import ADDRESS, KEY, Silence, alone, interrupt_main_thread, note, payout
+from tests.sync.scenes import ADDRESS, KEY, Silence, alone, interrupt_main_thread, note, nothing, payout
 
 
 class Doorbell(VirtualClock):
@@ -120,10 +120,6 @@ def test_a_second_interruption_ends_the_wait_for_the_first(monkeypatch: pytest.M
 
 async def succeed() -> str:
     return "record"
-
-
-async def nothing() -> None:
-    """What there is to close."""
 
 
 async def fail_definitely() -> str:

@@ -15,7 +15,6 @@ from tests.sync.scenes import payout
 
 @pytest.fixture
 def full(client: Payments) -> Payments:
-    """A client of a service with five payouts."""
     for number in range(5):
         client.payouts.create(**payout(f"r-{number}"))
     return client

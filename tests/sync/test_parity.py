@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import inspect
-import re
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -57,29 +54,3 @@ def test_an_import_loads_no_more_than_is_needed() -> None:
         lines += [f"import {package}", f"print(set({sorted(left_out)}) & sys.modules.keys())"]
     shown = subprocess.check_output([sys.executable, "-c", "\n".join(lines)], text=True, timeout=300)
     assert shown == "set()\n" * 4
-
-
-@pytest.mark.parametrize(("module", "name"), [("client", "AsyncPayments"), ("bulk.outbox", "Outbox")])
-def test_a_class_has_the_same_methods_with_the_same_signatures_and_they_block(module: str, name: str) -> None:
-    """The mirror's own tests see to the rest."""
-    asynchronous = public(getattr(importlib.import_module(f"payments_async.{module}"), name))
-    blocking = public(getattr(importlib.import_module(f"payments_sync.{module}"), name.removeprefix("Async")))
-    assert {RENAMED.get(each, each) for each in asynchronous} == blocking.keys()
-    for each, method in asynchronous.items():
-        twin = blocking[RENAMED.get(each, each)]
-        theirs = re.sub(
-            r"\bAsync(Connection|Iterator|Payments|Session)\b", r"\1", str(inspect.signature(method))
-        )
-        assert str(inspect.signature(twin)) == theirs
-        assert not inspect.iscoroutinefunction(twin)
-        assert not inspect.isasyncgenfunction(twin)
-
-
-RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
-
-
-def public(cls: type[Any]) -> dict[str, Any]:
-    """The public methods of a class."""
-    special = {"__init__", "__repr__", *RENAMED, *RENAMED.values()}
-    members = inspect.getmembers(cls, lambda value: inspect.isfunction(value) or inspect.ismethod(value))
-    return {name: value for name, value in members if name in special or not name.startswith("_")}

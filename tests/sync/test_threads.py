@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import subprocess
-import sys
 import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
@@ -134,22 +128,6 @@ def test_called_on_its_own_loop_it_raises_instead_of_waiting_for_itself(sandbox:
     assert "its own event loop" in refused[0]
 
 
-APPLICATION = """
-import os
-from payments_sync import ConfigurationError, Payments
-
-client = Payments(os.environ["KEY"], base_url=os.environ["ADDRESS"])
-
-def application(environ, start_response):
-    try:
-        shown = f"{len(client.payouts.list())} payouts"
-    except ConfigurationError as error:
-        shown = str(error)
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [shown.encode()]
-"""
-
-
 @pytest.mark.parametrize("library", ["gevent", "eventlet"])
 def test_the_refusal_examines_who_starts_threads_when_the_first_call_is_made(
     library: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
@@ -165,31 +143,3 @@ def test_the_refusal_examines_who_starts_threads_when_the_first_call_is_made(
                 client.payouts.list()
         assert refused.value.effect == "none"
         assert len(client.payouts.list()) == 0
-
-
-@contextmanager
-def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnection]:
-    """The application in one worker of gunicorn's, of that kind."""
-    (folder / "shop.py").write_text(APPLICATION)
-    command = [sys.executable, "-m", "gunicorn", "--bind=127.0.0.1:0", f"--worker-class={worker}", "shop"]
-    environ = {"KEY": sandbox.api_key, "ADDRESS": sandbox.base_url}
-    with subprocess.Popen(command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stderr is not None
-            for line in server.stderr:  # it ends when the server does
-                if "Listening at: " in line:
-                    port = line.partition("127.0.0.1:")[2].partition(" ")[0]
-                    yield HTTPConnection("127.0.0.1", int(port), timeout=300)
-                    break
-        finally:
-            server.terminate()
-
-
-@pytest.mark.parametrize(("worker", "shown"), [("gevent", "gevent has replaced"), ("gthread", "0 payouts")])
-def test_gunicorns_gevent_worker_is_refused_and_its_worker_with_threads_is_not(
-    sandbox: Sandbox, tmp_path: Path, worker: str, shown: str
-) -> None:
-    with served(sandbox, worker, tmp_path) as connection:
-        connection.request("GET", "/")
-        assert connection.getresponse().read().decode().startswith(shown)
-        connection.close()

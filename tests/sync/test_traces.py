@@ -16,10 +16,7 @@ import pytest
 from payments_sync import _blocking_call
 from payments_sync._blocking_call import traced
 from payments_sync._event_loop import Bridge
-
-
-async def _nothing() -> None:
-    """There is nothing to close."""
+from tests.sync.scenes import nothing
 
 
 @pytest.fixture
@@ -48,7 +45,7 @@ def test_a_call_runs_under_its_callers_trace_and_leaves_none_behind(agent: Simpl
     async def call(first: int, *, second: int) -> tuple[list[str], int]:
         return list(agent.in_force), first + second
 
-    bridge = Bridge(_nothing)
+    bridge = Bridge(nothing)
     assert bridge.call(call, 1, second=2) == (["the caller's trace"], 3)
     assert agent.in_force == []
     bridge.close()
@@ -59,6 +56,6 @@ def test_without_a_trace_or_where_the_agents_parts_are_elsewhere_a_call_is_made_
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "newrelic.core.context", None)
-        assert traced(_nothing) is _nothing
+        assert traced(nothing) is nothing
     agent.trace = None
-    assert traced(_nothing) is _nothing
+    assert traced(nothing) is nothing
