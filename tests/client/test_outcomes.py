@@ -99,6 +99,7 @@ async def test_a_refusal_that_got_lost_is_given_by_resolving(connect: Connect, s
 
 MAIN_ROWS: list[tuple[list[Any], type[PaymentsError] | None, str, list[str]]] = [
     ([unsent()] * 3, None, "none", ["not_sent"] * 3),
+    ([unsent("tls")], None, "none", ["not_sent"]),
     ([lost("timeout"), unsent(), unsent()], OutcomeUnknown, "unknown", ["in_doubt", "not_sent", "not_sent"]),
     ([refusal(503)] * 3, OutcomeUnknown, "unknown", ["in_doubt"] * 3),
     ([lost("too_large")], OutcomeUnknown, "unknown", ["in_doubt"]),
@@ -112,6 +113,7 @@ MAIN_ROWS: list[tuple[list[Any], type[PaymentsError] | None, str, list[str]]] = 
     ([lost(), payout_answer(fee_amount=7)], DecodeError, "happened", ["in_doubt", "executed"]),
     ([payout_answer(reference="r-9")], ResponseMismatch, "unknown", ["in_doubt"]),
     ([unsent(), payout_answer(reference="r-9")], ResponseMismatch, "unknown", ["not_sent", "in_doubt"]),
+    ([payout_answer(reference="r-9", amount=7)] * 3, OutcomeUnknown, "unknown", ["in_doubt"] * 3),
     ([lost(), payout_answer(reference="r-9")], OutcomeUnknown, "unknown", ["in_doubt"] * 2),
     ([refusal(409)], DuplicateReference, "none", ["not_executed"]),
     ([refusal(409, REPLAYED)], OutcomeUnknown, "unknown", ["in_doubt"]),

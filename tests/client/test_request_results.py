@@ -62,6 +62,7 @@ async def test_a_request_can_be_answered_with_a_list(connect: Connect, body: Any
         ("POST", b"<html>", None, OutcomeUnknown, "unknown"),
         ("POST", b'{"data": {"id": 7}}', Payout, OutcomeUnknown, "unknown"),
         ("DELETE", b"", Payout, OutcomeUnknown, "unknown"),
+        ("POST", b'{"id": "po_9", "status": 7}', Payout, DecodeError, "happened"),
         ("GET", b"7", Payout, DecodeError, "none"),
         ("GET", b'{"data": "x"}', Payout, DecodeError, "none"),
         ("GET", b'{"id": 7}', Payout, DecodeError, "none"),

@@ -156,6 +156,19 @@ async def test_another_payout_is_a_mismatch(connect: Connect, changes: Any, diff
     assert (caught.effect, caught.idempotency_key) == ("unknown", played.keys[0])
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"amount": None, "reference": None},
+        {"amount": {"value": None, "currency": None}},
+        {"amount": {"value": 10.100000000000000001, "currency": "XOF"}},
+        {"amount": {"value": "10.1000", "currency": "XOF"}},
+    ],
+)
+async def test_what_an_answer_leaves_out_or_rounds_is_no_mismatch(connect: Connect, changes: Any) -> None:
+    assert (await play(connect, payout_answer(**changes)).client.payouts.create(**PAYOUT)).id == "po_1"
+
+
 PHONE = Instrument.phone("+2290190112233", "BJ")
 BANK = Instrument.bank_account("0012345678", "058", "NG", account_name="Ama")
 TOKEN = Instrument.crypto_address("TAbc1", "tron", memo_tag="77")

@@ -109,11 +109,15 @@ def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
     ],
 )
 def test_moments_in_iso_8601_are_aware(text: str, moment: datetime) -> None:
-    found = decode.structure({"created_at": text}, Payout)
-    assert found.created_at == moment
-    assert found.created_at is not None
-    assert found.created_at.utcoffset() is not None
-    assert found.extra == {}
+    body = bodies.encoded({"data": {"id": "po_1", "created_at": text}})
+    for found in (
+        decode.structure({"created_at": text}, Payout),
+        decode.usual_answer(body, Payout, page=False).data,
+    ):
+        assert found.created_at == moment
+        assert found.created_at is not None
+        assert found.created_at.utcoffset() is not None
+        assert found.extra == {}
 
 
 @pytest.mark.usefixtures("nothing_learned")
