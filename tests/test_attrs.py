@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -76,14 +75,3 @@ def test_a_changed_copy_is_frozen_and_has_all_other_values(cls: type[Any]) -> No
         setattr(after, name, None)
     with pytest.raises(AttributeError, match="colour"):
         evolve(before, colour=1)
-
-
-@CLASSES
-def test_wrong_arguments_are_refused_as_ever(cls: type[Any]) -> None:
-    make: Callable[..., Any] = maker(cls)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        make(**values(cls), colour=1)
-    if needed := values(cls, needed=True):
-        needed.popitem()
-        with pytest.raises(TypeError, match="missing 1 required"):
-            make(**needed)

@@ -6,22 +6,16 @@ from typing import Any
 
 import pytest
 
-from payments_async import models
 from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch
-from payments_async.models import Checkout, Page, Payout, Record
+from payments_async.models import Checkout, Page, Payout
 from tests.support import bodies
-from tests.support.bodies import encoded
+from tests.support.bodies import RECORDS, encoded
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
-RECORDS = [
-    cls
-    for name in models.__all__
-    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
-]
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
 BOTH = {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}
 

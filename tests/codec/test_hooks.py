@@ -11,7 +11,7 @@ import attrs
 import cattrs
 import pytest
 
-from payments_async import models, register_hooks
+from payments_async import register_hooks
 from payments_async._codec import decode
 from payments_async._codec.decode import UnreadableJSON
 from payments_async._codec.hooks import NUMBERS, fields_of
@@ -25,13 +25,7 @@ from payments_async.models import (
     Record,
 )
 from tests.support import bodies
-
-RECORDS = [
-    cls
-    for name in models.__all__
-    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
-]
-
+from tests.support.bodies import RECORDS
 
 FIELDS = [(cls, name, hint) for cls in RECORDS for name, hint in fields_of(cls).items()]
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
