@@ -12,7 +12,6 @@ from payments_async import APIConnectionError, DeadlineExceeded, OutcomeUnknown,
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, runtime_of
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
-from tests.support.patience import PATIENCE
 from tests.support.scripted import EMPTY_PAGE, lost, unsent
 from tests.support.surfaces import Connect, error_of
 
@@ -126,21 +125,6 @@ async def test_a_clock_that_jumps_past_the_deadline_sends_nothing_more(connect: 
 async def test_an_answer_that_came_late_still_counts(connect: Connect) -> None:
     played = slow(connect, 3600.0, payout_answer())
     assert (await played.client.payouts.create(**PAYOUT, deadline=60.0)).id == "po_1"
-
-
-async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandbox: Sandbox) -> None:
-    client = connect(sandbox)
-    sandbox.on("payouts.*").respond("hang", times=None)
-    with pytest.raises(DeadlineExceeded):
-        await client.payouts.list(deadline=PATIENCE[0])
-    told: list[type[PaymentsError]] = []
-    for seconds in PATIENCE:
-        with pytest.raises(PaymentsError) as caught:
-            await client.payouts.create(**{**PAYOUT, "reference": f"r-{seconds}"}, deadline=seconds)
-        told.append(caught.type)
-        if told[-1] is not DeadlineExceeded:  # or a busy machine has sent nothing within it
-            break
-    assert told[-1] is OutcomeUnknown
 
 
 async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request() -> None:

@@ -286,8 +286,7 @@ async def test_a_record_that_differs_for_good_is_a_mismatch_each_time(connect: C
     played = play(connect, OTHER)
     error = await refused(played, ResponseMismatch)
     for times in (2, 3):
-        caught = await error_of(ResponseMismatch, played.client.resolve(error))
-        error = caught
+        error = await error_of(ResponseMismatch, played.client.resolve(error))
         assert sent(played) == ["POST /payouts"] * times
 
 
