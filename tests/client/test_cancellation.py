@@ -164,14 +164,10 @@ async def test_a_doubt_goes_with_a_cancelled_wait(heard: list[Any], moment: type
 # Closed
 
 
-async def arrived(server: RawServer) -> None:
-    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
-
-
 async def test_a_payout_that_waited_for_a_connection_was_never_sent(silent: RawServer) -> None:
     async with AsyncPayments(KEY, base_url=silent.url("/v1"), max_connections=1) as client:
         first = asyncio.ensure_future(client.payouts.list())
-        await arrived(silent)
+        assert await asyncio.to_thread(silent.arrivals.get, timeout=300) == "/v1/payouts"
         second = asyncio.ensure_future(client.payouts.create(**PAYOUT))
         await asyncio.sleep(0)
     for call in (first, second):

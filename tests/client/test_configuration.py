@@ -272,8 +272,11 @@ async def test_a_callable_gives_the_key_of_each_request(connect: Connect, watche
     await client.payouts.list()
     keys.reverse()
     await client.payouts.list()
+    await create(client, "payouts")
+    await client.request("GET", "/payouts")
     sent = [request.headers["authorization"] for request in watched.arrived]
-    assert sent == [f"Bearer {keys[1]}", f"Bearer {keys[0]}"]
+    assert sent == [f"Bearer {keys[1]}", *[f"Bearer {keys[0]}"] * 3]
+    assert asked == [keys[1], *[keys[0]] * 3], "once a call"
 
 
 # Siblings

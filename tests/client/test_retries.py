@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from payments_async import (
     APIConnectionError,
-    AsyncPayments,
     DecodeError,
     OutcomeUnknown,
     PaymentsError,
@@ -133,26 +131,6 @@ async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) ->
     played = play(connect, *[refusal(429, {"Retry-After": "1"})] * 120, payout_answer(), max_retries=200)
     payout = await played.client.payouts.create(**PAYOUT)
     assert len(payout.response.attempts) == 121
-
-
-CALLS: dict[str, Callable[[AsyncPayments], Awaitable[object]]] = {
-    "payouts.create": lambda client: client.payouts.create(**PAYOUT),
-    "payouts.create, own key": lambda client: client.payouts.create(**PAYOUT, idempotency_key="my-own-key"),
-    "payouts.sync": lambda client: client.payouts.sync("po_1"),
-    "payouts.list": lambda client: client.payouts.list(),
-    "payment_intents.requery": lambda client: client.payment_intents.requery("pi_1"),
-    "request": lambda client: client.request("POST", "/transfers", json={}),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_function_is_asked_for_the_secret_key_once_a_call(connect: Connect, name: str) -> None:
-    keys = iter(["sk_sandbox_first"])
-    body = {"data": [], "pagination": {}} if name == "payouts.list" else {"data": {"id": "po_1"}}
-    played = play(connect, answer(200, body), api_key=lambda: next(keys))
-    await CALLS[name](played.client)
-    (request,) = played.transport.requests
-    assert str(request.headers["Authorization"]) == "Bearer sk_sandbox_first"
 
 
 @pytest.mark.fact("events.polling-is-secondary")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from payments_async._codec import decode, encode
 from payments_async._codec.encode import Unwritable
 from payments_async.models import Amount, Payout
-from payments_async.params import CheckoutRequest, Instrument, PayoutRequest
+from payments_async.params import Instrument, PayoutRequest
 
 
 def payout(amount: Any, **more: Any) -> PayoutRequest:
@@ -54,34 +54,6 @@ def test_what_json_cannot_say_is_refused_without_quoting_it(value: Any, why: str
         encode.encode_json({"field": value})
     assert caught.value.__context__ is None
     assert "ud800" not in repr(caught.value)
-
-
-NOW = datetime(2026, 11, 29, tzinfo=UTC)
-WALLET = {"type": "phone", "phone_number": "+2290190000000", "country": "BJ"}
-CHECKOUT = {"amount": Decimal(5), "currency": "XOF"}
-
-
-@pytest.mark.parametrize(
-    ("request_", "is_usual"),
-    [
-        (payout(5, instrument=WALLET), True),
-        (payout(5, customer={"last_name": "A"}), True),
-        (payout(5, gateway_options={"a": {"b": {"c": [1]}}}), False),
-        (payout(5, gateway_options={"a": {"b": {"c": 1}}}), True),
-        (payout(5, instrument={**WALLET, "memo_tag": None}), False),
-        (payout(5, instrument={**WALLET, "carrier": "x"}), False),
-        (payout(5, instrument={**WALLET, "country": "bj"}), False),
-        (CheckoutRequest(**CHECKOUT, restriction={"country_code": "GH"}), True),
-        (CheckoutRequest(**CHECKOUT, restriction={"country_code": "GH", "phone": WALLET}), False),
-        (CheckoutRequest(**CHECKOUT, restriction={}), False),
-        (CheckoutRequest(**CHECKOUT, entity_created_at=NOW), True),
-        (CheckoutRequest(**CHECKOUT, entity_created_at=NOW.astimezone(timezone(timedelta(hours=1)))), True),
-        (CheckoutRequest(**CHECKOUT, entity_created_at=NOW + timedelta(seconds=1)), False),
-        (CheckoutRequest(**CHECKOUT, entity_created_at=NOW.replace(tzinfo=None)), False),
-    ],
-)
-def test_mappings_and_moments_are_checked_and_written_in_one_pass(request_: Any, is_usual: bool) -> None:
-    assert encode.checked_body(request_, NOW) == (encode.encode(request_) if is_usual else None)
 
 
 BODY = (
