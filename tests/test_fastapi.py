@@ -87,22 +87,11 @@ def test_the_program_says_when_a_payout_may_have_been_made(shop: TestClient, san
 
 
 def test_a_wrong_body_names_every_fault_and_sends_nothing(shop: TestClient, sandbox: Sandbox) -> None:
-    wrong = {
-        **BODY,
-        "amount": 10.5,
-        "refrence": "refund-7",
-        "instrument": {"phone_numbr": PHONE, "country": "Ghana"},
-        "customer": {"email": 7},
-    }
+    wrong = {**BODY, "instrument": {"phone_numbr": PHONE, "country": "Ghana"}, "customer": {"email": 7}}
     answer = shop.post("/payouts", json=wrong)
     assert answer.status_code == 422
     told = {tuple(fault["loc"]): fault["msg"] for fault in answer.json()["detail"]}
     assert told == {
-        (
-            "body",
-            "amount",
-        ): 'is a float, which is not exact: write decimal text ("10.10"), an int or a Decimal',
-        ("body", "refrence"): "is not a field of PayoutRequest; did you mean 'reference'?",
         ("body", "instrument", "phone_numbr"): "is not a field of Instrument; did you mean 'phone_number'?",
         ("body", "instrument", "country"): "must be a two-letter country code, not text of 5 characters",
         ("body", "customer", "email"): "must be text, not int",
@@ -144,6 +133,8 @@ SECRET = "+9876504321098"
 PAYMENT: dict[str, Any] = {"amount": "10.10", "currency": "XOF"}
 AMOUNTS = ("1e3", "+50", "-50", " 50", "50\n", "1_000", "1,000", ".5", "5.", "٥٠", "NaN", "", SECRET)
 BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
+FLOAT = 'is a float, which is not exact: write decimal text ("10.10"), an int or a Decimal'
+UNKNOWN = "is not a field of PayoutRequest; did you mean 'reference'?"
 
 
 @pytest.mark.parametrize(
@@ -151,12 +142,12 @@ BOTH = {"country_code": "BJ", "phone": {"number": SECRET}}
     [
         (PayoutBody, {"amount": None}, "amount", "is required"),
         (PayoutBody, {"amount": "0.5"}, "amount", "must be at least 1"),
-        (PayoutBody, {"amount": 10.0}, "amount", "is a float, which is not exact"),
+        (PayoutBody, {"amount": 10.0}, "amount", FLOAT),
         *((PayoutBody, {"amount": text}, "amount", "must be a plain decimal number") for text in AMOUNTS),
         (PayoutBody, {"instrument": [SECRET]}, "instrument", "must be Instrument or a mapping"),
         (PayoutBody, {"metadata": dict.fromkeys("abcdefghijk", 1)}, "metadata", "has 11 pairs"),
         (PayoutBody, {"reference": " r"}, "reference", "begins or ends with a blank"),
-        (PayoutBody, {"refrence": 1}, "refrence", "; did you mean 'reference'?"),
+        (PayoutBody, {"refrence": 1}, "refrence", UNKNOWN),
         (PayoutBody, {"zzz\x1b[0m": 1}, "***", "is not a field of PayoutRequest"),
         (PayoutBody, {SECRET: 1}, "***", "is not a field of PayoutRequest"),
         (PayoutBody, {"sk_live_abcdefgh": 1}, "***", "is not a field of PayoutRequest"),

@@ -31,23 +31,6 @@ class Numeric(Decimal):
     """What a database driver may return."""
 
 
-SPELLED = ["50", "50.00", 50, Decimal("50.0000"), Decimal("5E+1"), Numeric("50.00"), "5e1", "50."]
-
-
-@pytest.mark.parametrize("amount", SPELLED, ids=repr)
-async def test_equal_amounts_are_equal_bytes(connect: Connect, amount: Any) -> None:
-    client = connect()
-    assert b'"amount":50,' in client.payouts.prepare(**{**PAYOUT, "amount": amount}).body
-    assert b'"amount":50,' in client.checkouts.prepare(amount=amount, currency="GHS").body
-
-
-async def test_an_amount_of_more_digits_than_money_has_is_refused(connect: Connect) -> None:
-    for amount in (Decimal("1." + "1" * 200), "1." + "1" * 90):
-        with pytest.raises(InvalidRequest) as caught:
-            connect().payouts.prepare(**{**PAYOUT, "amount": amount})
-        assert list(caught.value.errors) == ["amount"]
-
-
 @pytest.mark.parametrize("again", [Decimal("50.00"), "50.0", 5e1], ids=repr)
 async def test_one_key_takes_an_equal_amount_in_any_spelling(connect: Connect, again: Any) -> None:
     played = play(connect, answer(201, {"id": "rf_1"}))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from payments_async import APIConnectionError, AsyncPayments, OutcomeUnknown, RateLimits, events
-from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.patience import until
@@ -166,36 +164,13 @@ async def test_a_doubt_goes_with_a_cancelled_wait(heard: list[Any], moment: type
 # Closed
 
 
-async def arrived(server: RawServer) -> None:
-    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
-
-
-async def test_a_payout_that_was_sent_is_in_doubt_and_not_sent_again(silent: RawServer) -> None:
-    async with AsyncPayments(KEY, base_url=silent.url("/v1")) as client:
-        call = asyncio.ensure_future(client.payouts.create(**PAYOUT))
-        await arrived(silent)
-    caught = await error_of(OutcomeUnknown, call)
-    assert [(each.reason, each.verdict) for each in caught.attempts] == [("closed", "in_doubt")]
-    assert len(silent.requests) == 1
-
-
 async def test_a_payout_that_waited_for_a_connection_was_never_sent(silent: RawServer) -> None:
     async with AsyncPayments(KEY, base_url=silent.url("/v1"), max_connections=1) as client:
         first = asyncio.ensure_future(client.payouts.list())
-        await arrived(silent)
+        assert await asyncio.to_thread(silent.arrivals.get, timeout=300) == "/v1/payouts"
         second = asyncio.ensure_future(client.payouts.create(**PAYOUT))
         await asyncio.sleep(0)
     for call in (first, second):
         caught = await error_of(APIConnectionError, call, match="end all calls before")
         assert (caught.kind, caught.effect) == ("closed", "none")
-    assert len(silent.requests) == 1
-
-
-def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed(silent: RawServer) -> None:
-    with ThreadPoolExecutor(1) as threads:
-        with Payments(KEY, base_url=silent.url("/v1")) as client:
-            call = threads.submit(client.payouts.create, **PAYOUT)
-            assert silent.arrivals.get(timeout=300) == "/v1/payouts"
-        with pytest.raises(OutcomeUnknown):
-            call.result(60)
     assert len(silent.requests) == 1

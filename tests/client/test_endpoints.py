@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.creations import SMALLEST, create, row
 from tests.support.forms import at
-from tests.support.motion import jumping
 from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
@@ -97,20 +96,6 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     assert watched.headers["x-idempotency-key"] == key
     assert record.response.status == 201
     assert record.response.message.startswith(message)
-
-
-@pytest.mark.fact("endpoint.live-operations-not-for-reading")
-async def test_waiting_uses_no_live_operation(connect: Connect, watched: WatchedSandbox) -> None:
-    client = jumping(connect, watched)
-    intent = await create(client, "payment_intents", attempt=ATTEMPT)
-    payout = await create(client, "payouts", reference="r-1")
-
-    assert (await client.payouts.wait(payout)).is_final
-    assert (await client.payment_intents.wait_attempt(intent.id, intent.active_attempt.id)).is_final
-    assert (await client.payouts.find("r-1")).id == payout.id
-    assert [item.id async for item in client.payment_intents.iterate()] == [intent.id]
-    words = {request.path.rsplit("/", 1)[-1] for request in watched.arrived}
-    assert words.isdisjoint({"requery", "inspect", "sync"})
 
 
 @pytest.mark.fact("versioning.in-address")

@@ -15,7 +15,6 @@ import pytest
 
 from payments_async import (
     AsyncPayments,
-    LimitReached,
     OutcomeUnknown,
     PaymentsError,
     RateLimits,
@@ -84,18 +83,6 @@ async def test_the_end_of_a_call_names_its_error_and_effect(
         await played.client.payouts.create(**PAYOUT)
     assert kinds(heard).count("CallEnded") == 1
     assert (heard[-1].error, heard[-1].effect, heard[-1].status) == (error, effect, status)
-
-
-async def test_a_call_that_sends_nothing_ends_too(connect: Connect) -> None:
-    heard: list[Any] = []
-    options = {"limits": RateLimits(writes=1), "on_limit": "raise", "on_event": heard.append}
-    client = play(connect, payout_answer(), **options).client
-    await client.payouts.create(**PAYOUT)
-    heard.clear()
-    with pytest.raises(LimitReached):
-        await client.payouts.create(**PAYOUT)
-    assert kinds(heard) == ["CallStarted", "CallEnded"]
-    assert (heard[-1].error, heard[-1].attempt, heard[-1].status) == ("LimitReached", 0, None)
 
 
 async def test_a_raising_listener_breaks_nothing(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
@@ -172,10 +159,6 @@ async def second_in_a_minute(client: AsyncPayments) -> None:
     await client.payouts.create(**{**PAYOUT, "reference": "r-2"})
 
 
-async def in_bulk(client: AsyncPayments) -> None:
-    await client.send(client.payouts.prepare(**PAYOUT), priority="bulk")
-
-
 async def for_the_payout(client: AsyncPayments) -> None:
     await client.payouts.wait("po_1", deadline=300.0)
 
@@ -192,12 +175,6 @@ WAITS: dict[str, tuple[Any, dict[str, Any], Callable[[AsyncPayments], Awaitable[
         {},
         second_in_a_minute,
         "payouts.create waits for the limit store: .*cannot be reached|the limit store cannot be used",
-    ),
-    "limit store, in bulk": (
-        payout_answer(),
-        {},
-        in_bulk,
-        "payouts.create waits for the limit store: .*cannot be reached",
     ),
     "payout": (
         listed({"id": "po_1", "status": "pending"}),

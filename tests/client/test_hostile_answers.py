@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from payments_async._http import transport
 from payments_async.errors import DecodeError, OutcomeUnknown, ResponseMismatch
 from payments_async.models import Payout
 from tests.support import bodies
@@ -217,21 +216,19 @@ WAITS: Mapping[str, tuple[Read, Callable[[Any], dict[str, Any]]]] = {
         lambda given: {"id": given, **PAID},
     ),
 }
-every_read = pytest.mark.parametrize("name", ABOUT_ONE)
 
 
 @pytest.mark.parametrize("name", [*ABOUT_ONE, *WAITS])
 async def test_an_answer_about_another_record_is_a_mismatch(connect: Connect, name: str) -> None:
     read, body = {**ABOUT_ONE, **WAITS}[name]
     played = play(connect, answer(200, {"data": body("another")}))
-    caught = await error_of(ResponseMismatch, read(played.client))
-    error = caught
+    error = await error_of(ResponseMismatch, read(played.client))
     assert (error.effect, list(error.differences.values())) == ("none", [("mine", "another")])
     assert len(played.transport.requests) == 1  # an answer to someone else is no reason to ask again at once
     assert [attempt.verdict for attempt in error.attempts] == ["executed"]
 
 
-@every_read
+@pytest.mark.parametrize("name", ABOUT_ONE)
 @pytest.mark.parametrize("given", ["mine", None, ...], ids=["its id", "null", "absent"])
 async def test_an_answer_that_names_no_other_record_is_taken(connect: Connect, name: str, given: Any) -> None:
     read, body = ABOUT_ONE[name]
@@ -247,7 +244,7 @@ async def test_an_answer_that_names_no_other_record_is_taken(connect: Connect, n
 async def test_the_connection_that_gave_it_is_closed(
     connect: Connect, server: RawServer, monkeypatch: pytest.MonkeyPatch, way: str, name: str
 ) -> None:
-    monkeypatch.setattr(transport, "is_supported", lambda: way == "direct")
+    monkeypatch.setattr("payments_async._http.transport.is_supported", lambda: way == "direct")
     server.scripts["/v1/payouts/mine/sync"] = [whole({"id": "another"}), Step.HANG]
     server.scripts["/v1/payouts/kept/sync"] = [whole({"id": "kept"})]
     other = json.loads(payout_answer(reference="r-9").body)["data"]

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError, RateLimits
-from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async._runtime import SystemRuntime
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
@@ -48,9 +46,8 @@ def test_the_stores_password_is_in_no_repr_message_or_traceback(
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
+def client() -> Callable[..., AsyncPayments]:
     """Makes clients of one process that send nothing."""
-    monkeypatch.setattr("payments_async.client.PROCESS", LimiterRegistry())
     return partial(AsyncPayments, KEY, base_url=BASE_URL)
 
 
@@ -99,7 +96,7 @@ LEDGER = "postgresql://127.0.0.1/ledger"
         ({}, LEDGER, 60_000),
         (STORE, ADDRESS, 60_000),
         (PART, None, 30_000),
-        ({"runtime": SystemRuntime()}, None, 60_000),  # on another clock
+        ({"runtime": JumpingRuntime()}, None, 60_000),  # on another clock
     ],
 )
 def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_limit(

@@ -12,7 +12,6 @@ import attrs
 import pytest
 
 from payments_async import UnprocessableError
-from payments_async.bulk._run.service import Service
 from payments_async.errors import InvalidRequest, PaymentsError, SearchIncomplete, WaitTimeout
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
 from tests.support.creations import PAYOUT, create, row
@@ -328,8 +327,6 @@ async def test_a_wait_whose_record_the_list_shows_needs_no_end(connect: Connect)
 
 
 FIELDS: dict[str, Any] = {**PAYOUT, "currency": "EUR"}
-BULK = pytest.mark.parametrize("surface", ["async"], indirect=True)
-"""Bulk's engine has one surface."""
 
 
 @pytest.fixture
@@ -377,11 +374,10 @@ async def test_any_other_refusal_is_raised(world: Watched) -> None:
     assert requested(world) == [(True, 422)] * 2
 
 
-@BULK
 async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
-    service = Service(world.client())
+    client = world.client()
     world.sandbox.on("payouts.list").respond("slow:60", times=2)  # both are asked before one is answered
-    readings = asyncio.gather(service.page(None, {}), service.page(None, {}))
+    readings = asyncio.gather(client.payouts.find("r-0"), client.payouts.find("r-1"))
     await until(lambda: len(world.sandbox.requests) == 2)
     world.sandbox.advance(60.0)
     await readings

@@ -255,27 +255,29 @@ async def test_a_key_of_the_callers_own_protects_from_its_first_use(connect: Con
         await client.send(again)
 
 
-@pytest.mark.parametrize("how", ["own", "extra", "request"])
-async def test_the_reference_is_the_one_in_the_bytes(connect: Connect, how: str) -> None:
+@pytest.mark.parametrize(
+    "more", [{"reference": "r-2"}, {"reference": "r-1", "extra_body": {"reference": "r-2"}}]
+)
+async def test_the_reference_is_the_one_in_the_bytes(connect: Connect, more: dict[str, Any]) -> None:
     transport = ScriptedTransport(lost())
     client = connect(transport=transport, max_retries=0)
-    with pytest.raises(OutcomeUnknown) as caught:
-        if how == "request":
-            await client.request("POST", "/payouts", json={"reference": "r-2"})
-        elif how == "extra":
-            await client.payouts.create(**PAYOUT, reference="r-1", extra_body={"reference": "r-2"})
-        else:
-            await client.payouts.create(**PAYOUT, reference="r-2")
-    assert caught.value.reference == transport.bodies[0]["reference"] == "r-2"
+    caught = await error_of(OutcomeUnknown, client.payouts.create(**PAYOUT, **more))
+    assert caught.reference == transport.bodies[0]["reference"] == "r-2"
 
 
-@pytest.mark.parametrize(("path", "reference"), [("/transfers", "r-2"), ("/payouts", 7), ("/payouts", None)])
-async def test_no_other_value_is_a_reference(connect: Connect, path: str, reference: Any) -> None:
+@pytest.mark.parametrize(
+    ("path", "body", "reference"),
+    [
+        ("/payouts", {"reference": "r-2"}, "r-2"),
+        ("/transfers", {"reference": "r-2"}, None),
+        ("/payouts", {"reference": 7}, None),
+        ("/payouts", None, None),
+    ],
+)
+async def test_what_is_a_reference(connect: Connect, path: str, body: Any, reference: str | None) -> None:
     client = connect(transport=ScriptedTransport(lost()), max_retries=0)
-    caught = await error_of(
-        OutcomeUnknown, client.request("POST", path, json={"reference": reference} if reference else None)
-    )
-    assert caught.reference is None
+    caught = await error_of(OutcomeUnknown, client.request("POST", path, json=body))
+    assert caught.reference == reference
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)

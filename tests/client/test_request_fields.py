@@ -358,6 +358,7 @@ DIGITS: list[tuple[Any, str]] = [
     (Decimal("0.3") + Decimal("0.8"), "1.1"),
     (Decimal("1E+2"), "100"),
     ("1.5e3", "1500"),
+    ("50.", "50"),
 ]
 NO_MONEY: list[tuple[Any, str]] = [
     *((bad, "is a float") for bad in (77.77, 50.0, float("nan"), float("inf"))),
@@ -371,6 +372,7 @@ NO_MONEY: list[tuple[Any, str]] = [
         for bad in (*("1_0", "١٢٣٤", "５０００", " 5 ", "5000\n", "1,000.00", "50 XOF", "NaN", "9" * 101),)
     ),
     *((bad, "more digits") for bad in (10**31, Decimal("1E+5000"), Decimal("1." + "1" * 40))),
+    *((bad, "more digits") for bad in (Decimal("1." + "1" * 200), "1." + "1" * 90)),
 ]
 
 

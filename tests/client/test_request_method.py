@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from payments_async import Payout, RateLimits
-from payments_async.errors import APITimeoutError, InvalidRequest, LimitReached, OutcomeUnknown
+from payments_async.errors import (
+    APITimeoutError,
+    DecodeError,
+    InvalidRequest,
+    LimitReached,
+    OutcomeUnknown,
+    PaymentsError,
+)
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost
@@ -62,10 +69,16 @@ async def test_no_path_makes_a_lost_write_harmless(connect: Connect, path: str) 
     assert caught.prepared.body == b'{"amount":5}'
 
 
-async def test_a_lost_requery_made_nothing(connect: Connect) -> None:
-    client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
-    caught = await error_of(APITimeoutError, client.request("POST", "/payment/intents/pi_1/requery"))
-    assert caught.effect == "none"
+@pytest.mark.parametrize(
+    ("step", "error"), [(lost("timeout"), APITimeoutError), (answer(200, b"<html>"), DecodeError)]
+)
+async def test_a_requery_without_an_answer_made_nothing(
+    connect: Connect, step: Any, error: type[PaymentsError]
+) -> None:
+    transport = ScriptedTransport(step)
+    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=1)
+    caught = await error_of(error, client.request("POST", "/payment/intents/pi_1/requery"))
+    assert (caught.effect, len(transport.requests)) == ("none", 2)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +111,9 @@ async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Conne
     transport = ScriptedTransport(answer(200, {}))
     client = connect(transport=transport, runtime=JumpingRuntime(), on_limit="raise")
     for _ in range(12):
-        await client.request("GET", "/payouts/po_1/sync")
+        await client.request("GET", "/payouts/po_1%3A2/sync")
     with pytest.raises(LimitReached):
-        await client.request("GET", "/payouts/po_1/sync")
+        await client.payouts.sync("po_1:2")
     await client.request("GET", "/payouts/po_2/sync")
 
 

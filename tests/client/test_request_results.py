@@ -6,22 +6,16 @@ from typing import Any
 
 import pytest
 
-from payments_async import models
 from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch
-from payments_async.models import Checkout, Page, Payout, Record
+from payments_async.models import Checkout, Page, Payout
 from tests.support import bodies
-from tests.support.bodies import encoded
+from tests.support.bodies import RECORDS, encoded
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
-RECORDS = [
-    cls
-    for name in models.__all__
-    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
-]
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
 BOTH = {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}
 
@@ -62,6 +56,7 @@ async def test_a_request_can_be_answered_with_a_list(connect: Connect, body: Any
         ("POST", b"<html>", None, OutcomeUnknown, "unknown"),
         ("POST", b'{"data": {"id": 7}}', Payout, OutcomeUnknown, "unknown"),
         ("DELETE", b"", Payout, OutcomeUnknown, "unknown"),
+        ("POST", b'{"id": "po_9", "status": 7}', Payout, DecodeError, "happened"),
         ("GET", b"7", Payout, DecodeError, "none"),
         ("GET", b'{"data": "x"}', Payout, DecodeError, "none"),
         ("GET", b'{"id": 7}', Payout, DecodeError, "none"),

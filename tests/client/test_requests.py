@@ -19,18 +19,6 @@ HEADER = "X-Idempotency-Key"
 CREATED = answer(201, {"data": {"id": "po_1"}})
 
 
-@pytest.mark.fact("idempotency.writes-only", "endpoint.creations-accept-idempotency-key")
-@pytest.mark.parametrize("resource", SMALLEST)
-async def test_a_creation_gets_its_own_key(connect: Connect, watched: WatchedSandbox, resource: str) -> None:
-    client = connect(watched)
-    records = [await create(client, resource) for _ in range(3)]
-    keys = [request.headers[HEADER.lower()] for request in watched.arrived]
-    assert len(set(keys)) == 3
-    assert all(8 <= len(key) <= 128 for key in keys)
-    assert [record.response.idempotency_key for record in records] == keys
-    assert not any(record.response.replayed for record in records)
-
-
 @pytest.mark.fact("idempotency.replayed-header")
 async def test_the_same_key_with_the_same_body_is_one_payout(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)

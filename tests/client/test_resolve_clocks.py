@@ -119,8 +119,7 @@ async def test_a_key_does_not_get_younger_from_one_doubt_to_the_next(connect: Co
         played.runtime.advance(passed)
         played.runtime.step(-passed)
         posts = len(sent(played))
-        caught = await unresolved(played, error)
-        error = caught
+        error = await unresolved(played, error)
     assert len(sent(played)) == posts
 
 
@@ -134,8 +133,7 @@ async def test_asking_often_does_not_keep_a_refusal_from_being_certain(connect: 
     for minute in range(0, 15, 3):
         dated = at(minute * MINUTE) if "Date" in where else {}
         played.transport._script[:] = [refusal(422, dated), NOTHING_LISTED]
-        caught = await unresolved(played, given)
-        given = caught
+        given = await unresolved(played, given)
         assert "(attempts: 422)" in str(given)
         played.runtime.advance(3 * MINUTE + 1)
     played.transport._script[:] = [refusal(422, at(15 * MINUTE + 5)), NOTHING_LISTED]

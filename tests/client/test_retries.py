@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from payments_async import (
     APIConnectionError,
-    AsyncPayments,
     DecodeError,
     OutcomeUnknown,
     PaymentsError,
@@ -77,18 +75,6 @@ async def test_back_off_is_spread_and_its_bound_doubles(connect: Connect) -> Non
         assert min(nth) < bound / 4 < bound / 2 < max(nth)
 
 
-@pytest.mark.fact("error.429.waits-retry-after")
-@pytest.mark.parametrize("headers", [{"Retry-After": "7"}, {"Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"}])
-async def test_a_429_is_waited_out_for_what_it_asks_and_some_jitter(connect: Connect, headers: Any) -> None:
-    waits = set()
-    for seed in range(5):
-        played = play(connect, refusal(429, headers), payout_answer(), seed=seed)
-        payout = await played.client.payouts.create(**PAYOUT)
-        waits.add(payout.response.attempts[1].waited)
-    assert len(waits) == 5
-    assert all(7.0 < wait <= 8.1 for wait in waits)
-
-
 @pytest.mark.fact("error.429.backoff-with-jitter")
 async def test_a_429_without_a_time_is_backed_off_from(connect: Connect) -> None:
     rows = []
@@ -145,26 +131,6 @@ async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) ->
     played = play(connect, *[refusal(429, {"Retry-After": "1"})] * 120, payout_answer(), max_retries=200)
     payout = await played.client.payouts.create(**PAYOUT)
     assert len(payout.response.attempts) == 121
-
-
-CALLS: dict[str, Callable[[AsyncPayments], Awaitable[object]]] = {
-    "payouts.create": lambda client: client.payouts.create(**PAYOUT),
-    "payouts.create, own key": lambda client: client.payouts.create(**PAYOUT, idempotency_key="my-own-key"),
-    "payouts.sync": lambda client: client.payouts.sync("po_1"),
-    "payouts.list": lambda client: client.payouts.list(),
-    "payment_intents.requery": lambda client: client.payment_intents.requery("pi_1"),
-    "request": lambda client: client.request("POST", "/transfers", json={}),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_function_is_asked_for_the_secret_key_once_a_call(connect: Connect, name: str) -> None:
-    keys = iter(["sk_sandbox_first"])
-    body = {"data": [], "pagination": {}} if name == "payouts.list" else {"data": {"id": "po_1"}}
-    played = play(connect, answer(200, body), api_key=lambda: next(keys))
-    await CALLS[name](played.client)
-    (request,) = played.transport.requests
-    assert str(request.headers["Authorization"]) == "Bearer sk_sandbox_first"
 
 
 @pytest.mark.fact("events.polling-is-secondary")

@@ -156,25 +156,6 @@ def test_no_frame_holds_the_password_of_a_refused_address(
 
 key_stays_secret = pytest.mark.fact("auth.key-stays-secret")
 
-FAULTS: list[dict[str, Any]] = [
-    {"base_url": "http://pay.test/v1"},
-    {"base_url": None},
-    {"environment": "live"},
-    {"max_retries": -1},
-    {"limits": 7},
-    {"api_key": LONG_CANARY_KEY + "\r\n"},
-    {"api_key": " " + LONG_CANARY_KEY},
-    {"api_key": LONG_CANARY_KEY.encode()},
-    {"api_key": bytearray(LONG_CANARY_KEY.encode())},
-    {"api_key": LONG_CANARY_KEY.replace("sandbox", "live")},
-]
-
-
-def check(error: BaseException) -> None:
-    assert NEEDLE not in told_by(error)
-    assert NEEDLE not in shown_by(error)
-    assert NEEDLE not in pickled(error)
-
 
 @key_stays_secret
 @pytest.mark.parametrize("name", ["environment", "timeout", "on_limit", "base_url", "app_info", "limits"])
@@ -188,29 +169,23 @@ def test_a_key_in_the_wrong_place_is_not_repeated(surface: str, name: str) -> No
 
 
 @key_stays_secret
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: next(iter(fault)))
-def test_a_refused_option_shows_no_key(surface: str, fault: dict[str, Any]) -> None:
-    options = {"api_key": LONG_CANARY_KEY, "base_url": BASE_URL, **fault}
-    with pytest.raises(ConfigurationError) as caught:
-        make_client(surface, options.pop("api_key"), **options)
-    check(caught.value)
-
-
-@key_stays_secret
 @pytest.mark.parametrize(
-    ("given", "environment"),
+    ("given", "environment", "told"),
     [
-        (LONG_CANARY_KEY + "\n", None),
-        (LONG_CANARY_KEY, "live"),
-        (LONG_CANARY_KEY.replace("sandbox", "live"), None),
-        (LONG_CANARY_KEY.encode(), None),
+        (LONG_CANARY_KEY + "\n", None, "malformed"),
+        (LONG_CANARY_KEY.encode(), None, "malformed"),
+        (None, None, "no API key"),
+        (LONG_CANARY_KEY, "live", "the key is a sandbox key"),
+        (LONG_CANARY_KEY.replace("sandbox", "live"), None, "a live key goes over https only"),
     ],
 )
-async def test_a_callables_refused_key_shows_nowhere(connect: Connect, given: str, environment: Any) -> None:
+async def test_a_callables_key_is_checked_and_shows_nowhere(
+    connect: Connect, given: Any, environment: Any, told: str
+) -> None:
     transport = ScriptedTransport(answer(200, {"data": []}))
     client = connect(transport=transport, api_key=lambda: given, environment=environment)
     for call in (client.payouts.list, lambda: client.payouts.create(**PAYOUT)):
-        with pytest.raises(ConfigurationError) as caught:
+        with pytest.raises(ConfigurationError, match=told) as caught:
             await call()
-        check(caught.value)
+        assert NEEDLE not in told_by(caught.value) + shown_by(caught.value) + pickled(caught.value)
     assert transport.requests == []

@@ -81,7 +81,7 @@ SENT: dict[str, Any] = {
         "country": "BJ",
         "notes": [{"deep": ["in-a-list"]}, None, 7],
     },
-    "customer": {"last_name": LAST, "city": CITY, "first_name": "Amo"},
+    "customer": {"last_name": LAST, "city": CITY, "first_name": "Amo", "state": "Kaſim"},
 }
 
 
@@ -106,6 +106,8 @@ async def test_words_that_name_no_field_are_told_without_one(connect: Connect) -
         ("the amount of crypto_address BJ is wrong, Amo", "the amount of crypto_address BJ is wrong, ***"),
         ("Wages in-a-list", "Wages ***"),
         ("Riot", "Riot"),
+        ("KASIM", "***"),
+        ("Kaſim of kasim, O'Brien (ſr.)", "*** of ***, ***"),
         (f"{'x' * 990} {ADDRESS}", f"{'x' * 990} ***"),
     ],
 )

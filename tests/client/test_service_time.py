@@ -101,17 +101,6 @@ async def test_time_counts_from_first_answer(connect: Connect, ours: float, now:
     assert methods(played).count("POST") == 1 + goes
 
 
-async def test_a_stored_request_is_sent_again_only_by_the_services_time(connect: Connect) -> None:
-    stored = play(connect).client.payment_intents.prepare(**INTENT).to_json()
-    played = play(connect, time_of(25 * HOUR), time_of(HOUR), MADE)
-    caught = await error_of(
-        OutcomeUnknown, played.client.send(PreparedRequest.from_json(stored)), match=r"in use for 25\.0 hours"
-    )
-    assert caught.prepared.to_json() == stored
-    assert (await played.client.send(PreparedRequest.from_json(stored))).id == "pi_1"
-    assert methods(played) == ["GET", "GET", "POST"]
-
-
 FIRST: dict[str, tuple[Callable[[Any, Any], Any] | None, str]] = {
     "sent": (lambda client, prepared: client.send(prepared), "POST"),
     "sent by a sibling": (lambda client, prepared: client.with_options(timeout=9.0).send(prepared), "POST"),

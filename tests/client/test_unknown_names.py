@@ -40,6 +40,7 @@ async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
         ("payouts.create", (), "max_retry", "; did you mean 'max_retries'?"),
         ("payouts.create", (), "foo", ""),
         ("payouts.prepare", (), "refrence", "; did you mean 'reference'?"),
+        ("payouts.prepare", (), "timeout", ": it belongs to the sending"),
         ("checkouts.create", (), "restrictions", "; did you mean 'restriction'?"),
         ("payouts.list", (), "max_items", ""),
         ("payouts.list", (), "channel", ""),
@@ -62,14 +63,6 @@ async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
     if told or wrong in ("foo", "status"):
         assert str(caught) == message + told
     assert transport.requests == []
-
-
-async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
-    client = connect(transport=ScriptedTransport(EMPTY_PAGE))
-    with pytest.raises(TypeError) as caught:
-        client.payouts.prepare(**SMALLEST["payouts"], timeout=3)
-    told = "payouts.prepare() got an unexpected keyword argument 'timeout': it belongs to the sending"
-    assert str(caught.value) == told
 
 
 @pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])

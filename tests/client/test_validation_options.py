@@ -119,7 +119,11 @@ OPTIONS: list[Any] = [
         row("idempotency_key", bad, rule, facts="idempotency.length-8-to-128")
         for bad, rule in [("k" * 7, "7 characters"), ("k" * 129, "129 characters"), ("", "0 characters")]
     ),
-    *(row("idempotency_key", bad, "printable ASCII") for bad in ("12345\n78", "clé-12345678", "12345678 ")),
+    *(
+        row("idempotency_key", bad, "printable ASCII")
+        for bad in ("1234\x7f678", "12345\x1f78", "clé-12345678", " 12345678")
+    ),
+    row("idempotency_key", "12345678 ", "printable ASCII"),
     row("idempotency_key", 12345678, "must be text, not int"),
     *(row("extra_headers", {"X-A": bad}, "ASCII text on one line") for bad in ("b\r\nX-Evil: 1", "é", 7)),
     *(row("extra_headers", {bad: "v"}, "not a header's") for bad in ("", "X:A", "X-A\r\n", 7)),

@@ -21,7 +21,7 @@ from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, play, refusal
 from tests.support.scripted import SilentTransport, answer
 from tests.support.surfaces import Connect
-from tests.support.waits import Watched
+from tests.support.waits import Watched, gaps
 
 MOMENT = "2026-01-02T00:00:00Z"
 
@@ -80,6 +80,36 @@ async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_fur
     assert len(read_at) == 250
     assert read_at[99] - read_at[0] < 1.0, "the newest pages come at once"
     assert all(later - earlier >= 59.9 for earlier, later in zip(read_at, read_at[100:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("pages", "chance", "first", "longest"),
+    [
+        (1, 0.0, [5.0, 7.5, 11.25], 60.0),
+        (1, 0.5, [5.5, 8.25, 12.375], 66.0),
+        (1, 1 - 2**-53, [6.0, 9.0, 13.5], 72.0),
+        (20, 0.0, [12.0, 12.0, 12.0], 60.0),
+    ],
+)
+async def test_readings_grow_apart_while_nothing_changes_and_with_the_pages(
+    connect: Connect, pages: int, chance: float, first: list[float], longest: float
+) -> None:
+    read_at: list[float] = []
+
+    def read(request: Any) -> Any:
+        number = int(request.url.partition("&cursor=")[2] or 1)
+        if number == 1:
+            read_at.append(played.runtime.monotonic())
+        return page(payout()) if number == pages else page(cursor=str(number + 1))
+
+    played = play(connect, read)
+    played.runtime.random = lambda: chance
+    with pytest.raises(WaitTimeout):
+        await played.client.payouts.wait("po_1", deadline=900.0)
+    waited = gaps(read_at)
+    assert waited[:3] == pytest.approx(first)
+    assert max(waited) == pytest.approx(longest)
+    assert played.runtime.monotonic() == pytest.approx(900.0), "the time given is used"
 
 
 async def test_a_repeated_cursor_ends_the_waits_whose_payouts_were_not_shown_alone(connect: Connect) -> None:

@@ -11,7 +11,7 @@ import attrs
 import cattrs
 import pytest
 
-from payments_async import models, register_hooks
+from payments_async import register_hooks
 from payments_async._codec import decode
 from payments_async._codec.decode import UnreadableJSON
 from payments_async._codec.hooks import NUMBERS, fields_of
@@ -25,13 +25,7 @@ from payments_async.models import (
     Record,
 )
 from tests.support import bodies
-
-RECORDS = [
-    cls
-    for name in models.__all__
-    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
-]
-
+from tests.support.bodies import RECORDS
 
 FIELDS = [(cls, name, hint) for cls in RECORDS for name, hint in fields_of(cls).items()]
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -109,11 +103,15 @@ def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
     ],
 )
 def test_moments_in_iso_8601_are_aware(text: str, moment: datetime) -> None:
-    found = decode.structure({"created_at": text}, Payout)
-    assert found.created_at == moment
-    assert found.created_at is not None
-    assert found.created_at.utcoffset() is not None
-    assert found.extra == {}
+    body = bodies.encoded({"data": {"id": "po_1", "created_at": text}})
+    for found in (
+        decode.structure({"created_at": text}, Payout),
+        decode.usual_answer(body, Payout, page=False).data,
+    ):
+        assert found.created_at == moment
+        assert found.created_at is not None
+        assert found.created_at.utcoffset() is not None
+        assert found.extra == {}
 
 
 @pytest.mark.usefixtures("nothing_learned")

@@ -41,6 +41,10 @@ def test_ci_runs_the_tests_on_each_supported_python() -> None:
     (job,) = loaded(WORKFLOW)["jobs"].values()
     (pythons,) = (step["with"]["python-version"] for step in job["steps"] if "python" in step.get("uses", ""))
     assert sorted(pythons.split()) == supported
+    assert loaded(RELEASE)["jobs"]["tests"]["strategy"]["matrix"]["python"] == supported
+    for name in ("docs/install.md", "docs/support.md"):
+        assert f"{', '.join(supported[:-1])}" in page(name)
+        assert supported[-1] in page(name)
 
 
 @pytest.mark.parametrize("name", [WORKFLOW, NIGHTLY, WEEKLY])
@@ -102,15 +106,6 @@ def test_what_is_published_is_uploaded_by_a_job_that_installs_by_hash_alone_and_
     steps = [step for job in jobs.values() for step in job["steps"]]
     assert len([step for step in steps if "PROJECT_URL" in step.get("env", ())]) == 2
     assert "PROJECT_URL=https://" in page("docs/support.md"), "the address is in the metadata"
-
-
-def test_the_pythons_that_are_declared_are_tested() -> None:
-    classifiers = tomllib.loads(page("pyproject.toml"))["project"]["classifiers"]
-    declared = [text.rpartition(" ")[2] for text in classifiers if re.search(r":: 3\.\d+$", text)]
-    assert declared == loaded(RELEASE)["jobs"]["tests"]["strategy"]["matrix"]["python"]
-    for name in ("docs/install.md", "docs/support.md"):
-        assert f"{', '.join(declared[:-1])}" in page(name)
-        assert declared[-1] in page(name)
 
 
 def test_the_wheel_holds_the_two_packages_and_no_tool_of_developers() -> None:

@@ -22,17 +22,12 @@ from payments_async.models import (
     PaymentAttempt,
     PaymentIntent,
     Payout,
-    Record,
 )
 from payments_async.models.common import amount_text
 from tests.support import bodies
+from tests.support.bodies import RECORDS
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-RECORDS = [
-    cls
-    for name in models.__all__
-    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
-]
 
 OPEN, FAILED, DONE = (False, False), (True, False), (True, True)
 INTENT = {"pending": OPEN, "failed": FAILED, "expired": FAILED, "refunded": FAILED}

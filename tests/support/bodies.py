@@ -7,7 +7,16 @@ from typing import Any
 
 import msgspec
 
+from payments_async import models
+
 Json = dict[str, Any]
+
+RECORDS = [
+    cls
+    for name in models.__all__
+    if isinstance(cls := getattr(models, name), type) and issubclass(cls, models.Record)
+    if cls is not models.Record
+]
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 

@@ -25,10 +25,6 @@ def write(operation: Operation[Any], **changes: Any) -> Call:
     return prepare.writing(prepared(operation, **changes), {}, operation=operation)
 
 
-def read(operation: Operation[Any] = operations.PAYOUTS_SYNC, **ids: str) -> Call:
-    return prepare.reading(operation, {}, ids or {"payout_id": "po_1"})
-
-
 def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Call:
     fresh = copy(call)
     fresh.tries = []
@@ -37,11 +33,3 @@ def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Cal
 
 
 PAYOUT = write(operations.PAYOUTS_CREATE)
-INTENT = write(operations.INTENTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
-CHECKOUT = write(operations.CHECKOUTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
-REQUERY = write(operations.INTENTS_REQUERY, body=b"{}", reference=None)
-OTHER_POST = write(operations.custom("POST", "/refunds"), body=b"{}", reference=None)
-READ = read()
-LIST = prepare.reading(operations.PAYOUTS_LIST, {})
-CREATING = {"payout": PAYOUT, "intent": INTENT, "checkout": CHECKOUT, "other": OTHER_POST}
-HARMLESS = {"requery": REQUERY, "read": READ, "list": LIST}

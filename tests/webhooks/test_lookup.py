@@ -76,13 +76,6 @@ async def test_a_new_payment_does_not_wait_for_one_that_is_looked_for_further_ba
     assert service.pages <= BURST + 1 + 18.0 / PER_PAGE
 
 
-async def test_those_who_come_together_share_their_pages(connect: Connect) -> None:
-    service = Payments(connect, 30)
-    answers = await asyncio.gather(*map(service.arrive, service.urls))
-    assert set(answers) == {200}
-    assert service.pages == 10
-
-
 async def test_a_wait_and_a_delivery_share_their_pages(connect: Connect) -> None:
     pages: list[str] = []
 

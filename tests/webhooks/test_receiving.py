@@ -116,20 +116,6 @@ async def test_of_a_forged_delivery_no_body_is_taken(connect: Connect, surface: 
     assert (taken, hook.reads) == ([], 0)
 
 
-async def test_a_burst_costs_one_look_now_and_one_five_seconds_later(connect: Connect) -> None:
-    paid = Handler()
-    hook = Hook(connect, paid, listed(), listed("completed"))
-    assert (await hook.arrive()).status == 200
-    with hook.standing_still():
-        burst = [asyncio.create_task(hook.arrive()) for _ in range(5)]
-        await until(lambda: hook.waiting == 5)
-        assert hook.reads == 1
-    assert {each.status for each in await asyncio.gather(*burst)} == {200}
-    assert paid.states == [("r-1", "pending"), ("r-1", "completed")]
-    assert hook.reads == 2
-    assert hook.now >= 5.0
-
-
 async def test_a_handler_that_fails_sees_the_state_again(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
