@@ -21,6 +21,7 @@ _GUIDES = [
     "index",
     "limits",
     "listing",
+    "nightly",
     "not-in-the-interface",
     "observability",
     "sandbox",
