@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from benchmarks import inside
 from benchmarks.bodies import ARGUMENTS, KEY
 from benchmarks.figures import Figure
-from payments_async import AsyncPayments, RateLimits
+from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
@@ -41,7 +41,7 @@ class Distant(inside.Stub):
         return await super().send(request)
 
 
-async def saturated(seconds: float, callers: int, burst: int | None) -> list[float]:
+async def saturated(seconds: float, callers: int) -> list[float]:
     """When the service counted, in order, of a client that is kept busy for so many virtual seconds."""
     runtime = SimulatedRuntime()
     distant = Distant(runtime)
@@ -50,7 +50,6 @@ async def saturated(seconds: float, callers: int, burst: int | None) -> list[flo
         base_url=inside.URL,
         transport=distant,
         runtime=runtime,
-        limits=RateLimits(burst=burst),
         deadline=3_600.0,
     )
 
@@ -79,13 +78,10 @@ def refused(moments: Iterable[float], limit: int) -> int:
 
 
 def run(rounds: int, share: float) -> Iterator[Figure]:
-    """Saturated for three minutes; and an idle key that is asked for a whole minute's calls at once."""
+    """Saturated for three minutes."""
     seconds = 180.0
-    moments = run_simulated(saturated(seconds, callers=256, burst=None))
+    moments = run_simulated(saturated(seconds, callers=256))
     used = sum(MINUTE <= moment < seconds for moment in moments) / (LIMIT * (seconds - MINUTE) / MINUTE)
     what = "share of 60,000 a minute that is used, from the second minute on"
     yield Figure.of([used * 100], what, "%", at_least=99.5)
     yield Figure.of([refused(moments, LIMIT)], "refused in any minute, saturated", "", at_most=0.0)
-    moments = run_simulated(saturated(61.5, callers=1_024, burst=LIMIT))
-    yield Figure.of([moments[LIMIT - 1]], "60,000 of an idle key, when asked", "s", at_most=12.0)
-    yield Figure.of([refused(moments, LIMIT)], "refused in any minute, after that burst", "", at_most=0.0)

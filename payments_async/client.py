@@ -17,7 +17,7 @@ from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
 from ._request.auth import SAME_KEY, hidden
-from ._request.key_state import Keys, store_use
+from ._request.key_state import Keys
 from ._request.pipeline import Pipeline
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
@@ -51,19 +51,14 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     is_system = runtime is SYSTEM
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
-    keys = Keys(limiters, settings, runtime, store_use(settings, runtime))
+    keys = Keys(limiters, settings, runtime)
     return Pipeline(settings, transport, runtime, keys, session)
 
 
 def of_another_key(pipeline: Pipeline, settings: Settings) -> Pipeline:
     """Make a pipeline for another secret key: it shares connections and clock. Raises ConfigurationError."""
-    runtime = pipeline.runtime
-    return attrs.evolve(
-        pipeline,
-        settings=settings,
-        transport=shared(pipeline.transport),
-        keys=pipeline.keys.of_another(settings, runtime),
-    )
+    keys = pipeline.keys.of_another(settings)
+    return attrs.evolve(pipeline, settings=settings, transport=shared(pipeline.transport), keys=keys)
 
 
 R = TypeVar("R")
@@ -326,8 +321,6 @@ class AsyncPayments:
         Only its idempotency key protects a request without a reference. If it may have been sent before, the
         newest page of payouts is read first, for the service's time.
 
-        A call that sends a request already under way in this process waits for that call's result.
-
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
             priority: "bulk" calls wait behind "interactive" ones at the rate limit.
@@ -342,6 +335,7 @@ class AsyncPayments:
         Raises:
             ConfigurationError: the request was prepared for another environment, address or secret key, or
                 over 23 hours ago and without a reference; nothing was sent.
+            IdempotencyConflict: another call of this process sends the request now.
             OutcomeUnknown: no definite answer came; or, without a reference, nothing was sent now: the
                 service's time is not known, or says that the key may have ended.
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
@@ -377,9 +371,8 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a different payout.
             ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
-        from ._request.resolve import OutcomeResolver, refuse_settled  # few programs need it
+        from ._request.resolve import OutcomeResolver  # few programs need it
 
-        refuse_settled(outcome)
         return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     async def warm_up(self, *, deadline: float | None = None) -> bool:

@@ -370,7 +370,7 @@ class APIConnectionError(PaymentsError):
         or `unexpected`: an exception that is no failure of a connection, such as a stand-in's; the
         message has its class, file, line and text, and it is the cause unless its text holds a secret."""
         self.detail = detail
-        """What went wrong, in words: for a refused certificate its reason and its dates."""
+        """What went wrong, in words: for a refused certificate its reason."""
 
     def _may_pass(self) -> bool:
         return self.kind not in ("tls", "closed", "withheld", "unexpected")

@@ -9,7 +9,7 @@ personal: no key, id, reference, query, header, body or message; paths are templ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Token
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ from ._version import __version__
 try:
     from opentelemetry import context, metrics, trace
     from opentelemetry.metrics import MeterProvider
-    from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
+    from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, TracerProvider
 except ImportError as _missing:
     raise ImportError(needs("spans and metrics need", "otel")) from _missing
 
@@ -31,7 +31,6 @@ __all__ = ["OpenTelemetry"]
 
 Attributes = Mapping[str, str | int | float]
 
-_CALL: Final = context.create_key("payments-call")
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Seconds: the bounds that the conventions for HTTP give to histograms of durations."""
 _LONG_BOUNDS: Final = (*_BOUNDS, 30.0, 60.0, 120.0)
@@ -54,8 +53,13 @@ class _OpenSpan:
     """A span that has begun, and the context that was in force before it."""
 
     span: Span
-    call: int
     _token: Token[Any]
+
+    @classmethod
+    def begin(cls, tracer: Tracer, name: str, kind: SpanKind, facts: Attributes) -> _OpenSpan:
+        """Begin a span below the current one, and make it the current one."""
+        span = tracer.start_span(name, kind=kind, attributes=facts)
+        return cls(span, context.attach(trace.set_span_in_context(span)))
 
     def end(self, failure: str | None, facts: Attributes) -> None:
         """End the span, as an error if there is a failure, and leave its context."""
@@ -64,7 +68,7 @@ class _OpenSpan:
             self.span.set_attribute("error.type", failure)
             self.span.set_status(StatusCode.ERROR)
         self.span.end()
-        if context.get_value(_CALL) == self.call:  # else a dropped call is ended by the garbage collector
+        if trace.get_current_span() is self.span:  # else a dropped call is ended by the garbage collector
             context.detach(self._token)
 
 
@@ -72,7 +76,7 @@ class _OpenSpan:
 class _OpenCall:
     """A call under way."""
 
-    operation: str
+    operation: Attributes
     http: Attributes
     """Attributes of its attempts' spans and metrics."""
     url: str
@@ -101,24 +105,15 @@ class OpenTelemetry:
         self._calls: dict[int, _OpenCall] = {}
         self._tracer = trace.get_tracer(__package__, __version__, tracer_provider)
         meter = metrics.get_meter(__package__, __version__, meter_provider)
-        self._durations = meter.create_histogram(
-            "payments.client.call.duration",
-            "s",
-            "Duration of calls.",
-            explicit_bucket_boundaries_advisory=_LONG_BOUNDS,
-        )
-        self._attempts = meter.create_histogram(
-            "http.client.request.duration",
-            "s",
-            "Duration of HTTP client requests.",
-            explicit_bucket_boundaries_advisory=_BOUNDS,
-        )
-        self._waits = meter.create_histogram(
-            "payments.client.limit.wait",
-            "s",
-            "Time that calls waited for the rate limit.",
-            explicit_bucket_boundaries_advisory=_LONG_BOUNDS,
-        )
+
+        def seconds(name: str, description: str, bounds: Sequence[float]) -> metrics.Histogram:
+            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=bounds)
+
+        self._durations = seconds("payments.client.call.duration", "Duration of calls.", _LONG_BOUNDS)
+        requests = "Duration of HTTP client requests."
+        self._attempts = seconds("http.client.request.duration", requests, _BOUNDS)
+        waits = "Time that calls waited for the rate limit."
+        self._waits = seconds("payments.client.limit.wait", waits, _LONG_BOUNDS)
 
     def __call__(self, event: events.Event) -> None:
         """Take an event of a call."""
@@ -131,7 +126,8 @@ class OpenTelemetry:
 
     def _start_call(self, event: events.CallStarted) -> None:
         """Begin the span of a call. The name of an unlisted operation holds its path, and is left out."""
-        operation = "request" if " " in event.operation else event.operation
+        name = "request" if " " in event.operation else event.operation
+        operation = {"payments.operation": name}
         parts = urlsplit(event.base_url)
         http: dict[str, str | int] = {
             "http.request.method": event.method,
@@ -141,22 +137,16 @@ class OpenTelemetry:
         if event.template is not None:
             http["url.template"] = parts.path + event.template
         url = event.base_url + (event.template or "/{path}")
-        span = self._span(f"payments {operation}", event.call, SpanKind.INTERNAL, _named(operation))
+        span = _OpenSpan.begin(self._tracer, f"payments {name}", SpanKind.INTERNAL, operation)
         self._calls[event.call] = _OpenCall(operation, http, url, span)
-
-    def _span(self, name: str, call: int, kind: SpanKind, facts: Attributes) -> _OpenSpan:
-        """Begin a span below the current one, and make it the current one."""
-        span = self._tracer.start_span(name, kind=kind, attributes=facts)
-        current = context.set_value(_CALL, call, trace.set_span_in_context(span))
-        return _OpenSpan(span, call, context.attach(current))
 
     def _record_event(self, call: _OpenCall, event: events.Event) -> None:
         if isinstance(event, events.RequestSent):
             facts = {**call.http, "url.full": call.url}
             if event.attempt > 1:
                 facts["http.request.resend_count"] = event.attempt - 1
-            name = " ".join(str(call.http[key]) for key in _NAME if key in call.http)
-            call.attempt = self._span(name, event.call, SpanKind.CLIENT, facts)
+            name = f"{event.method} {call.http.get('url.template', '')}".strip()
+            call.attempt = _OpenSpan.begin(self._tracer, name, SpanKind.CLIENT, facts)
         elif isinstance(event, events.AttemptEnded):
             self._end_attempt(call, event)
         elif isinstance(event, events.CallEnded):
@@ -166,7 +156,7 @@ class OpenTelemetry:
             facts = {f"payments.{field}": getattr(event, field) for field in fields}
             call.span.span.add_event(name, facts)
             if isinstance(event, events.Throttled):
-                self._waits.record(event.waited, _named(call.operation))
+                self._waits.record(event.waited, call.operation)
 
     def _end_attempt(self, call: _OpenCall, event: events.AttemptEnded) -> None:
         status = event.status
@@ -182,13 +172,5 @@ class OpenTelemetry:
         del self._calls[event.call]
         effect = {"payments.effect": event.effect}
         failed = {} if event.error is None else {"error.type": event.error}
-        self._durations.record(event.elapsed, {**_named(call.operation), **effect, **failed})
+        self._durations.record(event.elapsed, {**call.operation, **effect, **failed})
         call.span.end(event.error, effect)
-
-
-_NAME: Final = ("http.request.method", "url.template")
-"""What the name of an attempt's span is made of."""
-
-
-def _named(operation: str) -> Attributes:
-    return {"payments.operation": operation}

@@ -7,8 +7,8 @@ interrupted run ends as after `stop`. Closing a batch waits for what other threa
 from __future__ import annotations
 
 import asyncio
-from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from payments_async.bulk import BatchReport
@@ -17,9 +17,9 @@ from payments_async.bulk.batch import PayoutBatch as AsyncBatch
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError
 
-from ._blocking_call import GRACE, WAIT_SLICE, BlockingCall
+from ._blocking_call import GRACE, BlockingCall
 from ._event_loop import Bridge
-from ._row_feed import FedCall
+from ._row_feed import fed
 
 if TYPE_CHECKING:
     from payments_async.bulk._loading.load import Input
@@ -77,8 +77,7 @@ class BatchBridge(Bridge):
         **kwargs: P.kwargs,
     ) -> T:
         """As `call`, for a function that reads rows: the caller's code runs in the caller's thread."""
-        self._refuse_own_loop()
-        return self._run(self._queue(), FedCall(self._batch.tracked(func), source, args, kwargs))
+        return self.call(partial(fed, func, source), *args, **kwargs)
 
     def call_and_drain(
         self,
@@ -100,7 +99,7 @@ class BatchBridge(Bridge):
         """Run a plain function on the loop, from any thread, without waiting for it."""
         queue = self._pinned
         if queue is not None and not queue.closed:  # else nothing runs
-            _call_soon(queue, func, *args, **kwargs)
+            queue.call_soon(partial(func, *args, **kwargs))
 
     def close(self) -> None:
         """Stop what runs, close the ledger, end the lease. Does nothing in a forked child."""
@@ -120,13 +119,6 @@ class BatchBridge(Bridge):
         if self._client is not None:
             self._client._queue()  # so that closing the client closes its connections
         return self._pinned or super()._queue()  # one that is not open refuses by itself what it cannot do
-
-
-def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
-    if _get_running_loop() is queue.loop:
-        func(*args, **kwargs)
-    else:
-        queue.call_soon(lambda: func(*args, **kwargs))
 
 
 class _OpenBatch:
@@ -200,7 +192,7 @@ class _StoppableCall(BlockingCall[T]):
         """Stop the run and wait. A second interruption cancels it; it still records what it knows."""
         try:
             queue.call_soon(self._end)
-            ended = self._wait_for(self._seconds + GRACE)
+            ended = self.wait_briefly(self._seconds + GRACE)
         except BaseException as again:
             self._cut(queue, again)
             raise
@@ -228,13 +220,6 @@ class _StoppableCall(BlockingCall[T]):
     def _cut(self, queue: CallQueue, stopped: BaseException) -> None:
         queue.cancel(self)
         self.annotate(stopped, ended=self.wait_briefly())
-
-    def _wait_for(self, seconds: float) -> bool:
-        while seconds > 0:
-            if self._done.acquire(timeout=min(seconds, WAIT_SLICE)):
-                return True
-            seconds -= WAIT_SLICE
-        return False
 
 
 def _run_note(ended: bool, error: BaseException | None, report: object) -> str:

@@ -115,11 +115,13 @@ class BlockingCall(Generic[T]):
                 self.question = None
                 question()
 
-    def wait_briefly(self) -> bool:
-        """Block until it has ended, for about `GRACE` seconds, and answer nothing. Returns whether it has."""
-        while self._done.acquire(timeout=GRACE):
-            if self.over:
+    def wait_briefly(self, seconds: float | None = None) -> bool:
+        """Block until it has ended, for about so many seconds (`GRACE`). Returns whether it has."""
+        left = GRACE if seconds is None else seconds
+        while left > 0:
+            if self._done.acquire(timeout=min(left, WAIT_SLICE)) and self.over:
                 return True
+            left -= WAIT_SLICE
         return False
 
     def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:

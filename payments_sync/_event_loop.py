@@ -5,9 +5,8 @@
           ◀────────────────── a plain lock is released ◀──────────────────────────── its result
 
 anyio's portal owns the thread and the loop. Each client has a lease on it from its first call until it is
-closed or collected as garbage; clients that share connections have one together. When the last lease ends,
-the loop ends after the calls under way. A collected client's lease ends in a thread of its own: a loop cannot
-wait for its own end.
+closed or collected as garbage. When the last lease ends, the loop ends after the calls under way. A collected
+client's lease ends in a thread of its own: a loop cannot wait for its own end.
 
 Exit: `atexit` cancels the calls that daemon threads still have under way and closes every client. A hook that
 blocks the loop delays the exit by two seconds at most.
@@ -33,7 +32,7 @@ from importlib.util import find_spec
 from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet, finalize
 
-from anyio.from_thread import BlockingPortal, BlockingPortalProvider
+from anyio.from_thread import BlockingPortalProvider
 
 from payments_async._guard import asking
 from payments_async._runtime import check_process, renewed_in_child
@@ -53,8 +52,9 @@ class LoopThread:
         self.lock = threading.RLock()
         """Re-entrant: the garbage collector may have a client closed while its own thread holds the lock."""
         self.queue: CallQueue | None = None
-        self.leases: WeakSet[_Lease] = WeakSet()
-        self._portal: BlockingPortal | None = None
+        self.bridges: WeakSet[Bridge] = WeakSet()
+        """Those that have had a lease."""
+        self._leases = 0
         self._provider = BlockingPortalProvider("asyncio", {"loop_factory": _new_loop})
 
     def lease(self) -> CallQueue:
@@ -66,18 +66,34 @@ class LoopThread:
         _refuse_greenlets()
         if sys.is_finalizing():  # a thread would be started, and never run
             raise PaymentsError(_NO_THREAD)
+        if not self._leases:
+            self._start()
+        assert self.queue is not None
+        self._leases += 1
+        return self.queue
+
+    def _start(self) -> None:
         try:
             portal = _uninterrupted(self._provider.__enter__)
         except RuntimeError as error:
             raise PaymentsError(f"{_NO_THREAD} ({error})") from error
-        if self.queue is None or portal is not self._portal:
-            self.queue, self._portal = portal.call(_new_queue), portal
-            portal.start_task_soon(self.queue.serve, portal.sleep_until_stopped)
-        return self.queue
+        queue = portal.call(_new_queue)
+        if self._leases:  # a signal handler's call has started it meanwhile
+            self._end_portal()
+            return
+        self.queue = queue
+        portal.start_task_soon(queue.serve, portal.sleep_until_stopped)
+
+    def _end_portal(self) -> None:
+        self._provider.__exit__(None, None, None)
 
     def give_back(self) -> None:
         """End one lease; the last one waits for the loop's end. Not on the loop, and not under the lock."""
-        self._provider.__exit__(None, None, None)
+        with self.lock:
+            self._leases -= 1
+            is_last = not self._leases
+        if is_last:
+            self._end_portal()
 
     def inherited(self) -> None:
         """Keep all of this as it is in a forked child, and never use it again: it is the parent's."""
@@ -88,7 +104,7 @@ class LoopThread:
     def end(self) -> None:
         """Cancel all calls and close all clients at the end of the process, unless a hook blocks the loop."""
         with self.lock:
-            queue, bridges = self.queue, [bridge for lease in self.leases for bridge in lease.bridges()]
+            queue, bridges = self.queue, [*self.bridges]
         if queue is None:
             return
         stop = BlockingCall(queue.cancel_others, (), {})
@@ -97,91 +113,19 @@ class LoopThread:
                 bridge.close()
 
 
-class _Lease:
-    """The lease on the queue of a client, or of clients that share connections.
-
-    It begins with the first call. When a client is closed and no other is open, it ends; also, and
-    connections close, when all are collected. A client is open until it is closed, and again with its next
-    call.
-    """
-
-    __slots__ = ("__weakref__", "_close", "_closing", "_finalizer", "_loop_thread", "opened", "queue")
-
-    def __init__(self, close: Close) -> None:
-        self._close = close
-        self._closing = 0
-        """Number of clients that close at this moment."""
-        self.queue: CallQueue | None = None
-        self.opened: WeakSet[Bridge] = WeakSet()
-
-    def join(self, bridge: Bridge) -> CallQueue:
-        """Begin the lease, unless it has begun. Call it under the lock."""
-        if self.queue is None or self.queue.closed:
-            queue = _loop_thread.lease()
-            if self.queue is not None and not self.queue.closed:  # by a signal handler's call meanwhile
-                _loop_thread.give_back()
-                return self.queue
-            self.queue, self._loop_thread, self._closing = queue, _loop_thread, 0
-            self._finalizer = finalize(self, _collected, _loop_thread, self.queue, self._close)
-            self._finalizer.atexit = False  # LoopThread.end closes what is left
-            _loop_thread.leases.add(self)
-        self.opened.add(bridge)
-        return self.queue
-
-    def leave(self, bridge: Bridge) -> CallQueue | None:
-        """Begin to close a client. Call it under the lock.
-
-        Returns the queue for the client's last call, to be followed by `end_if_unused`; None if there is no
-        lease, or it is a parent process's.
-        """
-        self.opened.discard(bridge)
-        if self.queue is None or self.queue.closed:
-            return None
-        self._closing += 1
-        return self.queue
-
-    def end_if_unused(self) -> None:
-        """End the lease after a client's last call, unless others are open."""
-        with _loop_thread.lock:
-            self._closing -= 1
-            if self._closing or self.opened:
-                return
-            self.queue, loop_thread = None, self._loop_thread
-            self._finalizer.detach()  # now: the next call makes a new one
-        loop_thread.give_back()
-
-    def bridges(self) -> list[Bridge]:
-        """Those that are open, and one more that ends the lease if all of them were collected."""
-        return [*self.opened, self.bridge(self._close)]
-
-    def bridge(self, close: Close) -> Bridge:
-        """Make a bridge on this lease."""
-        other = Bridge(close)
-        other._lease = self
-        return other
-
-
 class Bridge:
     """Runs one client's calls on the loop, from any thread.
 
-    `close` is the client's coroutine function that closes its connections on the running loop.
+    `close` is the client's coroutine function that closes its connections on the running loop. `base` is the
+    bridge of a client whose connections this one shares: until that is closed, the loop and they stay.
     """
 
-    __slots__ = ("__weakref__", "_close", "_joined", "_lease")
+    __slots__ = ("__weakref__", "_base", "_close", "_finalizer", "_is_closed", "_joined", "_loop_thread")
 
-    def __init__(self, close: Close) -> None:
-        self._close = close
+    def __init__(self, close: Close, base: Bridge | None = None) -> None:
+        self._close, self._base = close, base
+        self._is_closed = False
         self._joined: CallQueue | None = None
-        self._lease = _Lease(close)
-        self._lease.opened.add(self)
-
-    def share(self, close: Close) -> Bridge:
-        """Make a bridge for a client that shares this one's connections."""
-        check_process()
-        other = self._lease.bridge(close)
-        with _loop_thread.lock:
-            self._lease.opened.add(other)
-        return other
 
     def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a coroutine function on the loop, in the caller's context, and return what it returns.
@@ -199,7 +143,7 @@ class Bridge:
         return self._run(self._queue(), call)
 
     def iterate(
-        self, func: Callable[P, AsyncIterator[T]], /, *args: P.args, **kwargs: P.kwargs
+        self, func: Callable[P, AsyncGenerator[T, None]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[T]:
         """Yield the items of an asynchronous generator, each fetched when it is needed.
 
@@ -217,8 +161,7 @@ class Bridge:
             if queue.closed:
                 raise ConfigurationError("the client was closed during this iteration: begin it again")
         finally:
-            if isinstance(items, AsyncGenerator):
-                queue.post_unwaited(BlockingCall(items.aclose, (), {}))
+            queue.post_unwaited(BlockingCall(items.aclose, (), {}))
 
     def call_plainly(self, func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a plain function where it is called."""
@@ -228,7 +171,7 @@ class Bridge:
             del args, kwargs  # tracebacks print locals
 
     def close(self) -> None:
-        """Close the client, and end its lease if no other on it is open; a later call takes a new one.
+        """Close the client, and end its lease; a later call takes a new one.
 
         The last client to close waits for the calls that other threads have under way.
 
@@ -237,13 +180,14 @@ class Bridge:
         """
         self._refuse_own_loop()
         with _loop_thread.lock:
-            self._joined, queue = None, self._lease.leave(self)
-        if queue is None:
-            return
+            queue, self._joined, self._is_closed = self._leased(), None, True
+            if queue is None:
+                return
+            self._finalizer.detach()
         try:
             self._run(queue, BlockingCall(self._close, (), {}))
         finally:
-            self._lease.end_if_unused()
+            self._loop_thread.give_back()
 
     def _refuse_own_loop(self) -> None:
         """Raise ConfigurationError on the bridge's own loop. Warn once on another one."""
@@ -270,7 +214,25 @@ class Bridge:
         queue = self._joined
         if queue is None or queue.closed:
             with _loop_thread.lock:
-                queue = self._joined = self._lease.join(self)
+                queue = self._leased() or self._join()
+        return queue
+
+    def _leased(self) -> CallQueue | None:
+        """The queue of its lease; None if there is none, or it is a parent process's."""
+        queue = self._joined
+        return None if queue is None or queue.closed else queue
+
+    def _join(self) -> CallQueue:
+        queue = _loop_thread.lease()
+        if (joined := self._leased()) is not None:  # by a signal handler's call meanwhile
+            _loop_thread.give_back()
+            return joined
+        self._joined, self._loop_thread, self._is_closed = queue, _loop_thread, False
+        self._finalizer = finalize(self, _collected, _loop_thread, queue, self._close)
+        self._finalizer.atexit = False  # LoopThread.end closes what is left
+        _loop_thread.bridges.add(self)
+        if self._base is not None and not self._base._is_closed:
+            self._base._queue()
         return queue
 
 
@@ -360,7 +322,8 @@ def _check_not_in_loop() -> None:
         )
 
 
-def _asker() -> asking.Run | None:
+def asker() -> asking.Run | None:
+    """What runs a function in the thread that waits for the current task's call; None outside one."""
     queue = _loop_thread.queue
     return None if queue is None else queue.asker()
 
@@ -387,4 +350,4 @@ _NO_THREAD: Final = (
 )
 
 atexit.register(_at_exit)
-asking.finders.append(_asker)
+asking.finders.append(asker)

@@ -161,7 +161,7 @@ class Payments:
             api_key=api_key, timeout=timeout, deadline=deadline, max_retries=max_retries,
             on_limit=on_limit, max_retry_after=max_retry_after, on_event=on_event,
         )  # fmt: skip
-        bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)
+        bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose, self._bridge)
         sibling = object.__new__(type(self))
         sibling._assemble(twin, bridge)
         return sibling
@@ -250,8 +250,6 @@ class Payments:
         Only its idempotency key protects a request without a reference. If it may have been sent before, the
         newest page of payouts is read first, for the service's time.
 
-        A call that sends a request already under way in this process waits for that call's result.
-
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
             priority: "bulk" calls wait behind "interactive" ones at the rate limit.
@@ -266,6 +264,7 @@ class Payments:
         Raises:
             ConfigurationError: the request was prepared for another environment, address or secret key, or
                 over 23 hours ago and without a reference; nothing was sent.
+            IdempotencyConflict: another call of this process sends the request now.
             OutcomeUnknown: no definite answer came; or, without a reference, nothing was sent now: the
                 service's time is not known, or says that the key may have ended.
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.

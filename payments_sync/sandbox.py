@@ -24,7 +24,6 @@ from payments_async.sandbox import Rule as Rule
 from payments_async.sandbox import Sandbox as Sandbox
 from payments_async.sandbox import SandboxLimits as SandboxLimits
 from payments_async.sandbox import Slow as Slow
-from payments_async.sandbox import StateError as StateError
 from payments_async.sandbox import UnknownWord as UnknownWord
 from payments_async.sandbox import VirtualClock as VirtualClock
 from payments_async.sandbox import Webhook as Webhook

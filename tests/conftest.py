@@ -81,7 +81,6 @@ def valkey() -> Iterator[ValkeyServer]:
 
 @pytest.fixture(params=["async", "sync"])
 def surface(request: pytest.FixtureRequest) -> str:
-    """Which client the test drives."""
     return str(request.param)
 
 

@@ -16,7 +16,7 @@ import re
 import tomllib
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeGuard, get_args
+from typing import Final, Literal, get_args
 
 import attrs
 import pytest
@@ -70,7 +70,6 @@ def claimed_ids(item: pytest.Item) -> list[str]:
 
 
 def surface_of(item: pytest.Item) -> object:
-    """The test's `surface` parameter, or None when it has none."""
     if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
         return item.callspec.params.get("surface")
     return None
@@ -115,76 +114,38 @@ class ClaimChecker:
 
 
 @attrs.frozen(eq=False)
-class Proofs:
-    """For which fact a test passed, in which role; and which tests of a fact failed."""
-
-    passed: set[tuple[str, Role]] = attrs.field(factory=set)
-    failed: dict[str, set[str]] = attrs.field(factory=dict)
-
-    def record(self, report: pytest.TestReport) -> None:
-        """Take in one phase of one test. What was skipped or expected to fail counts for nothing."""
-        properties = dict(report.user_properties)
-        role = properties.get(ROLE)
-        if not is_role(role) or hasattr(report, "wasxfail"):
-            return
-        for name in str(properties[CLAIMS]).split():
-            if report.failed:
-                self.failed.setdefault(name, set()).add(report.nodeid)
-            elif report.passed and report.when == "call":
-                self.passed.add((name, role))
-
-    def missing(self, fact: Fact) -> str:
-        """Why the fact is not proven; empty when it is."""
-        if fact.id in self.failed:
-            return f"failed in {', '.join(sorted(self.failed[fact.id]))}"
-        lacking = [role for role in roles_of(fact) if (fact.id, role) not in self.passed]
-        return f"lacks {', '.join(lacking)}" if lacking else ""
-
-    def write(self, file: Path) -> None:
-        """Keep the proofs for the next part of the suite."""
-        failed = {name: sorted(tests) for name, tests in self.failed.items()}
-        file.write_text(json.dumps({"passed": sorted(self.passed), "failed": failed}), encoding="utf-8")
-
-    @classmethod
-    def read(cls, file: Path) -> Proofs:
-        """What earlier parts of the suite proved; nothing before the first."""
-        if not file.exists():
-            return cls()
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        passed = {(name, role) for name, role in kept["passed"]}
-        return cls(passed, {name: {*tests} for name, tests in kept["failed"].items()})
-
-
-def is_role(value: object) -> TypeGuard[Role]:
-    """Whether a user property names a role."""
-    return value in get_args(Role)
-
-
-@attrs.frozen(eq=False)
 class Judge:
     """Runs where reports arrive (the xdist controller, or the only process) and decides about the run."""
 
     facts: Mapping[str, Fact]
     strict: bool
     file: Path | None
-    proofs: Proofs
+    passed: set[tuple[str, str]]
+    """For which fact a test passed, in which role."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Weigh one phase of one test."""
-        self.proofs.record(report)
+        """Note what a test proves: nothing when it was skipped or expected to fail."""
+        properties = dict(report.user_properties)
+        if ROLE in properties and report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            self.passed.update((name, str(properties[ROLE])) for name in str(properties[CLAIMS]).split())
+
+    def missing(self, fact: Fact) -> str:
+        """Why the fact is not proven; empty when it is."""
+        lacking = [role for role in roles_of(fact) if (fact.id, role) not in self.passed]
+        return f"lacks {', '.join(lacking)}" if lacking else ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Keep the proofs; under `--facts` an otherwise good run with an unproven fact exits with 1."""
         if self.file:
-            self.proofs.write(self.file)
-        incomplete = any(map(self.proofs.missing, self.facts.values()))
+            self.file.write_text(json.dumps(sorted(self.passed)), encoding="utf-8")
+        incomplete = any(map(self.missing, self.facts.values()))
         if self.strict and incomplete and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The count under `-v` or `--facts`; under `--facts` also every unproven fact with what it lacks."""
-        missing = {name: self.proofs.missing(fact) for name, fact in self.facts.items()}
+        missing = {name: self.missing(fact) for name, fact in self.facts.items()}
         if self.strict or terminalreporter.verbosity > 0:
             proven = sum(not lack for lack in missing.values())
             terminalreporter.write_line(f"facts: {len(missing)} listed, {proven} proven")
@@ -215,5 +176,6 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     name = config.getoption("proofs")
     file = config.invocation_params.dir / name if name else None
-    proofs = Proofs.read(file) if file else Proofs()
-    config.pluginmanager.register(Judge(facts, config.getoption("facts"), file, proofs), "facts-judge")
+    kept = json.loads(file.read_text(encoding="utf-8")) if file and file.exists() else ()
+    judge = Judge(facts, config.getoption("facts"), file, {(fact, role) for fact, role in kept})
+    config.pluginmanager.register(judge, "facts-judge")

@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -34,7 +35,6 @@ FULLEST = 16
 
 
 def sources(*folders: str) -> list[Path]:
-    """The Python files below some folders."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -78,45 +78,22 @@ def _texts(call: ast.Call, tree: ast.Module) -> Iterator[str]:
             yield value.value
 
 
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of modules that import each other, by Tarjan's algorithm."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for other in graph[node]:
-            if other not in index:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], index[other])
-        if low[node] == index[node]:
-            place = stack.index(node)
-            group = stack[place:]
-            del stack[place:]
-            if len(group) > 1:
-                found.append(sorted(group))
-
-    sys.setrecursionlimit(10_000)
-    for node in graph:
-        if node not in index:
-            visit(node)
-    return found
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle; empty when there are none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return sorted({*error.args[1]})
+    return []
 
 
-def import_circles() -> list[list[str]]:
-    """Circles of the shipped code."""
+def import_circle() -> list[str]:
     paths = sources(*SHIPPED)
     known = frozenset(map(module_of, paths))
-    return circles({module_of(path): imports(path, known) for path in paths})
+    return circle({module_of(path): imports(path, known) for path in paths})
 
 
 def part_of(path: Path) -> str:
-    """The part of the project that a file belongs to: a name should mean one thing in each."""
     top, *rest = path.relative_to(ROOT).parts
     return f"{top}/{rest[0]}" if top == "payments_async" and rest[0] in PARTS else top
 
@@ -175,7 +152,6 @@ async def _sandbox_client() -> AsyncIterator[AsyncPayments]:
 
 
 async def create_walk() -> Walk:
-    """One warm `payouts.create`."""
     from benchmarks.bodies import arguments
 
     walk = Walk()
@@ -261,8 +237,8 @@ def walks() -> Iterator[tuple[str, Walk]]:
     yield "webhook delivery with its look-up", asyncio.run(webhook_walk())
 
 
-def folder_circles() -> list[list[str]]:
-    """Groups of folders that import each other; a folder and one inside it are no two."""
+def folder_circle() -> list[str]:
+    """Folders that import each other in a circle; a folder and one inside it are no two."""
     paths = sources(*SHIPPED)
     known = frozenset(map(module_of, paths))
     folder_of = {module_of(path): ".".join(path.parent.relative_to(ROOT).parts) for path in paths}
@@ -272,7 +248,7 @@ def folder_circles() -> list[list[str]]:
         for there in {folder_of[name] for name in imports(path, known)}:
             if not f"{here}.".startswith(f"{there}.") and not f"{there}.".startswith(f"{here}."):
                 graph[here].add(there)
-    return circles(graph)
+    return circle(graph)
 
 
 def tests_with_private_imports() -> tuple[int, int]:
@@ -291,8 +267,8 @@ def fullest(paths: Iterable[Path]) -> tuple[str, int]:
 
 def faults() -> Iterator[str]:
     """What is wrong with the tree, a line each."""
-    for what, groups in (("modules", import_circles()), ("folders", folder_circles())):
-        for group in groups:
+    for what, group in (("modules", import_circle()), ("folders", folder_circle())):
+        if group:
             yield f"a circle of {what}: {' '.join(group)}"
     for name, homes in doubled_classes().items():
         yield f"defined twice: {name}: {' '.join(homes)}"
@@ -305,7 +281,7 @@ def figures() -> Iterator[tuple[str, int]]:
     """What is measured, and the figure."""
     private, files = tests_with_private_imports()
     yield "modules of the fullest folder", fullest(sources(*SHIPPED))[1]
-    yield "modules of the hidden circle", sum(map(len, import_circles()))
+    yield "modules of the hidden circle", len(import_circle())
     yield "percent of test files with private imports", round(100 * private / files)
     for name, walk in walks():
         yield f"{name}: files", walk.files

@@ -36,6 +36,8 @@ def fields_of(made: Any) -> dict[str, Any]:
 @CLASSES
 def test_every_class_that_is_made_often_has_a_maker_of_its_own(cls: type[Any]) -> None:
     assert maker(cls) is not cls
+    half: Any = maker(cls).__globals__["T"]  # type: ignore[attr-defined] # it is a function
+    assert repr(object.__new__(half)) == f"<_{cls.__name__}>"
     made = list(inspect.signature(maker(cls)).parameters.values())
     own = list(inspect.signature(cls).parameters.values())
     assert [(one.name, one.kind) for one in made] == [(one.name, one.kind) for one in own]

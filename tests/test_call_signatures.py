@@ -12,13 +12,11 @@ from unittest.mock import create_autospec
 
 import pytest
 
-import payments_async.bulk
-import payments_sync.bulk
+import payments_async
+import payments_sync
 from payments_async import InvalidRequest, arguments
-from payments_async.bulk import LoadOptions, ReadingOptions
 
 CLIENTS = (payments_async.AsyncPayments, payments_sync.Payments)
-BATCHES = (payments_async.bulk.PayoutBatch, payments_sync.bulk.PayoutBatch)
 KEYS: dict[str, Any] = {
     "checkouts.create": arguments.CheckoutArguments,
     "checkouts.prepare": arguments.CheckoutPreparation,
@@ -51,8 +49,6 @@ def at(owner: Any, path: str) -> Any:
 
 TAKEN = [
     *((at(client, path), keys) for client in CLIENTS for path, keys in KEYS.items()),
-    *((batch.load, LoadOptions) for batch in BATCHES),
-    *((batch.preview, ReadingOptions) for batch in BATCHES),
 ]
 EACH = pytest.mark.parametrize(
     ("taker", "keys"), TAKEN, ids=[f"{t.__module__}.{t.__qualname__}" for t, _ in TAKEN]
@@ -76,7 +72,7 @@ def test_what_runs_takes_the_other_arguments_of_its_signature(taker: Callable[..
     *runs, rest = inspect.signature(taker, follow_wrapped=False).parameters.values()
     written = inspect.signature(taker).parameters.values()
     own = [each for each in written if each.name not in keys.__annotations__]
-    # `awaited_page` and `forwarded` hand on what they are given
+    # `forwarded` hands on what it is given
     assert runs == own or runs[-1].kind is rest.VAR_POSITIONAL
     assert rest.kind is rest.VAR_KEYWORD
 

@@ -21,7 +21,6 @@ def classes() -> set[str]:
 
 
 def raised(file: Path) -> Iterator[str]:
-    """The exceptions that a module's docstrings name."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for names in RAISED.findall(ast.get_docstring(node) or ""):

@@ -12,7 +12,6 @@ import pytest
 
 import payments_async
 from payments_async import bulk
-from payments_async._cli._requirements import help_without_libraries, required_extras
 from payments_async._extras import EXTRAS, install_command, missing_libraries, needs
 from tests.docs.pages import first_cells, section
 
@@ -115,29 +114,3 @@ def test_a_missing_library_is_named(missing: str, is_named: bool, monkeypatch: p
         _ = bulk.Outbox
     assert (str(caught.value) == needs("a ledger needs", "bulk")) is is_named
     assert isinstance(caught.value, ModuleNotFoundError) is not is_named
-
-
-@pytest.mark.parametrize(
-    ("line", "extras"),
-    [
-        ("", "cli"),
-        ("--version", "cli"),
-        ("payouts --help", "cli"),
-        ("unheard-of", "cli"),
-        ("demo --json", "cli sandbox"),
-        ("sandbox exec -- python first.py --help", "cli sandbox"),
-        ("webhooks listen", "cli"),
-        ("mcp --write", "cli mcp"),
-        ("guard show", "cli"),
-        ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk"),
-    ],
-)
-def test_what_a_command_line_needs(line: str, extras: str) -> None:
-    assert required_extras(line.split()) == tuple(extras.split())
-
-
-def test_the_help_without_libraries_names_every_command() -> None:
-    from payments_async._cli._app import make_app
-
-    commands = {name for name in make_app() if not name.startswith("-")}
-    assert set(re.findall(r"^  payments (\w+)", help_without_libraries(), re.MULTILINE)) == commands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import subprocess
 import sys
@@ -59,15 +59,9 @@ def shop(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
         "WEBHOOK_SECRET": "for the tests alone, and more than 32 bytes",
     }.items():
         monkeypatch.setenv(name, value)
-    folder = ROOT / "examples" / "frameworks"
-    monkeypatch.syspath_prepend(str(folder))
-    spec = importlib.util.spec_from_file_location("fastapi_shop", folder / "fastapi_shop.py")
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "fastapi_shop", program)
-    spec.loader.exec_module(program)
-    with TestClient(program.app) as client:
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "frameworks"))
+    monkeypatch.delitem(sys.modules, "fastapi_shop", raising=False)
+    with TestClient(importlib.import_module("fastapi_shop").app) as client:
         yield client
 
 

@@ -48,7 +48,7 @@ u { color: #ff9b9b; text-decoration: none; }
 def checkout(page: Page) -> Iterator[bytes]:
     """A payer pays by phone, which stands beside the page."""
     with _sandboxed() as (_, client):
-        page.goto(f"{_ordered(client).url}?country=GH&lang=en")
+        page.goto(f"{_ordered(client).url}?country=GH")
         yield page.screenshot()
         page.get_by_text("Mobile money", exact=True).click()
         page.get_by_label("Phone number").filter(visible=True).first.fill("+233 20 000 0001")

@@ -13,7 +13,6 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 from .._version import __version__
 from ..errors import ConfigurationError, PaymentsError
 from ._exit_codes import CommandEnded, Exit, exit_of
-from ._help import EXIT_CODES, complete_help
 from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
 from .calls import api, checkouts
@@ -38,6 +37,11 @@ COMMANDS: tuple[Callable[..., int] | App, ...] = (
 )
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
+_EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
+    "130 interrupted by Ctrl-C, 141 the reader of the output left."
+)
+"""At the end of each help, unless a command explains its own."""
 _MISSING: Final = re.compile(r'(?:Command ".*" parameter|Parameter) (\S+) requires an argument')
 _SENTENCE_END: Final = re.compile(r"(?:\.|(?<=\?)) ")
 
@@ -48,7 +52,7 @@ def make_app() -> App:
         name="payments",
         help="Collect payments and send payouts.",
         version=__version__,
-        help_epilogue=EXIT_CODES,
+        help_epilogue=_EXIT_CODES,
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
@@ -59,7 +63,6 @@ def make_app() -> App:
     app.register_install_completion_command(
         help="Install completion for your shell; changes none of its start files.", add_to_startup=False
     )
-    complete_help(app)
     return app
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
-import attrs
 from cyclopts import Parameter
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ..models._masking import clean
@@ -24,13 +23,17 @@ _FLAG = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, _FLAG]
 """A flag that can only be set."""
 
+Insecure = Annotated[
+    bool, _FLAG, Parameter(help="Use a database on another host without a checked certificate.")
+]
+"""The `--insecure-database` flag."""
+
 JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
 """The `--json` flag of a command with one result."""
 
 JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
 """The `--json` flag of a command that lists, streams or shows its progress."""
 
-_ANY_WIDTH = 1_000
 INDENT = 11
 """Columns that a step's name takes."""
 
@@ -62,16 +65,19 @@ class Show:
 
     def heading(self, title: str, note: str = "") -> None:
         """Begin a section about `title` with a bold line; `note` is for people only."""
-        self._console.print()
+        self.render("")
         shown = clean(title)
         about = wrapped(f"  {clean(note)}", self._width, start=len(shown)) if note else ""
-        self._console.print(Text.assemble((shown, "bold"), (about, "dim")), soft_wrap=True)
+        self.render(Text.assemble((shown, "bold"), (about, "dim")), soft_wrap=True)
 
     def step(
         self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
     ) -> None:
-        """Show a step: `text` for people after a tick, a cross or, where `good` is None, a dot; `facts` for
-        programs.
+        """Show a step: `text` for people, as a line; `facts` for programs."""
+        self.line(name, text, good=good, wrap=wrap)
+
+    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
+        """Show `text` after a tick, a cross or, where `good` is None, a dot; for people only.
 
         Without `wrap` the text is one that is copied, such as a path or a command: it stays on one line, the
         next one where it has no room beside the name.
@@ -83,20 +89,16 @@ class Show:
         elif len(label) + 3 + len(words) > self._width:
             words = f"\n  {words}"
         style = "bold red" if good is False else ""
-        self._console.print(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
-
-    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
-        """Show a line as that of a step, for people only."""
-        self.step(name, text, good=good, wrap=wrap)
+        self.render(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
 
     def paragraph(self, text: str) -> None:
         """Show a sentence or more, for people only."""
         words = wrapped(f"  {brief(clean(text))}", self._width, hang=4)
-        self._console.print(Text(words), soft_wrap=True)
+        self.render(Text(words), soft_wrap=True)
 
-    def render(self, renderable: RenderableType) -> None:
-        """Show a table, for people only."""
-        self._console.print(renderable)
+    def render(self, renderable: RenderableType, *, soft_wrap: bool = False) -> None:
+        """Show a text or a table, for people only."""
+        self._console.print(renderable, soft_wrap=soft_wrap)
 
     @property
     def _width(self) -> int:
@@ -111,6 +113,7 @@ class JsonLines(Show):
     """
 
     def __init__(self, about: str = "", on_end: Callable[[], object] | None = None) -> None:
+        super().__init__()
         self._about, self._on_end = about, on_end
 
     def heading(self, title: str, note: str = "") -> None:
@@ -130,28 +133,8 @@ class JsonLines(Show):
                 raise
             self._on_end()
 
-    def line(self, name: str, text: str, *, good: bool | None = None, wrap: bool = True) -> None:
+    def render(self, renderable: RenderableType, *, soft_wrap: bool = False) -> None:
         """Nothing: it was a fact of a step."""
-
-    def paragraph(self, text: str) -> None:
-        """Nothing: it was a fact of a step."""
-
-    def render(self, renderable: RenderableType) -> None:
-        """Nothing: the figures were facts of a step."""
-
-
-@attrs.frozen
-class FirstThatFits:
-    """The first of these that is no wider than the terminal, else the last: no figure is cut off."""
-
-    renderables: Sequence[RenderableType]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield it."""
-        *wide, last = self.renderables
-        free = options.update(max_width=_ANY_WIDTH)
-        fits = (each for each in wide if console.measure(each, options=free).maximum <= options.max_width)
-        yield next(fits, last)
 
 
 def show_for(*, as_json: bool) -> Show:

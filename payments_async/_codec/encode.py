@@ -70,7 +70,6 @@ _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """Types of values that are written unchanged."""
 _FLAT = _PLAIN - {Decimal}
 _MOST_PAIRS: dict[Any, float] = {rules.json_object: math.inf, rules.metadata: rules.MOST_PAIRS}
-_REQUESTS = (params.PayoutRequest, params.CheckoutRequest, params.PaymentIntentRequest)
 
 
 def checked_body(request: params.Params, now: datetime | None = None) -> bytes | None:
@@ -88,8 +87,8 @@ def checked_body(request: params.Params, now: datetime | None = None) -> bytes |
         if written.isascii() and _BACKSLASH not in written and _DELETE not in written:
             return written  # no text of it holds a control sign, or one of another alphabet
         return written if filled(request, False, now) is not None else None
-    # a lone surrogate is a ValueError, an amount that is no number an ArithmeticError
-    except (ValueError, TypeError, RuntimeError, ArithmeticError):
+    # a class of the caller's has no rules; a lone surrogate is a ValueError, no number an ArithmeticError
+    except (LookupError, ValueError, TypeError, RuntimeError, ArithmeticError):
         return None
 
 
@@ -104,8 +103,6 @@ Its second argument: whether all texts are taken to be of printable ASCII signs;
 
 
 def _compiled(cls: Any) -> _Fill:
-    if cls not in _REQUESTS:
-        return lambda request, is_plain, now: None
     scope: dict[str, Any] = {"from_mapping": _from_mapping}
     lines = _filling(cls, "v", scope)
     exec("\n  ".join(["def filled(v, is_plain, now):", *lines, "return v"]), scope)  # noqa: S102 - source made of our own field names

@@ -110,18 +110,11 @@ def mapping(value: Any, where: str) -> dict[str, Any]:
     return {} if value == [] else refuse(value, where, "an object")
 
 
-def texts(value: Any, where: str) -> tuple[str, ...]:
-    """Read a list of texts."""
-    if isinstance(value, list) and all(item.__class__ is str for item in value):
+def items(value: Any, where: str, cls: type[Any], wanted: str) -> tuple[Any, ...]:
+    """Read a list of texts, or of objects."""
+    if isinstance(value, list) and all(item.__class__ is cls for item in value):
         return tuple(value)
-    return refuse(value, where, "a list of texts")
-
-
-def objects(value: Any, where: str) -> tuple[dict[str, Any], ...]:
-    """Read a list of objects."""
-    if isinstance(value, list) and all(item.__class__ is dict for item in value):
-        return tuple(value)
-    return refuse(value, where, "a list of objects")
+    return refuse(value, where, wanted)
 
 
 _READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
@@ -215,7 +208,9 @@ def _readers(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | No
         return None, converter.get_structure_hook(hint), partial(record_in_another_shape, cls=hint)
     origin = typing.get_origin(hint) or hint
     if origin is tuple:
-        return None, None, texts if typing.get_args(hint)[0] is str else objects
+        is_texts = typing.get_args(hint)[0] is str
+        cls, wanted = (str, "a list of texts") if is_texts else (dict, "a list of objects")
+        return None, None, partial(items, cls=cls, wanted=wanted)
     if origin in _READERS:
         usual, read = _READERS[origin]
         return usual, None, read

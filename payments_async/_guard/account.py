@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -11,7 +12,7 @@ from .._emitter import logger
 from .._extras import needs
 from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitStoreUnavailable
-from .sqlite import FileState, MemoryState
+from .sqlite import MemoryState
 from .state import StateUnavailable, SumsState
 from .sums import GuardSums, Outcome, Shortage, WriteAmount
 
@@ -71,22 +72,20 @@ class GuardAccount:
             logger.warning("the guard's sums could not be told how a payout ended: %s", error)
 
 
-def file_state(path: str, runtime: Runtime) -> SumsState:
-    """The process's one state in a file."""
-    if path not in _states:
-        _states[path] = FileState(path, runtime)
-    return _states[path]
+def state_at(place: str, make: Callable[[], SumsState]) -> SumsState:
+    """The process's one state at a place: a file, a database, or the account of a guard with a name."""
+    if place not in _states:
+        _states[place] = make()
+    return _states[place]
 
 
 def database_state(url: str, runtime: Runtime, *, insecure_database: bool) -> SumsState:
-    """The process's one state in a database. Raises ConfigurationError for an address that cannot be used."""
-    if url not in _states:
-        try:
-            from .postgresql import DatabaseState
-        except ImportError as error:
-            raise ConfigurationError(needs("sums in PostgreSQL need", "postgresql")) from error
-        _states[url] = DatabaseState(url, runtime, insecure_database=insecure_database)
-    return _states[url]
+    """A state in a database. Raises ConfigurationError for an address that cannot be used."""
+    try:
+        from .postgresql import DatabaseState
+    except ImportError as error:
+        raise ConfigurationError(needs("sums in PostgreSQL need", "postgresql")) from error
+    return DatabaseState(url, runtime, insecure_database=insecure_database)
 
 
 _states: Final[dict[str, SumsState]] = {}

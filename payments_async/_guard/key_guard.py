@@ -12,6 +12,7 @@ from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from math import inf
 from typing import Final, Protocol
 
@@ -25,10 +26,10 @@ from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
 from ..models._minor_units import MINOR_UNITS, PUBLISHED
 from . import rules
-from .account import PATIENCE, GuardAccount, database_state, file_state
+from .account import PATIENCE, GuardAccount, database_state, state_at
 from .asking import answer
 from .rules import GuardRefusal, Write
-from .sqlite import MemoryState
+from .sqlite import FileState, MemoryState
 from .state import SumsState
 from .sums import LEASE, GuardSums, Limits, Outcome, WriteAmount
 
@@ -51,17 +52,15 @@ class GuardOwner:
     insecure_database: bool = False
 
 
+@attrs.define(eq=False)
 class _JudgedWrite:
     """A write that the rules allow."""
 
-    __slots__ = ("doubted", "first", "payment")
-
-    def __init__(self, payment: Payment, now: float) -> None:
-        self.payment: Payment = payment
-        self.first: float = now
-        """When it was judged; monotonic seconds."""
-        self.doubted: bool = False
-        """True if a call ended without a definite answer: a later refusal proves nothing then."""
+    payment: Payment
+    first: float
+    """When it was judged; monotonic seconds."""
+    doubted: bool = False
+    """True if a call ended without a definite answer: a later refusal proves nothing then."""
 
 
 class Admission:
@@ -170,10 +169,11 @@ class KeyGuard:
     def _state_of(self, guard: Guard, database: str | None, owner: str) -> SumsState:
         runtime = self._runtime
         if guard.state is not None:
-            return file_state(guard.state, runtime)
+            return state_at(guard.state, partial(FileState, guard.state, runtime))
         if database is not None:
-            return database_state(database, runtime, insecure_database=self._owner.insecure_database)
-        return _named.setdefault(owner, MemoryState(runtime)) if guard.name else MemoryState(runtime)
+            insecure = self._owner.insecure_database
+            return state_at(database, partial(database_state, database, runtime, insecure_database=insecure))
+        return state_at(owner, partial(MemoryState, runtime)) if guard.name else MemoryState(runtime)
 
     # One write
 
@@ -313,8 +313,6 @@ def join(shared: GuardPlace, owner: GuardOwner, runtime: Runtime, guard: Guard) 
         shared.guard = known
 
 
-_named: Final[dict[str, MemoryState]] = {}
-"""{owner: sums}: those of a guard with a name outlive a rotated key."""
 _joining = threading.Lock()
 
 

@@ -22,7 +22,7 @@ from .._files import network_file_system
 from .._runtime import Runtime, held_during_fork
 from ..errors import ConfigurationError
 from .clocks import Clocks, clocks_of, ticks
-from .progress_note import ProgressNote
+from .progress_note import noted
 from .state import Place, Run, StateUnavailable, SumsState
 from .sums import TABLES
 
@@ -122,11 +122,11 @@ class FileState(SumsState):
 
     def reached(self, account: str) -> Place | None:
         """How far a guard's sums had come."""
-        return ProgressNote(self.place, account).reached()
+        return noted(self.place, account)
 
     def note(self, account: str, place: Place) -> None:
         """Note how far they have come."""
-        ProgressNote(self.place, account).note(place)
+        noted(self.place, account, place)
 
     def close(self) -> None:
         """Close the connection, once nothing is done with it: SQLite crashes where one is closed in use."""

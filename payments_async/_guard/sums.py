@@ -14,7 +14,7 @@ once it has passed since the last payout that may have been forgotten, or when a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
@@ -157,9 +157,9 @@ class GuardSums:
     def __init__(self, state: SumsState, account: str) -> None:
         """`account`: whose sums they are."""
         self.state = state
+        self.account = account
         self.limits: Limits = {}
-        self._account = account
-        self._seen: _Seen | None = None
+        self.seen: _Seen | None = None
 
     def reserve(self, amount: WriteAmount) -> Shortage | None:
         """Reserve an amount, or renew its reservation. Returns why it does not fit."""
@@ -184,32 +184,24 @@ class GuardSums:
     @contextmanager
     def _transaction(self, *, keeps: bool = True) -> Iterator[_HeldSums]:
         with self.state.transaction(keeps=keeps) as run:
-            noted = self.state.reached(self._account)
-            sums = _HeldSums(run, self._account, self.limits, self.state.clocks, self._seen, noted)
-            yield sums
-            place = sums.close()
+            held = _HeldSums(self, run)
+            yield held
+            place = held.close()
         if keeps:  # now that it is committed: a state behind this was put back
-            self._seen = _Seen(place, sums.now, sums.clocks.ticks)
-            self.state.note(self._account, place)
+            self.seen = _Seen(place, held.now, held.clocks.ticks)
+            self.state.note(self.account, place)
 
 
 class _HeldSums:
     """The sums of one guard within a transaction that holds its row. Times are seconds of the guard's own."""
 
-    def __init__(
-        self,
-        run: Run,
-        account: str,
-        limits: Limits,
-        clocks: Callable[[], Clocks],
-        seen: _Seen | None,
-        noted: Place | None,
-    ) -> None:
-        self._do, self._account, self._limits = run, account, limits
+    def __init__(self, sums: GuardSums, run: Run) -> None:
+        self._do, self._account, self._limits = run, sums.account, sums.limits
+        seen, noted = sums.seen, sums.state.reached(sums.account)
         known = [place for place in (noted, seen and seen.place) if place is not None]
         reached = max(known, default=(0.0, 0))
         row = self._run(_HOLD).fetchone()
-        self.clocks: Clocks = clocks()  # after the wait for the row
+        self.clocks: Clocks = sums.state.clocks()  # after the wait for the row
         if row is None:
             self._run(_MAKE, born=max(self.clocks.wall, reached[0] + 1.0), **self.clocks._asdict())
             row = self._run(_HOLD).fetchone()
@@ -222,23 +214,14 @@ class _HeldSums:
         if (born, serial) < reached:
             self._run(_DISTRUST, settled=self._settled)
         self._known_from = {(currency, seconds): at for currency, seconds, at in self._run(_WINDOWS)}
-        for currency, windows in limits.items():
+        for currency, windows in self._limits.items():
             for seconds, _ in windows:
                 if (currency, seconds) not in self._known_from:
-                    self._add_window(currency, seconds)
+                    self._known_from[currency, seconds] = known_from = self._settled + seconds
+                    self._run(_NEW_WINDOW, currency=currency, seconds=seconds, known_from=known_from)
 
     def _run(self, statement: str, **values: Any) -> Any:
         return self._do(statement, {"account": self._account, **values})
-
-    def _add_window(self, currency: str, seconds: int) -> None:
-        """Begin to count in a window. The shortest longer one has kept all that it needs."""
-        longer = [length for name, length in self._known_from if name == currency and length > seconds]
-        known_from = self._settled + seconds
-        if longer:
-            trusted = self._known_from[currency, min(longer)]
-            known_from = min(trusted, max(self.now, trusted - min(longer)) + seconds)
-        self._known_from[currency, seconds] = known_from
-        self._run(_NEW_WINDOW, currency=currency, seconds=seconds, known_from=known_from)
 
     def trust(self) -> None:
         """Trust all windows."""

@@ -6,7 +6,7 @@ The limit holds for the decompressed size too, so a small body that inflates wit
 from __future__ import annotations
 
 import zlib
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import StreamReader
 from multidict import CIMultiDictProxy, istr
@@ -23,26 +23,11 @@ _ZLIB_METHOD: Final = 8
 """Low half of the first byte of a zlib stream; a bare deflate stream starts otherwise."""
 
 
-class _Decoder(Protocol):
-    """The part of zlib's decompression object used here (its class has no importable name)."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     """Decompress a body with a `Content-Encoding` of gzip or deflate, to at most `limit` bytes.
 
     `encoding` is the whole header value; several encodings, or nested ones, are refused, because the client
-    does not ask for them. An empty body stays empty (204, HEAD).
+    does not ask for them. An empty body stays empty (204).
 
     Raises:
         TransportError: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.
@@ -50,45 +35,43 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     name = encoding.strip().lower()
     if name == "identity" or not body:
         return body
-    decoder = _decoder(name, body[0])
-    if decoder is None:
+    window = _window(name, body[0])
+    if window is None:
         raise TransportError("protocol", "the answer has a content encoding that was not asked for")
     try:
-        pieces = _run(decoder, body, limit)
+        whole = _inflated(body, window, limit)
     except zlib.error:
-        pieces = None
-    if pieces is None or not decoder.eof or decoder.unused_data:
+        whole = None
+    if whole is None:
         raise TransportError("protocol", "the compressed answer is damaged")
-    return b"".join(pieces)
+    return whole
 
 
-def _decoder(name: str, first: int) -> _Decoder | None:
-    """Make a decoder for the encoding; servers send `deflate` both with and without its zlib wrapper."""
+def _window(name: str, first: int) -> int | None:
+    """The window of an encoding; servers send `deflate` both with and without its zlib wrapper."""
     if name in ("gzip", "x-gzip"):
-        return zlib.decompressobj(_GZIP_WINDOW)
+        return _GZIP_WINDOW
     if name == "deflate":
-        return zlib.decompressobj(zlib.MAX_WBITS if first & 0x0F == _ZLIB_METHOD else -zlib.MAX_WBITS)
+        return zlib.MAX_WBITS if first & 0x0F == _ZLIB_METHOD else -zlib.MAX_WBITS
     return None
 
 
-def _run(decoder: _Decoder, body: bytes, limit: int) -> list[bytes] | None:
-    """Decompress in pieces, up to one byte past `limit`; None when bytes follow the end of the stream."""
-    pieces: list[bytes] = []
-    room = limit
-    for start in range(0, len(body), _SLICE):
-        if decoder.eof:
+def _inflated(body: bytes, window: int, limit: int) -> bytes | None:
+    """Decompress in pieces; None unless the stream ends where the body does."""
+    decoder, pieces = zlib.decompressobj(window), list[bytes]()
+    read, room = 0, limit
+    while not decoder.eof:
+        data = decoder.unconsumed_tail
+        if not data:
+            data, read = body[read : read + _SLICE], read + _SLICE
+        piece = decoder.decompress(data, _BURST)
+        if not (data or piece or decoder.eof):  # it was cut short
             return None
-        data = body[start : start + _SLICE]
-        full = True
-        while full and not decoder.eof:
-            piece = decoder.decompress(data, _BURST)
-            data = decoder.unconsumed_tail
-            room -= len(piece)
-            if room < 0:
-                raise TransportError("too_large", "the answer inflates to more than the limit")
-            pieces.append(piece)
-            full = len(piece) == _BURST  # zlib may hold more output even when it has read all input
-    return pieces
+        room -= len(piece)
+        if room < 0:
+            raise TransportError("too_large", "the answer inflates to more than the limit")
+        pieces.append(piece)
+    return None if decoder.unused_data or read < len(body) else b"".join(pieces)
 
 
 _CONTENT_ENCODING: Final = istr("Content-Encoding")

@@ -51,18 +51,11 @@ class Deadlines:
 
     def close(self, transport: object = None) -> None:
         """End the attempts under way, of one transport or all: their answers may never come now."""
-        if transport is None:
-            self._drop_timer()
         self._expire("closed", math.inf, transport)
 
-    def _drop_timer(self) -> None:
+    def _set_timer(self, due: float, delay: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None
-        self._due = math.inf
-
-    def _set_timer(self, due: float, delay: float) -> None:
-        self._drop_timer()
         self._due = due
         self._timer = self._runtime.call_later(delay, self._check)
 

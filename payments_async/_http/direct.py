@@ -69,9 +69,7 @@ class DirectSender:
     ) -> None:
         """Mark a request as sent, and write it. After a slow large body, close the connection."""
         # A new parser for the answer, so that bytes that came without a request are forgotten.
-        protocol.set_response_params(
-            skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
-        )
+        protocol.set_response_params(read_until_eof=True, auto_decompress=False)
         message = serialize(start, request)
         if request.may_send is not None and request.is_withheld:  # the usual request pays for no call
             connection.release()  # before it is aborted

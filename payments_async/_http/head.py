@@ -15,9 +15,6 @@ from yarl import URL
 from .addresses import PROXY_RULE, is_address, is_host
 from .types import HTTPRequest, Secret
 
-BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that need no `Content-Length` when there is no body."""
-
 _METHOD: Final = re.compile(r"[A-Z]+")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -106,8 +103,7 @@ def serialize(start: str, request: HTTPRequest) -> bytes:
         lines, own = _lines(request.headers), ""
     else:
         lines, own = common.lines, f"{request.own}\r\n" if common.own else ""
-    is_bodiless = body is None and request.method in BODILESS
-    length = "" if is_bodiless else f"Content-Length: {len(body or b'')}\r\n"
+    length = "" if body is None and request.method == "GET" else f"Content-Length: {len(body or b'')}\r\n"
     head = "".join((start, lines, own, length, "\r\n")).encode()
     return head + body if body else head
 

@@ -28,7 +28,6 @@ from yarl import URL
 
 from .body import read_answer
 from .connections import abort, check_fresh, receive_less
-from .head import BODILESS
 from .types import HTTPRequest, HTTPResponse, withheld
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
@@ -87,7 +86,7 @@ class SessionSender:
                 data=request.body,
                 headers=request.headers,
                 skip_auto_headers=_unwanted(
-                    tuple(request.headers), request.body is None and request.method in BODILESS
+                    tuple(request.headers), request.body is None and request.method == "GET"
                 ),
                 allow_redirects=False,
                 proxy=self._proxy,

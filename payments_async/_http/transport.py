@@ -26,25 +26,20 @@ import asyncio
 import contextlib
 import ssl
 from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from copy import copy
+from datetime import datetime
 from typing import Final
 from weakref import WeakSet, finalize
 
-from aiohttp import (
-    ClientConnectorCertificateError,
-    ClientSession,
-    ClientTimeout,
-    TCPConnector,
-    ThreadedResolver,
-)
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from aiohttp.connector import Connection
 
 from .._runtime import Runtime, event_loop, renewed_in_child
 from .connections import LONGEST, REST, IdleConnections, end
 from .deadlines import Deadlines, Verdict
 from .direct import DirectSender, RawAnswer, is_patched, is_supported
-from .failures import describe, refusal
+from .failures import describe
 from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
 from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
@@ -105,9 +100,9 @@ class LoopConnections:
         `_OPEN` for as long as the child lives, so that the child does not finalize the parent's objects.
         """
         connector = self.session.connector
+        assert connector is not None, "what is closed is not in `_OPEN`"
         self.session.detach()
-        if connector is not None:
-            connector._closed = True  # otherwise its finalizer closes the connections
+        connector._closed = True  # otherwise its finalizer closes the connections
         self.idle.give_back()  # to a closed pool: nothing happens to them
 
     def close_soon(self) -> None:
@@ -170,7 +165,6 @@ class AiohttpTransport:
         if proxy is not None:
             check_proxy(proxy)
         self._sessions = SessionSender(proxy)
-        self._is_proxied = proxy is not None
         self._is_direct = proxy is None and is_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
@@ -228,9 +222,6 @@ class AiohttpTransport:
                     outcome = direct.usual(connection, protocol, await protocol.read(), limit)
                     if not isinstance(outcome, HTTPResponse):
                         outcome = await direct.read(connection, protocol, outcome, limit)
-            except ClientConnectorCertificateError as exc:
-                where = None if self._is_proxied else url
-                outcome = await refusal(exc, where, self._runtime.now)
             finally:
                 slots.release()
         except BaseException as exc:
@@ -241,7 +232,7 @@ class AiohttpTransport:
         if isinstance(outcome, HTTPResponse):
             return outcome
         assert isinstance(outcome, BaseException)
-        outcome = _reported(outcome, verdict, request, late)
+        outcome = _reported(outcome, verdict, request, late, self._runtime.now)
         try:
             raise outcome
         finally:
@@ -295,7 +286,13 @@ class AiohttpTransport:
                 opened.idle.give_back()
 
 
-def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind) -> BaseException:
+def _reported(
+    exc: BaseException,
+    verdict: Verdict,
+    request: HTTPRequest,
+    late: FailureKind,
+    now: Callable[[], datetime],
+) -> BaseException:
     """Make the exception to raise for the one that ended an attempt, without its traceback and headers.
 
     `late` is the failure of an overdue attempt. Closing the connections makes aiohttp cancel some tasks that
@@ -313,7 +310,7 @@ def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: 
         return TransportError("closed", "the client was closed meanwhile")
     if isinstance(exc, CancelledError):
         return TransportError("reset" if request.sent else "connect", "the connections were closed")
-    return describe(exc)
+    return describe(exc, now())
 
 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -63,16 +63,8 @@ class Request:
 
 @attrs.frozen
 class Reply:
-    """An answer that is no stream."""
+    """An answer."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
-
-
-@attrs.frozen(eq=False)
-class Stream:
-    """An answer that is a stream of events."""
-
-    headers: Mapping[str, str]
-    chunks: AsyncIterator[bytes] = attrs.field(repr=False)

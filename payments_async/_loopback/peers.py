@@ -15,8 +15,6 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 from . import HOST
 
 Address = tuple[str, int]
@@ -35,15 +33,6 @@ _USERS: Final = "/proc/self/uid_map"
 _ALL_USERS: Final = ["0", "0", "4294967295"]
 
 
-@attrs.frozen
-class SocketOwner:
-    """What the kernel says of a socket."""
-
-    uid: int
-    inode: int
-    """0 when its process has closed it: the uid is then 0 as well, and says nothing."""
-
-
 def uid_of(line: socket.socket) -> int | None:
     """The user at the other end of a connection within this machine; None where that is not known.
 
@@ -53,10 +42,9 @@ def uid_of(line: socket.socket) -> int | None:
         return None
     with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as own:
         here, peer = own.getsockname(), own.getpeername()
-        owner = diagnosed(peer, here)
+        uid = diagnosed(peer, here)
         own.getpeername()  # OSError: it ended meanwhile, and its port may be another user's by now
-        if owner is not None and owner.inode:
-            return owner.uid
+        return uid
     return None
 
 
@@ -70,8 +58,8 @@ def can_tell() -> bool:
         return uid_of(line) is not None
 
 
-def diagnosed(local: Address, remote: Address) -> SocketOwner | None:
-    """Ask the kernel for the owner of the socket with these ends; None where it does not say."""
+def diagnosed(local: Address, remote: Address) -> int | None:
+    """Ask the kernel for the user of the socket with these ends; None where it does not say."""
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _DIAGNOSIS) as kernel:
             kernel.sendto(question(local, remote), (0, 0))
@@ -88,13 +76,16 @@ def question(local: Address, remote: Address) -> bytes:
     return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body
 
 
-def read_answer(message: bytes, local: Address, remote: Address) -> SocketOwner | None:
-    """The owner that an answer names; None for an error, and for another socket than was asked for."""
+def read_answer(message: bytes, local: Address, remote: Address) -> int | None:
+    """The user that an answer names; None for an error, and for another socket than was asked for.
+
+    Where its process has closed a socket, inode and uid are 0, which says nothing.
+    """
     if len(message) < _HEADER.size + _ANSWER.size or _HEADER.unpack_from(message)[1] != _BY_FAMILY:
         return None
     _, state, _, _, ports, here, there, _, uid, inode = _ANSWER.unpack_from(message, _HEADER.size)
     found = tuple(zip((_plain(here), _plain(there)), _PORTS.unpack(ports), strict=True))
-    return SocketOwner(uid, inode) if state != _LISTENING and found == (local, remote) else None
+    return int(uid) if inode and state != _LISTENING and found == (local, remote) else None
 
 
 def _plain(address: bytes) -> str:

@@ -13,13 +13,12 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from . import GUARDS, Reply, Request, Stream
+from . import GUARDS, Reply, Request
 from .access import Access, AccessRefused
 from .peers import uid_of
 
@@ -91,25 +90,14 @@ async def serve(listener: socket.socket, access: Access, handler: Handler) -> Ca
     return runner.cleanup
 
 
-def answered_by(answer: Callable[[Request], Awaitable[Reply | Stream]]) -> Handler:
+def answered_by(answer: Callable[[Request], Awaitable[Reply]]) -> Handler:
     """A handler that sends what `answer` gives."""
 
     async def handle(line: web.BaseRequest, request: Request) -> web.StreamResponse:
-        return await send(line, await answer(request))
+        reply = await answer(request)
+        return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
 
     return handle
-
-
-async def send(line: web.BaseRequest, answer: Reply | Stream) -> web.StreamResponse:
-    """Send an answer. A stream goes on until the caller leaves or the server ends."""
-    if not isinstance(answer, Stream):
-        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-    response = web.StreamResponse(headers=answer.headers)
-    with suppress(ConnectionResetError):  # a reader who leaves at once is no error
-        await response.prepare(line)
-        async for chunk in answer.chunks:
-            await response.write(chunk)
-    return response
 
 
 class ServerThread:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .limits import LONGEST_CLOSURE, LimitSnapshot, Priority
+from .limits import LimitSnapshot, Priority
 
 WINDOW: Final = 60.0
 """Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
@@ -45,7 +45,6 @@ class TokenBucket:
         "_closings",
         "_counted",
         "_full_at",
-        "_mistaken",
         "_opens",
         "_probe_until",
         "_shut",
@@ -67,7 +66,6 @@ class TokenBucket:
         self._shut = NONE  # the number of the closing in force
         self._closings = ORDINARY
         self._opens = 0.0
-        self._mistaken = 0.0  # seconds of the last closing, where it followed a Retry-After that is a mistake
         self._probe_until = 0.0
         self.resize(limit, capacity)
 
@@ -122,20 +120,10 @@ class TokenBucket:
             if answered:
                 self._shut = NONE
 
-    def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """End a grant after a 429: close for `seconds`, then allow one probe (Errors, rule 1).
-
-        `mistaken`: the service named an impossible time. When it happens to a probe again, the last pause is
-        doubled, up to an hour; a request from before the closing does not double it. Returns the pause.
-        """
-        last = self._mistaken if self._shut else 0.0
-        if mistaken:
-            doubled = 2 * last if grant > ORDINARY and grant == self._shut else last
-            seconds = min(max(seconds, doubled), LONGEST_CLOSURE)
-        self._mistaken = seconds if mistaken else 0.0
+    def refuse(self, grant: int, now: float, seconds: float) -> None:
+        """End a grant after a 429: close for `seconds`, then allow one probe (Errors, rule 1)."""
         self.settle(grant, now, answered=False)
         self.close(now, seconds)
-        return seconds
 
     def put_back(self, grant: int) -> None:
         """Return the grant of a request that was never sent: it does not count."""
@@ -150,10 +138,6 @@ class TokenBucket:
         self._shut = self._closings
         self._opens = max(self._opens, now + seconds)
         self._probe_until = 0.0
-
-    def is_probe(self, grant: int) -> bool:
-        """Return whether a grant is a closing's probe."""
-        return grant > ORDINARY
 
     def wait(self, now: float, priority: Priority = "interactive") -> float:
         """Seconds until `take` can grant; 0.0 when it would grant now."""

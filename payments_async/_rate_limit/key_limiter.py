@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError
-from .bucket import WINDOW, TokenBucket
+from .bucket import ORDINARY, WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
@@ -121,21 +121,20 @@ class KeyLimiter:
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
-    def close_after_429(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
+    def close_after_429(self, held: Grants, now: float, seconds: float) -> None:
         """End the grants after a 429: the narrow limiter closes for `seconds` (Errors, rule 1).
 
         The wide limiter closes too when this was its probe, or when the service refuses other records as
-        well. `mistaken`: the seconds replace an impossible `Retry-After`. Returns the narrow limiter's pause.
+        well.
         """
         (narrow, grant), *rest = held
-        closed_for = narrow.close_after_429(grant, now, seconds, mistaken=mistaken)
+        narrow.close_after_429(grant, now, seconds)
         for limiter, grant in rest:
             live = limiter is self._classes["diagnostic"]
-            if (live and self._records.refuses_others(narrow, now, closed_for)) or limiter.is_probe(grant):
-                limiter.close_after_429(grant, now, seconds, mistaken=mistaken)
+            if (live and self._records.refuses_others(narrow, now, seconds)) or grant > ORDINARY:
+                limiter.close_after_429(grant, now, seconds)
             else:
                 limiter.release(grant, now)
-        return closed_for
 
     def agree(self, limits: RateLimits) -> bool:
         """Apply the limits that a client asks for; returns true, once, when another client asked for others.

@@ -65,7 +65,7 @@ class RateLimiter:
         lock.acquire()
         try:
             queue = self._queue
-            if queue.interactive or queue.bulk:
+            if (queue.interactive or queue.bulk) and queue.first() is not None:
                 return NONE
             return self._bucket.take(now)
         finally:
@@ -103,13 +103,10 @@ class RateLimiter:
         finally:
             lock.release()
 
-    def close_after_429(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """End a grant after a 429: close for `seconds`, then let one probe through (Errors, rule 1).
-
-        Returns the seconds of the closing, which are more after repeated mistakes (`TokenBucket.refuse`).
-        """
+    def close_after_429(self, grant: int, now: float, seconds: float) -> None:
+        """End a grant after a 429: close for `seconds`, then let one probe through (Errors, rule 1)."""
         with self._lock:
-            return self._bucket.refuse(grant, now, seconds, mistaken=mistaken)
+            self._bucket.refuse(grant, now, seconds)
 
     def put_back(self, grant: int) -> None:
         """Return the grant of a request that was never sent, to the next in the queue."""
@@ -127,10 +124,6 @@ class RateLimiter:
         """Count requests that another limiter let through in the last minute."""
         with self._lock:
             self._bucket.count(now, sent)
-
-    def is_probe(self, grant: int) -> bool:
-        """Return whether a grant is the probe after a closing."""
-        return self._bucket.is_probe(grant)
 
     def wait(self, now: float) -> float:
         """Seconds until the bucket can grant, leaving the queue aside."""
@@ -207,13 +200,12 @@ class RateLimiter:
                 group.loop.call_soon_threadsafe(self._check, group)
 
     def _check(self, group: LoopWaiters) -> None:
-        """Run on the group's own loop: end overdue waits, queue those passed over again, give grants."""
+        """Run on the group's own loop: end overdue waits, give grants."""
         now = group.runtime.monotonic()
         with self._lock:
             group.stop_timer()
             for waiter in group.overdue(now):
                 self._queue.leave(waiter)
                 waiter.wake()
-            self._queue.come_back(group)
             self._hand_out(now)
             self._queue.end(group)

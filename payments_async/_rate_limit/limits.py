@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -57,27 +58,17 @@ class RateLimits(ValueMixin):
         default=_assumptions.REFUND_AVAILABILITY_LIMIT, validator=_check_rate
     )
     """Refund availability, which also counts as a read."""
-    burst: int | None = attrs.field(default=None, validator=attrs.validators.optional(_check_rate))
-    """Requests that an idle key may send at once in each class, never above the class's limit.
-
-    None: one second's worth, and at least twelve. No burst can make a minute hold more than its limit.
-    """
-    _is_share: bool = attrs.field(default=False, init=False, eq=False, repr=False)
-
-    @property
-    def is_share(self) -> bool:
-        """True for a process's part of the limits (`share`)."""
-        return self._is_share
+    is_share: bool = attrs.field(default=False, init=False, eq=False, repr=False)
+    """True for a process's part of the limits (`share`)."""
 
     def of(self, kind: BucketClass) -> int:
         """The limit of one class in requests a minute."""
         return int(getattr(self, _FIELDS[kind]))
 
     def capacity(self, kind: BucketClass) -> int:
-        """Requests of one class that may be sent at once after a pause."""
+        """Requests of one class that may be sent at once after a pause: a second's worth, at least twelve."""
         limit = self.of(kind)
-        wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
-        return min(limit, wished)
+        return min(limit, max(limit // 60, SMALL_BURST))
 
     def share(self, fraction: Rational | float) -> RateLimits:
         """Multiply every limit by a fraction, rounded down, at least 1: for processes that share a key.
@@ -85,15 +76,12 @@ class RateLimits(ValueMixin):
         `fraction` lies in (0, 1], else `ConfigurationError`; `RateLimits().share(1 / 8)` suits eight workers.
         """
         ratio = _ratio(fraction)
-        parts = {name: max(1, int(figure * ratio)) for name, figure in _figures(self).items()}
-        return _made(parts, is_share=True)
+        return _made((max(1, int(self.of(kind) * ratio)) for kind in _FIELDS), is_share=True)
 
     def lower_of(self, other: RateLimits) -> RateLimits:
-        """The lower limit of each class; the burst of the limits with the smaller capacity for writes."""
-        mine, others = _figures(self), _figures(other)
-        lower = {name: min(mine[name], others[name]) for name in _FIELDS.values()}
-        lower_burst = min(self, other, key=lambda limits: limits.capacity("write")).burst
-        return _made({**lower, "burst": lower_burst}, is_share=self.is_share or other.is_share)
+        """The lower limit of each class."""
+        lower = (min(self.of(kind), other.of(kind)) for kind in _FIELDS)
+        return _made(lower, is_share=self.is_share or other.is_share)
 
 
 _FIELDS: Final[dict[BucketClass, str]] = {
@@ -105,16 +93,11 @@ _FIELDS: Final[dict[BucketClass, str]] = {
 }
 
 
-def _made(figures: dict[str, Any], *, is_share: bool) -> RateLimits:
-    limits = RateLimits(**figures)
-    object.__setattr__(limits, "_is_share", is_share)
+def _made(figures: Iterable[int], *, is_share: bool) -> RateLimits:
+    """Limits with figures in the order of `_FIELDS`."""
+    limits = RateLimits(**dict(zip(_FIELDS.values(), figures, strict=True)))
+    object.__setattr__(limits, "is_share", is_share)
     return limits
-
-
-def _figures(limits: RateLimits) -> dict[str, int]:
-    """The limits that are set, by field."""
-    figures = {name: getattr(limits, name) for name in (*_FIELDS.values(), "burst")}
-    return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 def _ratio(fraction: Any) -> Fraction:

@@ -105,13 +105,12 @@ class SharedBucket(TokenBucket):
                 self._ask()
         return grant
 
-    def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
+    def refuse(self, grant: int, now: float, seconds: float) -> None:
         """End a grant after a 429: close for `seconds`, in which the store grants nobody anything."""
-        seconds = super().refuse(grant, now, seconds, mistaken=mistaken)
+        super().refuse(grant, now, seconds)
         self._blocks.clear()
         self._pause_until = max(self._pause_until, self._clock() + seconds)
         self._ask()
-        return seconds
 
     def wait(self, now: float, priority: Priority = "interactive") -> float:
         """Seconds until `take` may grant."""

@@ -65,8 +65,8 @@ class SharedLimiter(RateLimiter):
     async def reserve(self, store: BlockStore) -> None:
         """Reserve what is needed, and tell of a 429. Raises as the store does."""
         with self._lock:
-            self._queue.first()  # leaves out the callers of loops that have ended
-            waiting = len(self._queue.interactive), len(self._queue.bulk)
+            queues = (self._queue.interactive, self._queue.bulk)
+            waiting = (sum(waiter.group.loop.is_running() for waiter in queue) for queue in queues)
             request, asked = self._shared.request(*waiting), self._store.clock()
         if request is not None:
             answer = await store.reserve(self._row, request)

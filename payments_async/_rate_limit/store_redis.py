@@ -70,24 +70,20 @@ class RedisBlockStore(BlockStore):
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
         """Reserve a block."""
-        terms = attrs.astuple(request)
-        granted, lead = await self._run(f"payments:limit:{row.address} {row.fingerprint} {row.kind}", *terms)
-        return Reservation.of(request, granted, float(lead))
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    async def _run(self, key: str, *values: Any) -> Any:
-        """Run the script on one row."""
+        key = f"payments:limit:{row.address} {row.fingerprint} {row.kind}"
         try:
-            return await self._client.eval(_RESERVE, 1, key, *values)
+            granted, lead = await self._client.eval(_RESERVE, 1, key, *attrs.astuple(request))
         except ResponseError as error:
             raise self._refusal(error, key) from None
         except AuthenticationError:
             raise ConfigurationError(f"{self._place} refuses the user or the password") from None
         except (RedisError, OSError) as error:
             raise self._unavailable(type(error).__name__) from None
+        return Reservation.of(request, granted, float(lead))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
 
     def _refusal(self, error: ResponseError, key: str) -> Exception:
         """The error for an answer of the server, whose own words may show values and are left out."""

@@ -1,8 +1,8 @@
 """The queue of callers at a rate limiter, and their event loops.
 
-Interactive calls go before bulk calls, otherwise first come, first served. A waiter whose event loop is stuck
-when its turn comes is passed over, and queued again when the loop runs. The waiters of a closed loop are
-dropped. `limiter` holds the lock and gives the grants.
+Interactive calls go before bulk calls, otherwise first come, first served. Waiters whose event loop stands
+still are passed over until it runs, those of a closed loop are dropped. `limiter` holds the lock and gives
+the grants.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ ASKED: Final = float("-inf")
 class LoopWaiters:
     """The waiters of one event loop, and their one timer."""
 
-    __slots__ = ("deadline", "due", "loop", "passed_over", "runtime", "timer", "waiters")
+    __slots__ = ("deadline", "due", "loop", "runtime", "timer", "waiters")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, runtime: Runtime) -> None:
         self.loop = loop
         self.runtime = runtime
         self.waiters: set[Waiter] = set()
-        self.passed_over: list[Waiter] = []
-        """Waiters out of the queue, because their loop was stuck when their turn came."""
         self.timer: Timer | None = None
         self.due = NEVER
         """Time of this loop's next check: `NEVER` without a timer, `ASKED` when it was called to check."""
@@ -77,10 +75,7 @@ class Waiter:
 
 
 class WaitQueue:
-    """Interactive callers before bulk, first come first served within each.
-
-    A caller whose loop is stuck when its turn comes is passed over, and queued again when the loop runs.
-    """
+    """Interactive callers before bulk, first come first served within each."""
 
     __slots__ = ("bulk", "groups", "interactive")
 
@@ -102,12 +97,9 @@ class WaitQueue:
     def first(self) -> Waiter | None:
         """The next waiter whose loop runs."""
         for queue in (self.interactive, self.bulk):
-            while queue:
-                waiter = next(iter(queue))
+            for waiter in queue:
                 if waiter.group.loop.is_running():
                     return waiter
-                queue.pop(waiter)
-                waiter.group.passed_over.append(waiter)
         return None
 
     def leave(self, waiter: Waiter) -> None:
@@ -124,13 +116,6 @@ class WaitQueue:
         if self.groups.get(group.loop) is group:
             del self.groups[group.loop]
 
-    def come_back(self, group: LoopWaiters) -> None:
-        """Queue the waiters that were passed over again, at the end."""
-        for waiter in group.passed_over:
-            if waiter in group.waiters:
-                self._queue(waiter)[waiter] = None
-        group.passed_over.clear()
-
     def has_waiters(self) -> bool:
         """True if a caller waits whose loop is not closed."""
         return any(group.waiters and not loop.is_closed() for loop, group in self.groups.items())
@@ -143,7 +128,9 @@ class WaitQueue:
         loop = event_loop()
         group = self.groups.get(loop)
         if group is None:
-            self.groups = {known: group for known, group in self.groups.items() if not known.is_closed()}
+            for closed in [known for known in self.groups if known.is_closed()]:
+                for waiter in self.groups.pop(closed).waiters:
+                    self._queue(waiter).pop(waiter, None)
             group = self.groups[loop] = LoopWaiters(loop, runtime)
         return group
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -32,6 +32,9 @@ from ..params.operations import Operation
 from .auth import SecretKey
 from .key_age import Timestamps, answer_time
 
+if TYPE_CHECKING:
+    from .._guard.key_guard import Admission
+
 Priority = Literal["interactive", "bulk"]
 
 _STEPS: Mapping[str, str] = {
@@ -49,25 +52,8 @@ _STEPS: Mapping[str, str] = {
 """Advice for each kind of failure."""
 
 
-class GuardAdmission(Protocol):
-    """A guard's permission to begin attempts (`_guard/key_guard.py`)."""
-
-    until: float
-    """An attempt may begin until then; monotonic seconds."""
-
-    @property
-    def doubted(self) -> bool:
-        """True if an earlier call ended without a definite answer."""
-
-    async def renew(self, left: float | None) -> None:
-        """Let attempts begin from now on, for so many seconds at most."""
-
-    def settle(self, outcome: Literal["paid", "unpaid", "never"] | None) -> None:
-        """Note how the call ended."""
-
-
 class AttemptResult:
-    """The verdict on one attempt, with its record or error."""
+    """The verdict on one attempt, with its record or error. No attrs class: rich would show its fields."""
 
     __slots__ = (
         *("again", "body", "error", "headers", "message", "reason", "retry_after"),
@@ -152,7 +138,7 @@ class Call:
         self.sent_before = False
         """True if an earlier call may have sent the same request."""
         self.clock: Callable[[], Timestamps] | None = None
-        self.admission: GuardAdmission | None = None
+        self.admission: Admission | None = None
         """The guard's permission; None where no guard has to give one."""
         self.number = 0
         """The call's number in its events; 0 while nothing takes them."""

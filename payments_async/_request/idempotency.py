@@ -10,18 +10,14 @@ No write of this process is sent beside itself (Errors, rule 1).
 from __future__ import annotations
 
 import json
-from asyncio import AbstractEventLoop, _get_running_loop
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import attrs
-
 from .. import _assumptions
-from .._runtime import Runtime, check_process, renewed_in_child
+from .._runtime import SYSTEM, Runtime, check_process, renewed_in_child
 from ..errors import IdempotencyConflict, PaymentsError
 from ..models._masking import clean
 from ..params import PreparedRequest, decimal_if_readable, operations
@@ -32,6 +28,7 @@ from .prepare import reading
 LATE: Final = 3600.0
 """Seconds after the first attempt from which a retry asks for the service's time."""
 _MOST_UNSENT: Final = 10_000
+_MOST_USED: Final = 50_000
 
 
 class KeyUse:
@@ -45,36 +42,15 @@ class KeyUse:
         self.body: bytes = body
 
 
-class UsedKeys:
-    """Remembers the first body of each key that callers gave, to refuse another body (gap R).
+def difference(one: bytes, other: bytes) -> str | None:
+    """The fields in which two bodies differ, in words that show no value.
 
-    The keys are those of all clients of a process, each with its address and secret key.
+    None for the same fields, however they are written.
     """
-
-    def __init__(self, size: int = 50_000) -> None:
-        self._size = size
-        self._seen: OrderedDict[Hashable, KeyUse] = OrderedDict()
-
-    def first_use(self, key: Hashable, body: bytes, now: float) -> KeyUse:
-        """The key's first use: this one where it is new, or free for another body after a day."""
-        use = self._seen.get(key)
-        if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):
-            self._seen.pop(key, None)
-            use = self._seen[key] = KeyUse(now, body)
-            if len(self._seen) > self._size:
-                self._seen.popitem(last=False)
-        return use
-
-    def conflict(self, use: KeyUse, body: bytes) -> str | None:
-        """What differs from the first body, in words; None for the same fields, however they are written."""
-        if use.body == body or not _differing(_fields(use.body), _fields(body)):
-            return None
-        return difference(use.body, body)
-
-
-def difference(one: bytes, other: bytes) -> str:
-    """The fields in which two bodies differ, in words that show no value."""
-    names = [clean(name) for name in _differing(_fields(one), _fields(other))] or ["the order of fields"]
+    ours, theirs = _fields(one), _fields(other)
+    names = [clean(name) for name in {**ours, **theirs} if _spelled(ours, name) != _spelled(theirs, name)]
+    if not names:
+        return None
     *most, last = names
     return f"{', '.join(most)} and {last} differ" if most else f"{last} differs"
 
@@ -85,34 +61,9 @@ def _fields(body: bytes) -> Mapping[str, Any]:
     return {**fields, "amount": decimal_if_readable(fields["amount"])} if "amount" in fields else fields
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The names of the fields that differ; `true` and 1 do, and so do 1 and 1.0."""
-    return [name for name in {**one, **other} if _spelled(one, name) != _spelled(other, name)]
-
-
 def _spelled(fields: Mapping[str, Any], name: str) -> str | None:
+    """A field as JSON; `true` and 1 differ, and so do 1 and 1.0."""
     return json.dumps(fields[name], sort_keys=True, default=repr) if name in fields else None
-
-
-class UnsentKeys:
-    """The idempotency keys of requests that were prepared here and not sent yet: they need no time.
-
-    The latest 10,000. Callable from any thread.
-    """
-
-    def __init__(self) -> None:
-        self._keys: OrderedDict[str, None] = OrderedDict()
-
-    def add(self, prepared: PreparedRequest) -> None:
-        """Remember a request that was just prepared."""
-        if needs_time(prepared):
-            self._keys[prepared.idempotency_key] = None
-            if len(self._keys) > _MOST_UNSENT:
-                self._keys.popitem(last=False)
-
-    def take(self, prepared: PreparedRequest) -> bool:
-        """Forget a request that is sent now. Returns False if it may have been sent before."""
-        return self._keys.pop(prepared.idempotency_key, self) is None
 
 
 def needs_time(prepared: PreparedRequest) -> bool:
@@ -162,50 +113,53 @@ Identity = tuple[str, str, str]
 """Address, secret key's fingerprint and idempotency key: a request's identity at the service."""
 
 _MOST_DOUBTS: Final = 10_000
-_lock = RLock()
-"""Re-entrant: a garbage-collected coroutine may end its request while its own thread holds the lock."""
-
-
-@attrs.frozen(eq=False)
-class PendingRequest:
-    """A write under way."""
-
-    identity: Identity
-    loop: AbstractEventLoop | None
-    """The event loop that sends it; None outside of any."""
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True if its event loop stands still, so that no attempt of it is made."""
-        return self.loop is None or not self.loop.is_running()
 
 
 class PendingRequests:
     """The writes under way on one clock, the times of those left in doubt, and the keys of callers.
 
-    Thread-safe: one clock serves the clients, event loops and threads of a process. Times are monotonic
-    seconds.
+    One clock serves the clients, event loops and threads of a process. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
-        self.unsent: UnsentKeys = UnsentKeys()
-        self.used: UsedKeys = UsedKeys()
-        self._under_way: dict[Identity, PendingRequest] = {}
+        self._unsent: OrderedDict[str, None] = OrderedDict()
+        """The keys of requests that were prepared here and not sent yet: they need no time."""
+        self._used: OrderedDict[Identity, KeyUse] = OrderedDict()
+        self._under_way: dict[Identity, object] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
 
-    def enter(self, call: Call, now: float) -> PendingRequest:
+    def first_use(self, identity: Identity, body: bytes, now: float) -> KeyUse:
+        """The first use of a caller's key: this one where it is new, or free for another body after a day.
+
+        Its body is remembered to refuse another one (gap R).
+        """
+        use = self._used.get(identity)
+        if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):
+            self._used.pop(identity, None)
+            use = self._used[identity] = KeyUse(now, body)
+            if len(self._used) > _MOST_USED:
+                self._used.popitem(last=False)
+        return use
+
+    def add_unsent(self, prepared: PreparedRequest) -> None:
+        """Remember a request that was just prepared."""
+        if needs_time(prepared):
+            self._unsent[prepared.idempotency_key] = None
+            if len(self._unsent) > _MOST_UNSENT:
+                self._unsent.popitem(last=False)
+
+    def take_unsent(self, prepared: PreparedRequest) -> bool:
+        """Forget a request that is sent now. Returns False if it may have been sent before."""
+        return self._unsent.pop(prepared.idempotency_key, self) is None
+
+    def enter(self, call: Call) -> Identity:
         """Begin a write. Raises IdempotencyConflict while another call sends one with its key."""
         check_process()
-        own = PendingRequest(identity_of(call), _get_running_loop())
-        with _lock:
-            known = self._under_way.get(own.identity)
-            if known is None or known.is_abandoned:
-                self._under_way[own.identity] = own
-                if known is not None:
-                    self._note_doubt(known, now)
-                return own
+        identity, own = identity_of(call), object()
+        if self._under_way.setdefault(identity, own) is own:  # one step, for all threads
+            return identity
         raise IdempotencyConflict(
             f"{call.operation.name}: not sent, as another call of this process sends a request with this "
             "idempotency key: use that call's outcome, or client.resolve() the request later",
@@ -219,19 +173,14 @@ class PendingRequests:
             idempotency_key=call.idempotency_key,
         )
 
-    def leave(self, request: PendingRequest, now: float, *, in_doubt: bool) -> None:
+    def leave(self, identity: Identity, now: float, *, in_doubt: bool) -> None:
         """End a write."""
-        with _lock:
-            if self._under_way.get(request.identity) is request:
-                del self._under_way[request.identity]
-            if in_doubt:
-                self._note_doubt(request, now)
-
-    def _note_doubt(self, request: PendingRequest, now: float) -> None:
-        self._doubts[request.identity] = now
-        self._doubts.move_to_end(request.identity)
-        while len(self._doubts) > _MOST_DOUBTS:
-            _, self._forgotten = self._doubts.popitem(last=False)
+        self._under_way.pop(identity, None)  # a forked child has forgotten its parent's
+        if in_doubt:
+            self._doubts.pop(identity, None)
+            self._doubts[identity] = now
+            if len(self._doubts) > _MOST_DOUBTS:
+                _, self._forgotten = self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
         """Least seconds since the same request was left in doubt here; None when it was not."""
@@ -240,7 +189,7 @@ class PendingRequests:
 
     def forget_parents(self) -> None:
         """Forget, in a forked child, the parent's requests: it may send them."""
-        self._under_way, self.unsent = {}, UnsentKeys()
+        self._under_way, self._unsent = {}, OrderedDict()
 
 
 def identity_of(call: Call) -> Identity:
@@ -250,21 +199,19 @@ def identity_of(call: Call) -> Identity:
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key
 
 
+_BY_CLOCK: Final[WeakKeyDictionary[Runtime, PendingRequests]] = WeakKeyDictionary()
+_BY_CLOCK[SYSTEM] = PendingRequests()  # now, as two threads may ask for it at once
+
+
 def pending_of(runtime: Runtime) -> PendingRequests:
     """The requests under way on a clock, which all clients of a process share, except in tests."""
-    with _lock:
-        try:
-            return _BY_CLOCK.setdefault(runtime, PendingRequests())
-        except TypeError:  # the clock cannot be hashed or weakly referenced
-            return PendingRequests()
-
-
-_BY_CLOCK: Final[WeakKeyDictionary[Runtime, PendingRequests]] = WeakKeyDictionary()
+    try:
+        return _BY_CLOCK.setdefault(runtime, PendingRequests())
+    except TypeError:  # the clock cannot be hashed or weakly referenced
+        return PendingRequests()
 
 
 @renewed_in_child
 def _renew_after_fork() -> None:
-    global _lock
-    _lock = RLock()
     for requests in list(_BY_CLOCK.values()):
         requests.forget_parents()

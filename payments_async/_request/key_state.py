@@ -83,7 +83,7 @@ class KeyState:
         self.guards: KeyGuards = _GUARDS.setdefault(limiter, KeyGuards())
 
 
-def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:
+def _store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:
     """How a client uses its limit store, if it has one. `is_default`: unless its key has another."""
     if settings.limit_store is None:
         return None
@@ -99,13 +99,11 @@ def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False)
 class Keys:
     """The states of the keys that one client has used."""
 
-    def __init__(
-        self, limiters: LimiterRegistry, settings: Settings, runtime: Runtime, store: StoreUse | None
-    ) -> None:
+    def __init__(self, limiters: LimiterRegistry, settings: Settings, runtime: Runtime) -> None:
         self._limiters = limiters
         self._settings = settings
         self._runtime = runtime
-        self._store = store
+        self._store = _store_use(settings, runtime)
         self._states: dict[str, KeyState] = {}
         self.known_outage: Outage | None = None
         """The outage of the limit store that this client's hook was told of."""
@@ -115,14 +113,14 @@ class Keys:
         check_process()
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 
-    def of_another(self, settings: Settings, runtime: Runtime) -> Keys:
+    def of_another(self, settings: Settings) -> Keys:
         """The states of the keys of another client on the same clock."""
-        return Keys(self._limiters, settings, runtime, store_use(settings, runtime))
+        return Keys(self._limiters, settings, self._runtime)
 
-    def use_store(self, store: StoreUse | None) -> None:
-        """Share the limits through a store from now on, unless the client has one."""
+    def use_store(self, settings: Settings) -> None:
+        """Share the limits through the store of these settings from now on, unless the client has one."""
         if self._store is None:
-            self._store = store
+            self._store = _store_use(settings, self._runtime, is_default=True)
             self._states.clear()
 
     def close(self) -> None:

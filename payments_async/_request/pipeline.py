@@ -14,7 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import attrs
 
@@ -31,16 +31,21 @@ from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import PendingRequests, asks_again, identity_of, needs_time, pending_of, refuse_outdated
+from .idempotency import (
+    PendingRequests,
+    asks_again,
+    difference,
+    identity_of,
+    needs_time,
+    pending_of,
+    refuse_outdated,
+)
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
 from .outcome import read_answer, read_failure
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .._guard.key_guard import KeyGuard
 
 
 @attrs.define(eq=False)
@@ -53,9 +58,15 @@ class Pipeline:
     keys: Keys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`Timestamps`)."""
-    pending: PendingRequests = attrs.field(init=False, repr=False)
+    pending: PendingRequests = attrs.field(
+        init=False, repr=False, default=attrs.Factory(lambda self: pending_of(self.runtime), takes_self=True)
+    )
     """The requests under way on this client's clock."""
-    reminder: notify.Reminder = attrs.field(init=False, repr=False)
+    reminder: notify.Reminder = attrs.field(
+        init=False,
+        repr=False,
+        default=attrs.Factory(lambda self: notify.Reminder(self.runtime), takes_self=True),
+    )
     """Logs what long waits are for."""
 
     async def run(self, call: Call) -> Any:
@@ -72,7 +83,7 @@ class Pipeline:
                     key = call.key = self._key(call, key)
                 state = self.keys.of(key)
                 if (guard := state.guards.guard) is not None:
-                    await self._admit(guard, call)
+                    await admit(guard, call, settings, runtime)
                 started = runtime.monotonic()
                 limiters = state.limiter.limiters(operation.limit, call.record, started)
                 is_usual = len(limiters) == 1 and (call.ends is None or started < call.ends)
@@ -101,7 +112,7 @@ class Pipeline:
                 refuse_connection(request, result.error)
                 call.date(result)
                 if delay := before_retry(state.budget, call, result, result.error, settings, runtime):
-                    await self._sleep(call, delay)
+                    await runtime.sleep(delay)
         except BaseException as error:
             self._finish(call, error, is_outermost=is_outermost)
             raise
@@ -113,8 +124,12 @@ class Pipeline:
     def _finish(
         self, call: Call, error: BaseException | None, *, is_outermost: bool, replayed: bool = False
     ) -> None:
-        """Tell the guard and the hook how a call ended."""
+        """Tell the guard and the hook how a call ended. A cancelled one in doubt takes its outcome along."""
         settle_admission(call, error, replayed=replayed)
+        if error is not None and not isinstance(error, Exception):
+            if call.unknown:
+                error.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
+            notify.cancelled(self.settings.emitter, call)
         if is_outermost:
             notify.finished(self.settings.emitter, call, error, self.runtime.monotonic())
 
@@ -131,7 +146,7 @@ class Pipeline:
         prepared = call.prepared
         assert prepared is not None
         call.sent_before = True
-        self.pending.unsent.take(prepared)
+        self.pending.take_unsent(prepared)
         if needs_time(prepared):
             self._begin(call)
             await refuse_outdated(self.run, call, age, first, call.left(self.runtime.monotonic))
@@ -142,14 +157,14 @@ class Pipeline:
 
         Raises IdempotencyConflict while another call sends a request with the key.
         """
-        request, in_doubt = self.pending.enter(call, self.runtime.monotonic()), False
+        identity, in_doubt = self.pending.enter(call), False
         try:
             return await self.run(call)
         except BaseException as stopped:
             in_doubt = isinstance(stopped, OutcomeUnknown) or getattr(stopped, "outcome", None) is not None
             raise
         finally:
-            self.pending.leave(request, self.runtime.monotonic(), in_doubt=in_doubt)
+            self.pending.leave(identity, self.runtime.monotonic(), in_doubt=in_doubt)
 
     def __reduce__(self) -> NoReturn:
         """Refuse a pickle of a client, of its resources and their methods."""
@@ -157,14 +172,6 @@ class Pipeline:
             "a Payments client holds a secret key and connections and has no pickle: "
             "make a client in each process"
         )
-
-    @pending.default
-    def _pending_of_runtime(self) -> PendingRequests:
-        return pending_of(self.runtime)
-
-    @reminder.default
-    def _reminder(self) -> notify.Reminder:
-        return notify.Reminder(self.runtime)
 
     def writing(
         self,
@@ -206,9 +213,8 @@ class Pipeline:
         """Send what was first sent with the caller's own key, dated from then: its protection began then."""
         now, prepared = self.runtime.monotonic(), call.prepared
         assert prepared is not None
-        used = self.pending.used
-        use = used.first_use(identity_of(call), prepared.body, now)
-        if differs := used.conflict(use, prepared.body):
+        use = self.pending.first_use(identity_of(call), prepared.body, now)
+        if use.body != prepared.body and (differs := difference(use.body, prepared.body)):
             problem = (
                 f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
             )
@@ -277,10 +283,8 @@ class Pipeline:
                 grants.append((limiter, grant))
             if call.is_late(monotonic):
                 raise call.out_of_time()
-        except BaseException as stopped:
+        except BaseException:
             give_up(grants, monotonic(), sent=False)
-            if isinstance(stopped, CancelledError):
-                self._attach_outcome(call, stopped)
             raise
         return grants
 
@@ -362,9 +366,7 @@ class Pipeline:
         call.note(result, started, ended)
         if call.number and request is not None:  # its RequestSent was reported
             notify.ended(self.settings.emitter, call, result)
-        if not isinstance(stopped, Exception):
-            self._attach_outcome(call, stopped)
-        elif call.unknown:
+        if isinstance(stopped, Exception) and call.unknown:
             raise call.outcome_unknown(stopped) from stopped
 
     async def _check_late_attempt(self, call: Call, grants: Grants, now: float) -> float:
@@ -380,35 +382,13 @@ class Pipeline:
                 await refuse_outdated(self.run, call, age, call.first_answered, left)
             if admission is not None and now >= admission.until:
                 await renew_admission(call, self.settings, self.runtime)
-        except BaseException as stopped:
+        except BaseException:
             give_up(grants, self.runtime.monotonic(), sent=False)
-            if isinstance(stopped, CancelledError):
-                self._attach_outcome(call, stopped)
             raise
         return self.runtime.monotonic()
 
-    async def _admit(self, guard: KeyGuard, call: Call) -> None:
-        try:
-            await admit(guard, call, self.settings, self.runtime)
-        except CancelledError as stopped:
-            self._attach_outcome(call, stopped)
-            raise
-
     def _begin(self, call: Call) -> None:
         call.begin(self.runtime.monotonic(), self.settings.deadline, self.moment)
-
-    async def _sleep(self, call: Call, seconds: float) -> None:
-        try:
-            await self.runtime.sleep(seconds)
-        except CancelledError as stopped:
-            self._attach_outcome(call, stopped)
-            raise
-
-    def _attach_outcome(self, call: Call, stopped: BaseException) -> None:
-        """Attach the outcome of a call in doubt to its cancellation, and log it."""
-        if call.unknown:
-            stopped.outcome = call.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
-        notify.cancelled(self.settings.emitter, call)
 
 
 def _waits_for(limiter: RateLimiter, call: Call) -> str:

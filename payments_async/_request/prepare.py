@@ -56,7 +56,7 @@ def writing(
     key: SecretKey | None = None,
 ) -> Call:
     """Make the call of a prepared write. Raises InvalidRequest for unusable options."""
-    if faults := _number_problems(options):
+    if faults := _option_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
     path, headers, own_key = prepared.path, prepared.headers, prepared.idempotency_key
     call = Call(operation, path, headers, None, prepared, None, prepared.body, own_key, key)
@@ -72,15 +72,12 @@ def with_params(
     params, extra = {} if params is None else params, options.get("extra_query") or {}
     queries = {"params": params, "extra_query": extra}
     faults = {name: [p] for name, value in queries.items() if (p := rules.query(value))}
-    if json is not None and (problem := _body_problem(operation, json)):
+    does_not_go = None if operation.writes else "does not go with a GET: use params="
+    if json is not None and (problem := does_not_go or rules.json_object(json)):
         faults["json"] = [problem]
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
     return {**options, "extra_query": {**params, **extra}}
-
-
-def _body_problem(operation: Operation[Any], json: object) -> str | None:
-    return rules.json_object(json) if operation.writes else "does not go with a GET: use params="
 
 
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
@@ -149,7 +146,7 @@ def prepare(
     `token` draws a key from the system: a copy of the process must not have it in its memory.
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
-    errors, doubt = _write_problems(options) if options else {}, None
+    errors, doubt = _option_problems(options) if options else {}, None
     own_key = "" if errors else options.get("idempotency_key") or token(16).hex()
     # From here on locals have account data, and nothing is raised while they have: tracebacks print them.
     body = encode.checked_body(request, now) if isinstance(request, Params) and not errors else None
@@ -186,14 +183,29 @@ def key_problem(key: object) -> str | None:
     return None if plain else "may hold only printable ASCII, with no space at either end"
 
 
-def _write_problems(options: Mapping[str, Any]) -> Errors:
-    errors: Errors = {}
-    key, extra = options.get("idempotency_key"), options.get("extra_body")
-    if key is not None and (problem := key_problem(key)):
-        errors["idempotency_key"] = [problem]
-    if extra is not None and (problem := rules.json_object(extra)):
-        errors["extra_body"] = [problem]
-    return errors | _option_problems(options)
+def _seconds_problem(value: object) -> str | None:
+    return None if positive(value) else "must be a positive number of seconds"
+
+
+def _retries_problem(value: object) -> str | None:
+    return None if count(value) else "must be a whole number, 0 or more"
+
+
+_OPTION_RULES: Mapping[str, rules.Rule] = {
+    "idempotency_key": key_problem,
+    "extra_body": rules.json_object,
+    "extra_headers": rules.headers,
+    "extra_query": rules.query,
+    "timeout": _seconds_problem,
+    "deadline": _seconds_problem,
+    "max_retries": _retries_problem,
+}
+
+
+def _option_problems(options: Mapping[str, Any]) -> Errors:
+    """The faults of a call's options; None stands for one that was not given."""
+    given = [(name, value) for name, value in options.items() if value is not None]
+    return {name: [problem] for name, value in given if (problem := _OPTION_RULES[name](value))}
 
 
 def _reference(
@@ -221,26 +233,6 @@ def _bytes(
     except encode.Unwritable as error:
         problem = str(error)
     raise InvalidRequest({"body": [problem]}, operation=operation.name)
-
-
-def _option_problems(options: Mapping[str, Any]) -> Errors:
-    errors = _number_problems(options)
-    headers, query = options.get("extra_headers"), options.get("extra_query")
-    if headers is not None and (problem := rules.headers(headers)):
-        errors["extra_headers"] = [problem]
-    if query is not None and (problem := rules.query(query)):
-        errors["extra_query"] = [problem]
-    return errors
-
-
-def _number_problems(options: Mapping[str, Any]) -> Errors:
-    errors: Errors = {}
-    for name in ("timeout", "deadline"):
-        if (value := options.get(name)) is not None and not positive(value):
-            errors[name] = ["must be a positive number of seconds"]
-    if (retries := options.get("max_retries")) is not None and not count(retries):
-        errors["max_retries"] = ["must be a whole number, 0 or more"]
-    return errors
 
 
 def make_request(call: Call, settings: Settings, key: SecretKey, now: float) -> HTTPRequest:

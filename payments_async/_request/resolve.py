@@ -49,20 +49,26 @@ _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedEr
 """Refusals that say nothing about the write in doubt."""
 
 
-def _request_of(given: Unresolved) -> PreparedRequest:
-    """The write in doubt. Raises ConfigurationError for an error that lost it in a pickle."""
-    prepared = given if isinstance(given, PreparedRequest) else getattr(given, "prepared", None)
+_TAKES = "an OutcomeUnknown or a PreparedRequest, a write's ResponseMismatch or DuplicateReference"
+
+
+def _request_of(given: object) -> PreparedRequest:
+    """The write in doubt. Raises ConfigurationError for what is none, or has lost it in a pickle."""
+    prepared, name = getattr(given, "prepared", given), type(given).__name__
+    if isinstance(given, PaymentsError):
+        if given.effect != "unknown" and not isinstance(given, DuplicateReference):
+            raise ConfigurationError(f"nothing to resolve: the error's effect is known ({given.effect})")
+        if not hasattr(given, "prepared"):
+            raise ConfigurationError(f"resolve() takes no {name}: it takes {_TAKES}")
+    elif isinstance(given, BaseException):
+        if getattr(given, "outcome", None) is not None:
+            raise ConfigurationError(f"resolve() cannot read a {name}: pass error.outcome")
+        raise ConfigurationError(f"nothing to resolve: {name} tells of no write in doubt")
     if isinstance(prepared, PreparedRequest):
         return prepared
-    if isinstance(given, PaymentsError) and not hasattr(given, "prepared"):
-        raise ConfigurationError(
-            f"resolve() takes no {type(given).__name__}: it takes an OutcomeUnknown or a PreparedRequest, a "
-            "write's ResponseMismatch or DuplicateReference"
-        )
     raise ConfigurationError(
-        "resolve() takes an OutcomeUnknown or a PreparedRequest, a write's ResponseMismatch or "
-        "DuplicateReference; an error that was pickled has lost its "
-        "request: keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
+        f"resolve() takes {_TAKES}; an error that was pickled has lost its request: "
+        "keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
     )
 
 
@@ -248,22 +254,4 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
 
 def _is_the_first_answer(error: PaymentsError) -> bool:
     """Return whether an error is a replayed refusal, the service's first answer: nothing was done."""
-    if not isinstance(error, APIStatusError):
-        return False
-    return is_replayed(error.headers)
-
-
-def refuse_settled(given: object) -> None:
-    """Raise ConfigurationError for an exception that is not a write in doubt, or only carries one."""
-    if isinstance(given, DuplicateReference):
-        problem = None
-    elif isinstance(given, PaymentsError):
-        problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
-    elif isinstance(given, BaseException):
-        if getattr(given, "outcome", None) is not None:
-            raise ConfigurationError(f"resolve() cannot read a {type(given).__name__}: pass error.outcome")
-        problem = f"{type(given).__name__} tells of no write in doubt"
-    else:
-        problem = None
-    if problem is not None:
-        raise ConfigurationError(f"nothing to resolve: {problem}")
+    return isinstance(error, APIStatusError) and is_replayed(error.headers)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .._http.types import withheld
 from .._rate_limit.key_limiter import Grants, KeyLimiter
 from .._rate_limit.limiter import RateLimiter
+from .._rate_limit.limits import LONGEST_CLOSURE
 from .._runtime import Runtime
 from ..errors import (
     ConfigurationError,
@@ -47,10 +48,10 @@ def close_limiters(
     chance: float,
 ) -> None:
     """Close the limiters that a 429 went through, for the time that the service asks for plus jitter."""
-    mistaken = is_mistaken(result.retry_after)
-    asked = settings.max_retry_after if mistaken else result.retry_after
+    longest = min(settings.max_retry_after, LONGEST_CLOSURE)
+    asked = longest if is_mistaken(result.retry_after) else result.retry_after
     seconds = pause(call.retries + 1, asked, chance)
-    seconds = limiter.close_after_429(grants, now, seconds, mistaken=mistaken)
+    limiter.close_after_429(grants, now, seconds)
     notify.closed(settings.emitter, call, seconds)
 
 

@@ -43,21 +43,11 @@ _MOST_DIGITS = 6
 """More digits than this may be a phone or account number."""
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
 _OURS = frozenset(
-    {
-        "accept-encoding",
-        "authorization",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+    (
+        *("accept-encoding", "authorization", "connection", "content-encoding", "content-length"),
+        *("content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
         "x-idempotency-key",
-    }
+    )
 )
 """Headers that only the client may set."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -132,9 +132,10 @@ def check(request: params.Params, *, now: datetime) -> Errors:
 
 def doubts(request: params.Params) -> list[str]:
     """Find what is allowed and probably a slip: country codes in lower case, fields that nobody knows."""
-    found = _countries(request, "")
     doubtful = [
-        f"{name} is a country code in lower case" for name, code in found if code and code != code.upper()
+        f"{name} is a country code in lower case"
+        for name, rule, value in _values(request, type(request), "")
+        if rule is country and isinstance(value, str) and value != value.upper()
     ]
     if isinstance(instrument := getattr(request, "instrument", None), Mapping):
         doubtful += [f"instrument has the unknown field {name}" for name in _INSTRUMENT.unknown(instrument)]
@@ -159,24 +160,14 @@ def amount_doubt(request: params.Params) -> str | None:
     return problem and f"amount {problem}"
 
 
-def _countries(request: params.Params, prefix: str) -> Iterator[tuple[str, Any]]:
-    """List a request's country codes by dotted field name, in mappings where the interface names them."""
-    for name, rule in _WITH_COUNTRIES[type(request)]:
-        value = getattr(request, name)
-        if rule is country:
-            yield prefix + name, value
-        elif type(value) is rule.cls:
-            yield from _countries(value, f"{prefix}{name}.")
-        elif rule.cls in _CODES and isinstance(value, Mapping):
-            yield f"{prefix}{name}.{_CODES[rule.cls]}", value.get(_CODES[rule.cls])
-
-
-_CODES: Mapping[type, str] = {params.CustomerInput: "country", params.CheckoutRestriction: "country_code"}
-_WITH_COUNTRIES: Mapping[type, Sequence[tuple[str, Any]]] = {
-    cls: [(name, rule) for name, rule in rules.items() if rule is country or isinstance(rule, Nested)]
-    for cls, rules in RULES.items()
-}
-"""The fields that are a country code, or may hold one: few of a request's."""
+def _values(request: Any, cls: type, prefix: str) -> Iterator[tuple[str, Rule, Any]]:
+    """Each value of a valid request, and of what is nested in it, by dotted name, with its rule."""
+    for name, rule in RULES[cls].items():
+        value = request.get(name) if isinstance(request, Mapping) else getattr(request, name)
+        if isinstance(rule, Nested) and isinstance(value, Mapping | params.Params):
+            yield from _values(value, rule.cls, f"{prefix}{name}.")
+        else:
+            yield prefix + name, rule, value
 
 
 def _foreign(request: object) -> str:

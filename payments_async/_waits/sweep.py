@@ -49,17 +49,10 @@ class Days:
 
     since: date | None = None
     until: date | None = None
-    oldest: datetime | None = None
-    """Records created earlier are not looked for."""
 
     def filters(self) -> dict[str, Any]:
         """The list's filters."""
         return {"created_on_or_after": self.since, "created_on_or_before": self.until}
-
-    def begin_after(self, page: Page[Any]) -> bool:
-        """Return whether a page's last record is too old; it may not say when it was created (gap AC)."""
-        created_at = page.items[-1].created_at if page.items else None
-        return self.oldest is not None and created_at is not None and created_at < self.oldest
 
 
 @attrs.define(eq=False, repr=False)
@@ -81,12 +74,8 @@ class Wanted:
     """The record as last read, or as the caller knows it."""
     is_seen: bool = False
     """True if the record was read since this wait began."""
-    pages: int = 0
-    """Pages that a lookup took."""
-    problem: str | None = None
-    """The reason why a lookup's list could not be read to its end."""
-    is_unread: bool = False
-    """True if pages are left on which a lookup's record may be."""
+    position: ListPosition = attrs.field(factory=lambda: ListPosition("wait"))
+    """How far the list was read for it."""
     future: asyncio.Future[Any] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -123,18 +112,18 @@ class _Run:
     """One reading down the list, for those who began together."""
 
     def __init__(self, list_name: str, wanted: Sequence[Wanted], days: Days, began: float) -> None:
-        self.wanted, self.days, self.began = wanted, days, began
+        self.days, self.began = days, began
         self.is_lookup = wanted[0].is_lookup
         self.position = ListPosition(list_name)
         self.has_news = False
         """True if a record had changed."""
-        self._is_at_end = False
-        """True if no page follows on which a record may be."""
         self._most = wanted[0].most_pages or schedule.MAX_PAGES
         self._left: dict[Key, list[Wanted]] = {}
         """Those whose record was not on the pages read so far, by each of its keys."""
-        self._references: set[str] = set()
+        self._misnamed: list[Wanted] = []
+        """Those whose id is a payout's reference."""
         for each in wanted:
+            each.position = self.position
             for key in each.keys:
                 self._left.setdefault(key, []).append(each)
 
@@ -147,22 +136,14 @@ class _Run:
                         self.has_news = each.show(record) or self.has_news
                 if not self.is_lookup:
                     self._left.pop(key, None)
-            if isinstance(record, Payout) and ("id", record.reference) in self._left:
-                self._references.add(str(record.reference))
-
-    def advance(self, page: Page[Any]) -> None:
-        """Note that this run's next page was read."""
-        self.position.advance(page)
-        problem, is_whole = self.position.problem, self.position.is_over or self.days.begin_after(page)
-        self._is_at_end = is_whole or problem is not None
-        if self.is_lookup:
-            for each in self.wanted:
-                each.pages, each.problem, each.is_unread = self.position.pages, problem, not is_whole
+            if isinstance(record, Payout):
+                self._misnamed += self._left.get(("id", record.reference or ""), ())
 
     @property
     def goes_on(self) -> bool:
         """True if somebody's record is missing, and a page follows on which it may be."""
-        return not self._is_at_end and self.position.pages < self._most and any(self._missing())
+        is_at_end = self.position.is_over or self.position.problem is not None
+        return not is_at_end and self.position.pages < self._most and any(self._missing())
 
     def _missing(self) -> Iterator[Wanted]:
         """Those whose record was not seen; one with several keys comes more than once."""
@@ -176,7 +157,9 @@ class _Run:
                 each.settle(None)
             return None
         if self.position.is_over:
-            self._refuse_references()
+            for each in self._misnamed:
+                if each.is_unknown:
+                    each.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
         if self.position.is_over or not any(self._missing()):
             return None
         if self.position.problem is None:
@@ -187,13 +170,6 @@ class _Run:
         """End those whose record was not seen with an error."""
         for each in self._missing():
             each.fail(error)
-
-    def _refuse_references(self) -> None:
-        """At the list's end, fail the waits whose id turned out to be a payout's reference."""
-        for text in self._references:
-            for each in self._left.get(("id", text), ()):
-                if each.is_unknown:
-                    each.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
 
 
 class ListSweep:
@@ -267,20 +243,11 @@ class ListSweep:
                 continue
             try:
                 await self._read(for_waits=rest <= 0)
-                self._forget_ended()
             except Exception as error:  # whoever looks for a record must not outlive its sweep
                 self._task = None
                 for each in [*self._waits, *self._lookups]:
                     each.fail(error)
                 return
-            if not self._waits and not self._lookups:
-                self._task = None
-                return
-
-    def _forget_ended(self) -> None:
-        """Forget those whose record was found; they leave a moment later."""
-        for wanted in (self._waits, self._lookups):
-            wanted.difference_update([each for each in wanted if each.is_over])
 
     async def _read(self, *, for_waits: bool) -> None:
         """Read until every record was seen, or to the list's end, also for lookups that come meanwhile."""
@@ -339,7 +306,7 @@ class ListSweep:
             self._end_failed(run, error)
             return
         self.page_at = self._runtime.monotonic()
-        run.advance(page)
+        run.position.advance(page)
         for each in runs:
             each.take(page)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
     from ._ledger.tables import metadata as metadata
-    from ._options import LoadOptions as LoadOptions
-    from ._options import ReadingOptions as ReadingOptions
     from ._outbox import OutboxRow as OutboxRow
     from ._protocol.audit import Audit as Audit
     from ._protocol.outcomes import Outcome as Outcome
@@ -57,7 +55,6 @@ _HOMES = {
     "_export.export": ("ExportReport",),
     "_export.row_view": ("RowView",),
     "_ledger.tables": ("metadata",),
-    "_options": ("LoadOptions", "ReadingOptions"),
     "_outbox": ("OutboxRow",),
     "_protocol.audit": ("Audit",),
     "_protocol.outcomes": ("Outcome",),

@@ -1,11 +1,10 @@
-"""The options of a run, checked before anything is sent, and the keyword arguments of a batch's methods."""
+"""Checks of a batch's name, of its limits, and of the options of a run, before anything is sent."""
 
 from __future__ import annotations
 
 import math
-import os
 from decimal import Decimal
-from typing import Final, TypedDict
+from typing import Final
 from unicodedata import normalize
 
 from .._validation.rules import name_problem
@@ -68,36 +67,3 @@ def require_batch_id(value: object) -> None:
         raise BulkError(f"batch_id {problem}")
     if len(value) > _LONGEST:
         raise BulkError(f"batch_id must have at most {_LONGEST} characters, and has {len(value)}")
-
-
-class ReadingOptions(TypedDict, total=False):
-    """The options for reading an input, of `load` and `preview`."""
-
-    batch_id: str | None
-    """The batch's name; by default the hash of the input. Every row's reference is made of it, so that the
-    same batch is never paid twice, not even from another ledger. A live key needs a name for a new batch,
-    unless every row has a reference of its own."""
-    reference_prefix: str
-    """A prefix for every reference that is made."""
-    proofs: bool
-    """Mark each payout with one metadata pair that shows whose it is; rows keep nine. Default True."""
-    skip_invalid: bool
-    """Leave rows with faults out, instead of refusing the input."""
-    rejects: str | os.PathLike[str] | None
-    """A file for the rows with faults, to be corrected (mode 0600), each with the reference that it has
-    in this batch. The input is then read once more."""
-    doubts: bool
-    """Accept values that are allowed and probably a slip, such as a phone number of another country, with a
-    warning; False makes each a fault. Default True."""
-    strict_amounts: bool
-    """Refuse amounts of more than 15 significant digits, instead of warning."""
-
-
-class LoadOptions(ReadingOptions, total=False):
-    """The options of `load`: those for reading, and the changes it may make."""
-
-    accept_edits: bool
-    """Accept an edited input: give rows that are new or rejected their new content, under the same
-    reference, and cancel new rows that were removed. All or nothing: any other difference is refused."""
-    pay_again: bool
-    """Import an input that another ledger in the folder holds as another batch: its rows are paid again."""

@@ -14,14 +14,13 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Self, Unpack
+from typing import Final, Self
 
 import attrs
 
 from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..params import Money
-from ..resources._signatures import implemented_by
 from . import _options
 from ._activity import Activity, repeated
 from ._export.causes import Cause
@@ -31,7 +30,6 @@ from ._ledger import figures, loading, views
 from ._ledger.database import DatabaseAddress
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
-from ._options import LoadOptions, ReadingOptions
 from ._protocol import exit_codes
 from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
@@ -39,7 +37,7 @@ from ._protocol.responses import unread_code
 from ._run.account import admit
 from ._run.certificate import certify
 from ._run.retry import RetryReport, retry_failed, retry_rejected
-from ._run.run import Ended, Run, RunSettings
+from ._run.run import Run, RunSettings
 from ._run.service import Service
 from ._run.stopping import Stopping
 from .errors import BulkError, LedgerMissing
@@ -124,21 +122,17 @@ class PayoutBatch:
 
     # Loading
 
-    async def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
-        from ._loading.load import load, settings_of, source_of
-
-        settings = settings_of(options, self._ledger.batch_id or self._name)
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=self._service.guard)
-        report = await load(self._ledger, self._service.account, rows, settings)
-        await self._record_guard()
-        return report
-
-    @implemented_by(_load)
     async def load(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ..., accept_edits: bool = ..., pay_again: bool = ...,
-    ) -> ImportReport:  # fmt: skip
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+        accept_edits: bool = False,
+        pay_again: bool = False,
+    ) -> ImportReport:
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
@@ -148,15 +142,11 @@ class PayoutBatch:
             batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
                 so that the same batch is never paid twice, not even from another ledger. A live key needs a
                 name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
             doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+                country or an amount of more than 15 digits, with a warning; False makes each a fault.
             accept_edits: accept an edited input: give rows that are new or rejected their new content, under
                 the same reference, and cancel new rows that were removed. All or nothing: any other
                 difference is refused.
@@ -172,14 +162,55 @@ class PayoutBatch:
             LedgerMismatch: the batch is of another environment or address.
             LedgerError: the ledger cannot be used.
         """
+        from ._loading.load import LoadSettings, load, name_of, source_of
 
-    async def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
-        from ._loading.load import preview, refuse_rejects, settings_of, source_of
+        settings = LoadSettings(
+            batch_id=name_of(self._ledger.batch_id or self._name, batch_id),
+            skip_invalid=skip_invalid,
+            rejects=rejects,
+            doubts=doubts,
+            accept_edits=accept_edits,
+            pay_again=pay_again,
+            guard=self._service.guard,
+        )
+        report = await load(self._ledger, self._service.account, source_of(source), settings)
+        await self._record_guard()
+        return report
 
-        settings = settings_of(options, self._name)
-        service = self._service_now
-        guard, account = (None, None) if service is None else (service.guard, service.account)
-        rows = source_of(source, strict_amounts=settings.strict_amounts, guard=guard)
+    async def preview(
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+    ) -> ImportReport:
+        """Make the report that `load` would give: checks every row, imports none, sends none.
+
+        It can be called before the batch is opened, and then makes no ledger: nothing is written but the
+        `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
+
+        Args:
+            source: as for `load`.
+            batch_id: as for `load`.
+            skip_invalid: as for `load`.
+            rejects: as for `load`.
+            doubts: as for `load`.
+
+        Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
+        """
+        from ._loading.load import LoadSettings, name_of, preview, refuse_rejects, source_of
+
+        service, rows = self._service_now, source_of(source)
+        account = None if service is None else service.account
+        settings = LoadSettings(
+            batch_id=name_of(self._name, batch_id),
+            skip_invalid=skip_invalid,
+            rejects=rejects,
+            doubts=doubts,
+            guard=None if service is None else service.guard,
+        )
         refuse_rejects(settings.rejects, self._address.text, rows)
         path = self._address.text if self._address.is_file else None
         if self._ledger_now is not None:
@@ -192,35 +223,6 @@ class PayoutBatch:
             return await preview(path, ledger, account, rows, settings)
         finally:
             await ledger.close()
-
-    @implemented_by(_preview)
-    async def preview(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ...,
-    ) -> ImportReport:  # fmt: skip
-        """Make the report that `load` would give: checks every row, imports none, sends none.
-
-        It can be called before the batch is opened, and then makes no ledger: nothing is written but the
-        `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
-
-        Args:
-            source: as for `load`.
-            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
-                so that the same batch is never paid twice, not even from another ledger. A live key needs a
-                name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
-            skip_invalid: leave rows with faults out, instead of refusing the input.
-            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
-                that it has in this batch. The input is then read once more.
-            doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
-
-        Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
-        """
 
     # Running
 
@@ -295,7 +297,7 @@ class PayoutBatch:
         finally:
             self._stopping = None
         is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
-        report = self._report(ended.figures, ended, awaited=is_awaited)
+        report = report_of(ledger.known, ended.figures, ended, awaited=is_awaited)
         report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
         if not report.is_complete or (is_outbox and code is not Exit.USAGE):
@@ -346,23 +348,6 @@ class PayoutBatch:
             code = 75
         return attrs.evolve(report, counts=now.counts, sums=now.sums, exit_code=code, certificate=certificate)
 
-    def _report(
-        self, found: figures.Figures, ended: Ended | None = None, *, awaited: bool = False
-    ) -> BatchReport:
-        return report_of(
-            self._ledger.known,
-            found.totals,
-            found.extra,
-            is_balanced=found.is_balanced,
-            stopped=None if ended is None else ended.stopped,
-            stop=None if ended is None else ended.stop,
-            awaited=awaited,
-            next_in=None if ended is None else ended.next,
-            throttled=0 if ended is None else ended.throttled,
-            others=found.others,
-            unreadable=found.unreadable,
-        )
-
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early: what has left finishes, the rest is given back. It can be run again.
 
@@ -374,12 +359,7 @@ class PayoutBatch:
         else:
             self._stopping.drain(reason)
 
-    async def reconcile(
-        self,
-        on_progress: Callable[[BatchFigures], object] | None = None,
-        *,
-        since: datetime | None = None,
-    ) -> Certificate:
+    async def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in doubt whose payout the list shows are settled: created, or in conflict. Others stay as they
@@ -388,7 +368,6 @@ class PayoutBatch:
 
         Args:
             on_progress: called after each page of the list; it cannot break the work.
-            since: read the list from this moment on, if that is earlier than the batch's oldest payout.
 
         Raises:
             LedgerMismatch: see `run`.
@@ -410,7 +389,7 @@ class PayoutBatch:
 
         found = await figures.figures(ledger, self._environment)
         with repeated(service.runtime, tell):
-            return await certify(ledger, service, since=since, environment=self._environment, on_page=tell)
+            return await certify(ledger, service, environment=self._environment, on_page=tell)
 
     async def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False
@@ -553,8 +532,8 @@ class PayoutBatch:
     async def status(self) -> BatchReport:
         """Read the batch's figures, of all processes, and make its report. Raises LedgerError."""
         await self._ledger.refresh()
-        self._ledger.known  # noqa: B018 - it is there
-        return self._report(await figures.figures(self._ledger, self._environment))
+        found = await figures.figures(self._ledger, self._environment)
+        return report_of(self._ledger.known, found)
 
     async def facts(self) -> Batch:
         """Read what is known of the batch as a whole. Raises LedgerMissing before anything was loaded."""

@@ -212,7 +212,6 @@ class LedgerOfAnotherInput(LedgerError):
         given: str,
         differences: Sequence[InputDifference] = (),
         total: int = 0,
-        only_form: bool = False,
     ) -> None:
         rest = [f"and {total - len(differences)} more"] if total > len(differences) else []
         hashes = f"its input is {recorded[:_BRIEF]}…, and this run's is {given[:_BRIEF]}…"
@@ -221,8 +220,6 @@ class LedgerOfAnotherInput(LedgerError):
         """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
         self.total = total
         """The number of all differing rows."""
-        self.only_form = only_form
-        """True if by its size and ends the file is the same, and has another mapping or sheet."""
 
 
 class InputPaidElsewhere(LedgerError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -16,6 +16,9 @@ from ._protocol.audit import Audit
 from ._protocol.exit_codes import Stop
 from ._protocol.outcomes import EXACT, OPEN, ExtraTotals, RowTotals, brief, counts_of, sums_of, sums_text
 from ._protocol.records import Batch, InputDifference
+
+if TYPE_CHECKING:
+    from ._ledger.figures import Figures
 
 _HELD = 60.0
 """Seconds until a batch is asked again whether a person has acted."""
@@ -126,34 +129,38 @@ def batch_figures_of(
     return BatchFigures(counts_of(totals, extra or {}), sums_of(totals, extra or {}), activity=activity)
 
 
+@attrs.frozen
+class Ended:
+    """How a run ended."""
+
+    figures: Figures
+    stopped: str | None
+    """Why it ended early; None when it did not."""
+    stop: Stop
+    next: float
+    """Seconds until there is more to do, if anything is left."""
+    throttled: int
+
+
 def report_of(
-    batch: Batch,
-    totals: RowTotals,
-    extra: ExtraTotals,
-    *,
-    is_balanced: bool,
-    stopped: str | None = None,
-    stop: Stop | None = None,
-    awaited: bool = False,
-    next_in: float | None = None,
-    throttled: int = 0,
-    others: int = 0,
-    unreadable: tuple[str, ...] = (),
+    batch: Batch, found: Figures, ended: Ended | None = None, *, awaited: bool = False
 ) -> BatchReport:
     """Make a batch's report. `awaited`: payouts were followed, and some may still end: it is unfinished."""
+    totals, extra = found.totals, found.extra
+    stop, next_in = (None, None) if ended is None else (ended.stop, ended.next)
     report = BatchReport(
         counts_of(totals, extra),
         sums_of(totals, extra),
         batch.binding.batch_id,
         dict(batch.totals) if not batch.is_outbox else outcomes.by_currency(totals),
         outcomes.is_complete(totals),
-        is_balanced,
+        found.is_balanced,
         int(exit_codes.exit_code(totals, stop=stop, extra=bool(extra))),
-        stopped,
+        None if ended is None else ended.stopped,
         next=next_in,
-        throttled=throttled,
-        others=others,
-        unreadable=unreadable,
+        throttled=0 if ended is None else ended.throttled,
+        others=found.others,
+        unreadable=found.unreadable,
         doubts=batch.doubts,
     )
     if not report.is_complete or awaited:

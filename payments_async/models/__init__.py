@@ -34,52 +34,28 @@ from .statuses import (
 )
 
 if TYPE_CHECKING:
-    from .checkouts import Appearance as Appearance
-    from .checkouts import AppearanceColors as AppearanceColors
-    from .checkouts import Checkout as Checkout
-    from .checkouts import CheckoutSession as CheckoutSession
-    from .checkouts import Color as Color
-    from .checkouts import SessionRestriction as SessionRestriction
-    from .lists import Page as Page
-    from .lists import Pagination as Pagination
-    from .lists import Unread as Unread
-    from .payments import Failover as Failover
-    from .payments import MethodFilter as MethodFilter
-    from .payments import NextAction as NextAction
-    from .payments import PaymentAttempt as PaymentAttempt
-    from .payments import PaymentIntent as PaymentIntent
-    from .payments import RefundAvailability as RefundAvailability
-    from .payments import RefundsSummary as RefundsSummary
-    from .payments import Requery as Requery
-    from .payments import RequeryAttempts as RequeryAttempts
-    from .payments import RequeryState as RequeryState
-    from .payments import Restriction as Restriction
+    from .checkouts import Appearance, AppearanceColors, Checkout, CheckoutSession, Color, SessionRestriction
+    from .lists import Page, Pagination, Unread
+    from .payments import (
+        Failover,
+        MethodFilter,
+        NextAction,
+        PaymentAttempt,
+        PaymentIntent,
+        RefundAvailability,
+        RefundsSummary,
+        Requery,
+        RequeryAttempts,
+        RequeryState,
+        Restriction,
+    )
 
 _HOMES = {
-    "checkouts": (
-        "Appearance",
-        "AppearanceColors",
-        "Checkout",
-        "CheckoutSession",
-        "Color",
-        "SessionRestriction",
-    ),
-    "lists": ("Page", "Pagination", "Unread"),
-    "payments": (
-        "Failover",
-        "MethodFilter",
-        "NextAction",
-        "PaymentAttempt",
-        "PaymentIntent",
-        "RefundAvailability",
-        "RefundsSummary",
-        "Requery",
-        "RequeryAttempts",
-        "RequeryState",
-        "Restriction",
-    ),
+    **dict.fromkeys(("Page", "Pagination", "Unread"), "lists"),
+    **dict.fromkeys(("Appearance", "AppearanceColors", "Checkout", "CheckoutSession", "Color"), "checkouts"),
+    "SessionRestriction": "checkouts",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""The modules of what is loaded when it is first used, but for those of `payments`."""
 
 __all__ = [
     "Amount",
@@ -130,9 +106,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    home = import_module(f".{_HOMES.get(name, 'payments')}", __name__)
+    value = globals()[name] = getattr(home, name)
     return value
 
 

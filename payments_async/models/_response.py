@@ -85,8 +85,10 @@ class ResponseInfo:
         )
 
     def __getstate__(self) -> dict[str, object]:
+        from multidict import CIMultiDict  # the transport's own headers have no pickle
+
         state = {field.name: getattr(self, field.name) for field in attrs.fields(ResponseInfo)}
-        state["headers"] = _Headers({name: without_keys(value) for name, value in self.headers.items()})
+        state["headers"] = CIMultiDict({name: without_keys(value) for name, value in self.headers.items()})
         state["_message"], state["_body"] = self.message, b""
         return state
 
@@ -117,25 +119,6 @@ def is_replayed(headers: Mapping[str, str]) -> bool:
     The headers compare without case, or are in lower case like those of an `APIStatusError`.
     """
     return headers.get("x-idempotent-replayed", "").strip().lower() == "true"
-
-
-class _Headers(dict[str, str]):
-    """Headers after a pickle: a plain dict, whose names still compare without case."""
-
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        super().__init__((name.lower(), value) for name, value in headers.items())
-
-    def __getitem__(self, name: str) -> str:
-        return super().__getitem__(name.lower())
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(name.lower())
-
-    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override] # headers have one kind of default
-        return super().get(name.lower(), default)
-
-    def __reduce__(self) -> tuple[type[_Headers], tuple[dict[str, str]]]:
-        return _Headers, (dict(self.items()),)
 
 
 def _count(text: str | None) -> int | None:

@@ -9,7 +9,7 @@ import attrs
 from ._masking import shown_address
 from ._record import Record, masked
 from .common import Amount, Country, Customer, ExchangeRate, Failure, Gateway, Method
-from .statuses import PayoutEnd, ends_shown
+from .statuses import STATUS_ENDS, PayoutEnd, PayoutStatus
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -71,3 +71,21 @@ class Payout(Record):
     def is_successful(self) -> bool:
         """True if the money arrived, as far as the service says."""
         return ends_shown(self) - {PayoutEnd.OPEN} == {PayoutEnd.ARRIVED}
+
+
+def ends_shown(payout: Payout) -> set[PayoutEnd]:
+    """The final statuses that a payout's status and each of its timestamps show (gaps H, I)."""
+    by_status = STATUS_ENDS.get(payout.status or "")
+    said = set[PayoutEnd]() if by_status is None else {by_status}
+    if payout.failed_at is not None:
+        said.add(PayoutEnd.FAILED)
+    # a reversed payout arrived first, so that its time of arrival says nothing
+    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
+        said.add(PayoutEnd.ARRIVED)
+    return said
+
+
+def ending_of(payout: Payout) -> PayoutEnd:
+    """The final status of a payout, by its status and all its timestamps."""
+    ends = ends_shown(payout)
+    return PayoutEnd.UNCLEAR if len(ends) > 1 else ends.pop() if ends else PayoutEnd.OPEN

@@ -2,15 +2,14 @@
 
 They are open strings: any other is passed on unchanged. Those beyond the interface's examples are assumed
 (gaps F, G, H, J, K); see `docs/interface.md`. A payout's final status depends on its timestamps as well
-(`ends_shown`).
+(`payouts.ends_shown`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from .. import _assumptions
 
@@ -84,37 +83,6 @@ STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
     PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
 }
 """{known status: final status}. An unknown status says nothing (gap H)."""
-
-
-class ShownPayout(Protocol):
-    """The fields of a payout that show its final status."""
-
-    @property
-    def status(self) -> str | None: ...
-
-    @property
-    def completed_at(self) -> datetime | None: ...
-
-    @property
-    def failed_at(self) -> datetime | None: ...
-
-
-def ends_shown(payout: ShownPayout) -> set[PayoutEnd]:
-    """The final statuses that a payout's status and each of its timestamps show (gaps H, I)."""
-    by_status = STATUS_ENDS.get(payout.status or "")
-    said = set[PayoutEnd]() if by_status is None else {by_status}
-    if payout.failed_at is not None:
-        said.add(PayoutEnd.FAILED)
-    # a reversed payout arrived first, so that its time of arrival says nothing
-    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
-        said.add(PayoutEnd.ARRIVED)
-    return said
-
-
-def ending_of(payout: ShownPayout) -> PayoutEnd:
-    """The final status of a payout, by its status and all its timestamps."""
-    ends = ends_shown(payout)
-    return PayoutEnd.UNCLEAR if len(ends) > 1 else ends.pop() if ends else PayoutEnd.OPEN
 
 
 class MethodHealth:

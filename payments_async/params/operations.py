@@ -76,6 +76,11 @@ class Operation(Generic[R_co]):
             return self.path
         return self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
 
+    def ids_in(self, path: str) -> dict[str, str] | None:
+        """The ids in a path of this operation; None for another path."""
+        found = re.fullmatch(re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", self.path), path)
+        return {name: unquote(value) for name, value in found.groupdict().items()} if found else None
+
     @property
     def writes(self) -> bool:
         """True if the operation has an idempotency key."""
@@ -99,13 +104,7 @@ class _PaymentOperation(Operation[Any]):
 
 
 CHECKOUTS_CREATE: Operation[models.Checkout] = _PaymentOperation(
-    "checkouts.create",
-    "POST",
-    "/payment/checkouts",
-    "write",
-    "Checkout",
-    "checkout",
-    creates=True,
+    "checkouts.create", "POST", "/payment/checkouts", "write", "Checkout", "checkout", creates=True
 )
 CHECKOUTS_RETRIEVE: Operation[models.Checkout] = _PaymentOperation(
     "checkouts.retrieve",
@@ -185,22 +184,7 @@ METHODS_STATUS = Operation(
 )
 
 OPERATIONS: Mapping[str, Operation[Any]] = {
-    operation.name: operation
-    for operation in (
-        CHECKOUTS_CREATE,
-        CHECKOUTS_RETRIEVE,
-        INTENTS_CREATE,
-        INTENTS_LIST,
-        INTENTS_RETRIEVE_ATTEMPT,
-        INTENTS_REFUND_AVAILABILITY,
-        INTENTS_REQUERY,
-        INTENTS_INSPECT_ATTEMPT,
-        PAYOUTS_CREATE,
-        PAYOUTS_LIST,
-        PAYOUTS_SYNC,
-        PAYOUTS_INSPECT,
-        METHODS_STATUS,
-    )
+    operation.name: operation for operation in list(globals().values()) if isinstance(operation, Operation)
 }
 
 
@@ -237,10 +221,8 @@ def _plain(value: object) -> object:
 def record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
     """Find the operation of a method and path in the table, and the id for its per-record limit."""
     for operation in OPERATIONS.values():
-        pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
-        match = re.fullmatch(pattern, path) if operation.method == method else None
-        if match:
-            return operation, unquote(match[operation.record]) if operation.record else None
+        if operation.method == method and (ids := operation.ids_in(path)) is not None:
+            return operation, ids[operation.record] if operation.record else None
     return None, None
 
 
@@ -256,17 +238,11 @@ def can_be_prepared(name: str, path: str) -> bool:
         return False
     operation = OPERATIONS.get(name)
     if operation is not None:
-        return operation.writes and _matches(operation, plain)
+        ids = operation.ids_in(plain)
+        is_its_path = ids is not None and not id_problems(ids) and operation.path_for(ids) == plain
+        return operation.writes and is_its_path
     method, _, own = name.partition(" ")
     return method in METHODS and method != "GET" and own == plain and is_safe_path(plain)
-
-
-def _matches(operation: Operation[Any], path: str) -> bool:
-    """Return whether a path matches an operation, with valid ids."""
-    pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
-    found = re.fullmatch(pattern, path)
-    ids = {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
-    return found is not None and not id_problems(ids) and operation.path_for(ids) == path
 
 
 def by_name(name: str) -> Operation[Any]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
-from functools import cache, wraps
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -16,7 +14,6 @@ from .._codec import decode, encode
 from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.call import Priority
-from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
 from .._request.settings import check_store, count
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from ..models import Page
 
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once, with no coroutine in between."""
 
@@ -143,7 +139,7 @@ class ResourceClient:
             return
         store = check_store(address, None, insecure_database=insecure_database)
         settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
-        pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
+        pipeline.keys.use_store(settings)
         pipeline.keys.of(self.key())
 
     def fail_closed(self) -> None:
@@ -163,7 +159,7 @@ class ResourceClient:
             prepared = self.pipeline.writing(operation, _request(cls, fields), options).prepared
             assert prepared is not None
             if "idempotency_key" not in options:  # one of the caller's own may have been sent before
-                self.pipeline.pending.unsent.add(prepared)
+                self.pipeline.pending.add_unsent(prepared)
             return prepared
         except BaseException:
             for given in (arguments, fields, options):
@@ -200,7 +196,7 @@ class ResourceClient:
         operation = by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, key=key)
         call.priority = priority
-        if may_send is None and self.pipeline.pending.unsent.take(prepared):
+        if may_send is None and self.pipeline.pending.take_unsent(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
             return self.pipeline.run_again(call, self.pipeline.age(prepared))
@@ -250,47 +246,6 @@ class ResourceClient:
     def reader(self, records: RecordList[R]) -> ListReader[R]:
         """Make a reader of a list, with pages as large as the service allows."""
         return ListReader(self.pipeline, records)
-
-
-class _PageCall(Coroutine[Any, Any, R]):
-    """A coroutine that says what to do when it is iterated over instead of awaited."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Coroutine[Any, Any, R]) -> None:
-        self._call = call
-
-    def __await__(self) -> Generator[Any, Any, R]:
-        return self._call.__await__()
-
-    def send(self, value: Any) -> Any:
-        return self._call.send(value)
-
-    def throw(self, *raised: Any) -> Any:
-        return self._call.throw(*raised)
-
-    def close(self) -> None:
-        self._call.close()
-
-    def __aiter__(self) -> Any:
-        self.close()
-        raise TypeError(
-            "list() reads one page, and is awaited; for all records: async for record in iterate(...)"
-        )
-
-    __iter__ = __aiter__
-
-
-def awaited_page(method: F) -> F:
-    """Decorate `list`: `async for` over what it returns, a slip for `iterate`, is refused with that name."""
-
-    @wraps(method)
-    def call(*args: Any, **arguments: Any) -> _PageCall[Any]:
-        return _PageCall(method(*args, **arguments))
-
-    marked: Any = getattr(inspect, "markcoroutinefunction", lambda it: it)(call)  # since Python 3.12
-    marked._is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # before
-    return marked  # type: ignore[no-any-return] # it is awaited like the method's own coroutine
 
 
 class Resource:

@@ -16,7 +16,7 @@ from ..params.operations import (
     INTENTS_REQUERY,
     INTENTS_RETRIEVE_ATTEMPT,
 )
-from ._base import Resource, awaited_page
+from ._base import Resource
 from ._signatures import explains_absent, implemented_by
 
 
@@ -101,7 +101,6 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
 
-    @awaited_page
     async def _list(
         self, **arguments: Unpack[arguments.PaymentIntentFilters]
     ) -> models.Page[models.PaymentIntent]:

@@ -15,7 +15,7 @@ from .._request.settings import count
 from ..errors import InvalidRequest
 from ..params import CustomerFields, CustomerInput, Instrument, Money, Pairs, PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
-from ._base import Resource, awaited_page
+from ._base import Resource
 from ._signatures import explains_absent, implemented_by
 
 _FIND = PAYOUTS.named("payouts.find")
@@ -96,7 +96,6 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
 
-    @awaited_page
     async def _list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
         return await self._client.list(PAYOUTS, arguments)
 

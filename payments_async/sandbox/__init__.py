@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ._common.values import LoggedRequest as LoggedRequest
     from ._common.values import Reset as Reset
     from ._common.values import Slow as Slow
-    from ._common.values import StateError as StateError
     from ._records.books import Books as Books
     from ._records.books import PaymentEntry as PaymentEntry
     from ._records.books import PayoutEntry as PayoutEntry
@@ -62,7 +61,6 @@ _HOMES = {
         "LoggedRequest",
         "Reset",
         "Slow",
-        "StateError",
     ),
     "_records.books": ("Books", "PaymentEntry", "PayoutEntry"),
     "_sandbox": ("Sandbox",),

@@ -10,7 +10,6 @@ from threading import RLock
 
 from ._api.core import Core
 from ._api.rule import Rule, check_operation
-from ._api.rule_fields import check_match
 from ._common.clock import Clock
 from ._common.profiles import Profile
 from ._common.values import Change
@@ -39,11 +38,9 @@ class RuleControls:
 
         `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; in a text
         `*` stands for any characters, `\\*` for a star. `api_key` narrows the rule to one tenant. Earlier
-        rules come first. `ValueError`, naming what is near, for an unknown operation, and for a name that is
-        nearly one of its fields.
+        rules come first. `ValueError`, naming what is near, for an unknown operation.
         """
         check_operation(operation)
-        check_match(operation, match)
         with self._lock:
             self._rules_made += 1
             name = f"rule_{self._rules_made}"
@@ -80,8 +77,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         self._profile = profile
         self._allowed = read_allowed(allow_webhooks_to)
         self.books: Books = Books(self.changing)
-        self.advice: object | None = None
-        """The Advisor's findings so far (`advisor/findings.py`): for the inspector, not for tests."""
 
     @property
     def origin(self) -> str:
@@ -115,12 +110,10 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
     def reset(self) -> None:
         """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
         with self._lock:
-            self._changed = True
             self._core.world.reset()
             self._core.rules.clear()
             self._outbox.clear()
             self._journal.clear()
-            self.advice = None
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
@@ -128,10 +121,8 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         While it serves, the tries of webhooks that are due with it leave now.
         """
         with self._lock:  # so that no request in between takes what fell due out of the report
-            self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
             self._poke()
-            self.journal.wake()
         return [effect for effect in effects if isinstance(effect, Change)]

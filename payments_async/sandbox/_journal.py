@@ -1,19 +1,15 @@
-"""The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
+"""The journal: the latest events in order, each with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest requests, and one of the changes, deliveries and tries, since a payout has several of
-them for one request. Requests without success (refused, failed, faulted, unanswered) move on to a ring of
-their own, since thousands of payouts would push them out. Bodies, headers and long addresses of requests have
-a budget in bytes. When it is spent, they are dropped, oldest first; the entry stays. Not safe for threads by
-itself: the sandbox's lock is held around every call.
+Bodies, headers and long addresses of requests have a budget in bytes. When it is spent, they are dropped,
+oldest first; the entry stays. Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import chain, islice, takewhile
-from operator import attrgetter
+from collections.abc import Iterator
+from itertools import islice, takewhile
 
 import attrs
 import msgspec
@@ -22,13 +18,10 @@ from ._common.values import Answer, Change, Delivery, LoggedRequest
 from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
-ENTRIES = 50_000
-"""How many of the latest requests are kept, of other entries, and of older requests without success."""
+ENTRIES = 200_000
+"""How many entries are kept: a payout has some four."""
 
-_UNREAD = 15_000
-"""How many entries the Advisor reads at once, at most: it keeps the service waiting."""
-
-BODY_BYTES = 24 * 1024 * 1024
+BODY_BYTES = 64 * 1024 * 1024
 """How many bytes of requests are kept with them: bodies, request headers, addresses."""
 
 _PAIR = 64
@@ -63,11 +56,6 @@ class LoggedExchange(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:  # no account data
         return f"LoggedExchange(log={self.log!r}, real={self.real!r}, records={self.records!r})"
-
-    @property
-    def is_success(self) -> bool:
-        """True for a 2xx that its caller got without a fault."""
-        return self.log.fault is None and 200 <= self.log.status < 300
 
     @property
     def is_whole(self) -> bool:
@@ -128,66 +116,15 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     item: Item
 
 
-_SEQ = attrgetter("seq")
-
-
-class JournalRing:
-    """The latest `size` events of some kinds, each with its number."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.items: deque[Item] = deque()
-        self.numbers: deque[int] = deque()
-        self.gone = 0
-        """How many events had to make room."""
-        self.gone_to = 0
-        """The number up to which events are gone."""
-
-    def add(self, number: int, item: Item) -> Item | None:
-        """Add the newest event. Returns the oldest if it had to make room."""
-        oldest = self._drop() if len(self.items) == self.size else None
-        self.items.append(item)
-        self.numbers.append(number)
-        return oldest
-
-    def since(self, number: int) -> Iterator[JournalEntry]:
-        """Those from this number on, newest first."""
-        newest = map(JournalEntry, reversed(self.numbers), reversed(self.items))
-        return takewhile(lambda entry: entry.seq >= number, newest)
-
-    def clear(self, last: int) -> None:
-        """Drop all of them; the number of the newest was `last`."""
-        self.items.clear()
-        self.numbers.clear()
-        self.gone, self.gone_to = 0, last
-
-    def _drop(self) -> Item:
-        oldest = self.items.popleft()
-        self.gone_to = self.numbers.popleft()
-        self.gone += 1
-        return oldest
-
-
 class Journal:
-    """The latest `entries` requests, as many other events, and as many earlier requests without success.
-
-    Requests and answers keep up to `body_bytes` of bytes, older ones without success a quarter more.
-    """
+    """The latest `entries` events, whose requests and answers keep up to `body_bytes` of bytes."""
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
-        self._entries = entries
-        self._requests, self._others = self._rings = JournalRing(entries), JournalRing(entries)
-        self._without_success: deque[JournalEntry] = deque(maxlen=entries)
-        """Those that have left the ring of requests."""
+        self._size = entries
+        self._entries: deque[JournalEntry] = deque(maxlen=entries)
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
-        self._aside: deque[tuple[LoggedExchange, int]] = deque()
-        """Older requests without success that keep their bytes."""
-        self._aside_room = self._aside_budget = body_bytes // 4
-        self._bytes = 0
-        """The bytes kept of all requests so far."""
-        self._read_to = self._read_bytes = 0
-        self._wakers: dict[object, Callable[[], object]] = {}
+        self._cleared_to = 0
         self.last: int = 0
         """The number of the newest entry; 0 before the first."""
         self.changes: int = 0
@@ -195,21 +132,19 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the entry from which on all are kept."""
-        return max(ring.gone_to for ring in self._rings) + 1
+        """The number of the oldest entry that is kept."""
+        return self.last - len(self._entries) + 1
+
+    @property
+    def gone(self) -> int:
+        """How many entries had to make room."""
+        return self.first - 1 - self._cleared_to
 
     def add(self, item: Item) -> None:
         """Add an event."""
         self.last += 1
         self.changes += 1
-        if not isinstance(item, LoggedExchange):
-            self._others.add(self.last, item)
-        elif oldest := self._requests.add(self.last, item):
-            assert isinstance(oldest, LoggedExchange)  # as all in this ring
-            if not oldest.is_success:
-                self._without_success.append(JournalEntry(self._requests.gone_to, oldest))
-        if self._wakers:
-            self.wake()
+        self._entries.append(JournalEntry(self.last, item))
 
     def add_exchange(
         self, log: LoggedRequest, real: float, body: bytes, answer: Answer, caused: int = 0
@@ -222,108 +157,46 @@ class Journal:
         size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
-        self._bytes += size
-        while self._room < 0 or len(self._bodies) > self._entries:
+        while self._room < 0 or len(self._bodies) > self._size:
             oldest, freed = self._bodies.popleft()
+            oldest.drop_bytes()
             self._room += freed
-            if oldest.is_success:
-                oldest.drop_bytes()
-            else:
-                self._set_aside(oldest, freed)
         self.add(exchange)
         return exchange
-
-    def _set_aside(self, exchange: LoggedExchange, size: int) -> None:
-        """Keep the bytes of a request without success for longer, which say why; drop the oldest of these."""
-        self._aside.append((exchange, size))
-        self._aside_room -= size
-        while self._aside_room < 0 or len(self._aside) > self._entries:
-            oldest, freed = self._aside.popleft()
-            oldest.drop_bytes()
-            self._aside_room += freed
 
     def end(self, exchange: LoggedExchange, seconds: float) -> None:
         """Note that the answer to a request, or its caller, has left."""
         exchange.seconds = seconds
         self.changes += 1
-        self.wake()
 
-    def mark_read(self) -> None:
-        """Mark every entry so far as read by the Advisor."""
-        self._read_to, self._read_bytes = self.last, self._bytes
-
-    @property
-    def is_mostly_unread(self) -> bool:
-        """True if three quarters of the journal are newer than `mark_read`: read them before they go."""
-        entries, size = self.last - self._read_to, self._bytes - self._read_bytes
-        return entries > min(_UNREAD, self._entries * 3 // 4) or size * 4 > self._budget * 3
-
-    def since(self, seq: int, limit: int | None = None) -> list[JournalEntry]:
-        """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
-        start = max(seq + 1, self.first)
-        entries = sorted(chain(*(islice(ring.since(start), limit) for ring in self._rings)), key=_SEQ)
-        return entries if limit is None else entries[max(0, len(entries) - limit) :]
-
-    @property
-    def gone(self) -> int:
-        """How many entries had to make room."""
-        return self._requests.gone - len(self._without_success) + self._others.gone
-
-    def kept(self) -> tuple[list[int], list[Item]]:
-        """The numbers of all entries, oldest first, and the entries: from `first` on without a gap."""
-        by_number = {entry.seq: entry.item for entry in self._without_success}
-        for ring in self._rings:
-            by_number.update(zip(ring.numbers, ring.items, strict=True))
-        numbers = sorted(by_number)
-        return numbers, [by_number[number] for number in numbers]
+    def since(self, seq: int) -> list[JournalEntry]:
+        """The entries after number `seq`, oldest first."""
+        return list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries)))[::-1]
 
     def newest_exchanges(self) -> Iterator[LoggedExchange]:
         """The requests, newest first; read while the journal stays as it is."""
-        return (entry.item for entry in self._newest() if isinstance(entry.item, LoggedExchange))
+        return (entry.item for entry in reversed(self._entries) if isinstance(entry.item, LoggedExchange))
 
     def with_causes(self, request_id: str) -> tuple[LoggedExchange, list[JournalEntry]]:
         """The request of this id, and the entries that it caused with its own; `LookupError`."""
-        for entry in self._newest():
+        for entry in reversed(self._entries):
             item = entry.item
             if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-                first = entry.seq - item.caused
-                caused = [one for one in self._others.since(first) if one.seq < entry.seq]
-                return item, [*reversed(caused), entry]
+                later = self.since(entry.seq - item.caused - 1)
+                return item, [one for one in later if one.seq <= entry.seq]
         raise LookupError(f"no request {request_id!r} in the journal")
-
-    def _newest(self) -> Iterator[JournalEntry]:
-        """The requests, newest first."""
-        return chain(self._requests.since(0), reversed(self._without_success))
 
     def clear(self) -> None:
         """Drop every entry; the numbers continue."""
-        for ring in self._rings:
-            ring.clear(self.last)
-        self._without_success.clear()
+        self._entries.clear()
         self._bodies.clear()
-        self._aside.clear()
-        self._room, self._aside_room = self._budget, self._aside_budget
+        self._room, self._cleared_to = self._budget, self.last
         self.changes += 1
-        self.wake()
 
     def _created(self, at: float, caused: int) -> list[str]:
         """Ids of the records that were made at this moment among the latest `caused` entries."""
-        latest = islice(reversed(self._others.items), caused)
+        latest = (entry.item for entry in islice(reversed(self._entries), caused))
         return [one.id for one in latest if isinstance(one, Change) and one.before is None and one.at == at]
-
-    def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:
-        """Call `wake` with the next entry, once; from whichever thread it comes."""
-        self._wakers[ticket] = wake
-
-    def forget(self, ticket: object) -> None:
-        """Remove the wake-up of a `ticket`."""
-        self._wakers.pop(ticket, None)
-
-    def wake(self) -> None:
-        """Wake who waits for an entry: one came, or the time has changed."""
-        wakers, self._wakers = self._wakers, {}
-        for wake in list(wakers.values()):  # a copy: another thread may be about to wait
-            wake()
 
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:

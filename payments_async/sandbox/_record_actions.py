@@ -1,4 +1,4 @@
-"""Controls of records behind the API: pay, settle, hold, refund."""
+"""Controls of records behind the API: pay, settle, refund."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ USUAL_METHOD = "sandbox_mobile"
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
-_HANGING = Plan(ScenarioOutcome("hang"), Timing("manual"))
 _Record = PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord
 
 
@@ -71,18 +70,6 @@ class RecordControls:
             if ending is None or ending.kind not in _ENDS:
                 raise ValueError(f"{outcome!r} does not end a record; complete, fail:CODE and expire do")
             _settle(world, *_find_record(world, record_id), ending)
-
-    def hold(self, record_id: str) -> None:
-        """Hold a running payout or attempt as it is until it is settled.
-
-        `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
-        """
-        with self.changing() as world:
-            _, record = _find_record(world, record_id)
-            held = record.active_attempt if isinstance(record, PaymentRecord) else record
-            if not isinstance(held, (PayoutRecord, AttemptRecord)) or held.is_final:
-                raise ValueError("only a payout or an attempt that is under way can be held")
-            held.plan = _HANGING
 
     def refund(
         self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False

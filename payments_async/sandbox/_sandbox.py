@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from types import TracebackType
 from typing import Self
 
@@ -12,13 +11,12 @@ from .._loopback.access import Access
 from .._loopback.peers import can_tell
 from ._api.core import Core
 from ._api.rule import default_scenario
-from ._checkout.router import answer_stream
 from ._common.clock import Clock, VirtualClock, real_secret
 from ._common.json import encode
 from ._common.operations import CONSOLE, CONTROL_API, PREFIX
 from ._common.profiles import Profile, profile_named
 from ._common.rate_limits import SandboxLimits
-from ._common.values import Answer, Request, RequestRefused, Stream
+from ._common.values import Answer, Request, RequestRefused
 from ._controls import SandboxControls
 from ._http.server import Server, check_port
 from ._records.tenants import authenticate
@@ -45,9 +43,7 @@ class Sandbox(SandboxControls):
     machine), to no other host unless it is named in `allow_webhooks_to`.
 
     `scenario` is words for the requests and records that nothing else decides, such as `slow:200ms` or
-    `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
-    idempotency keys, timers and waiting webhooks outlive the sandbox; written by `save`, by `stop`, and every
-    two seconds in between while it serves. `StateError` when it cannot be used.
+    `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. Everything is forgotten with the sandbox.
 
     The user of this process (and root) reaches the server, no other user of the machine; with `shared` all
     of them do. Where the machine does not say which user a connection is from (it must be Linux), the API
@@ -69,7 +65,6 @@ class Sandbox(SandboxControls):
         port: int | None = None,
         allow_webhooks_to: Iterable[str] = (),
         scenario: str | None = None,
-        state: str | PathLike[str] | None = None,
         shared: bool = False,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
@@ -82,7 +77,7 @@ class Sandbox(SandboxControls):
         self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
         self._server: Server | None = None
         self._core.default = default_scenario(scenario)
-        self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
+        self.api_key: str = self.new_key()
 
     @property
     def base_url(self) -> str:
@@ -109,14 +104,12 @@ class Sandbox(SandboxControls):
         """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
 
         `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
-        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`; their live streams need `start`.
+        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`.
         """
         plain, _, query = path.partition("?")
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
         request = Request(method, plain, query, lowered, body or b"", address)
         answer = self._serve(request)
-        if isinstance(answer, Stream):
-            raise ValueError(f"{plain} is a live stream; read it over HTTP")
         answer.on_end()
         return answer
 
@@ -124,8 +117,6 @@ class Sandbox(SandboxControls):
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
-        if self._saver is not None and self._saver.is_over:
-            raise RuntimeError("the sandbox has left its state file; make another Sandbox")
         clock = self.clock
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
         sender = WebhookSender(callbacks, self._allowed)
@@ -134,25 +125,12 @@ class Sandbox(SandboxControls):
         server.start()
         self._server, self._outbox.poke = server, sender.poke
         sender.poke()
-        if self._saver is not None:
-            self._saver.start()
 
     def stop(self) -> None:
-        """Stop serving; the state stays. Without effect when it does not serve.
-
-        With a state file it writes and leaves that, too, serving or not; `StateError` when it cannot.
-        """
+        """Stop serving; the records stay. Without effect when it does not serve."""
         server, self._server, self._outbox.poke = self._server, None, None
         if server is not None:
             server.stop()
-        if self._saver is not None:
-            self._saver.stop()
-
-    def save(self) -> None:
-        """Write the state file now; `StateError` when it cannot be, `RuntimeError` without one."""
-        if self._saver is None:
-            raise RuntimeError("this sandbox has no state file: Sandbox(state=...)")
-        self._saver.save()
 
     def __enter__(self) -> Self:
         self.start()
@@ -177,18 +155,13 @@ class Sandbox(SandboxControls):
         address = "not serving" if self._server is None else repr(self.base_url)
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
-    def _serve(self, request: Request) -> Answer | Stream:
+    def _serve(self, request: Request) -> Answer:
         """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
         if request.path.startswith(CONSOLE):
             return self._answer_console(request)
-        answer = answer_stream(self, request) or self._answer(request)
-        if self._journal.is_mostly_unread:  # the Advisor reads it before its oldest entries go
-            from .advisor._findings import findings_of
+        return self._answer(request)
 
-            findings_of(self).update(self)
-        return answer
-
-    def _answer_console(self, request: Request) -> Answer | Stream:
+    def _answer_console(self, request: Request) -> Answer:
         """The control API below `/_sandbox/api/`, the inspector's pages beside it; no part of the API.
 
         Imported with their first request: they would make `import payments_async.sandbox` a twelfth dearer.

@@ -1,4 +1,4 @@
-"""The service behind `Sandbox`: the core under its lock, the journal, the webhooks and the state file."""
+"""The service behind `Sandbox`: the core under its lock, the journal and the webhooks."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from os import PathLike
-from typing import TYPE_CHECKING
 
-import attrs
 from msgspec.structs import replace
 
 from ._api.core import Core
 from ._common.clock import Clock, real_seconds
-from ._common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
+from ._common.values import Answer, Delivery, Effect, LoggedRequest, Request
 from ._journal import Journal, JournalEntry, LoggedExchange, tried
 from ._records.world import World
 from ._webhooks import Webhook, WebhookTry
 from ._webhooks.address_guard import NotSent
 from ._webhooks.controls import WebhookControls
 from ._webhooks.outbox import WebhookOutbox
-
-if TYPE_CHECKING:
-    from ._storage.file import StateSaver
-    from ._storage.rows import StateRow
 
 
 class SandboxService(WebhookControls):
@@ -38,8 +31,6 @@ class SandboxService(WebhookControls):
         self._lock = threading.RLock()
         self._outbox = WebhookOutbox(self._lock)
         self._journal = Journal()
-        self._saver: StateSaver | None = None
-        self._changed = False
 
     @property
     def requests(self) -> list[LoggedRequest]:
@@ -55,16 +46,15 @@ class SandboxService(WebhookControls):
         """Requests with their bodies, changes and deliveries by sequence number; read it with `entries`."""
         return self._journal
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
+    def entries(self, after: int = 0) -> list[JournalEntry]:
+        """The journal's entries after a number, oldest first."""
         with self.reading():
-            return self._journal.since(after, limit)
+            return self._journal.since(after)
 
     @contextmanager
     def changing(self) -> Iterator[World]:
         """The records as of now, to change them, for one thread at a time. Not for tests."""
         with self._lock:
-            self._changed = True
             self._keep(self._core.due(self.clock.now()))
             try:
                 yield self._core.world
@@ -73,26 +63,14 @@ class SandboxService(WebhookControls):
 
     @contextmanager
     def reading(self) -> Iterator[World]:
-        """The records as of now, to read them: the state file is written only if something fell due."""
+        """The records as of now, to read them, for one thread at a time."""
         with self._lock:
-            next_at, now = self._core.world.next_at, round(self.clock.now(), 6)
-            self._changed |= next_at is not None and next_at <= now
-            self._keep(self._core.due(now))
+            self._keep(self._core.due(self.clock.now()))
             yield self._core.world
-
-    def send_again(self, request: Request, key: str) -> LoggedExchange:
-        """Send a request with the API key of fingerprint `key`; `LookupError`."""
-        with self._lock:
-            keys = [name for name, tenant in self._core.world.tenants.items() if tenant.fingerprint == key]
-            if not keys:
-                raise LookupError(f"no API key {key!r}")
-            headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
-            self._answer(attrs.evolve(request, headers=headers)).on_end()
-            return next(self._journal.newest_exchanges())
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
-            self._changed, began = True, real_seconds()
+            began = real_seconds()
             answer, effects = self._core.handle(request, self.clock.now())
             if not (effects and isinstance(logged := effects[-1], LoggedRequest)):
                 awaits = self._keep(effects)
@@ -112,9 +90,6 @@ class SandboxService(WebhookControls):
         """Record effects and queue webhooks. Returns the webhooks that the request's answer waits for."""
         awaits: list[str] = []
         for effect in effects:
-            if isinstance(effect, Notice):
-                self._outbox.inbox.append(effect)
-                continue
             assert not isinstance(effect, LoggedRequest)  # it comes with its answer, by `add_exchange`
             self._journal.add(effect)
             if isinstance(effect, Delivery) and (webhook_id := self._outbox.keep(effect)):
@@ -122,31 +97,6 @@ class SandboxService(WebhookControls):
         if effects and self._core.world.has_receivers:
             self._poke()
         return tuple(awaits)
-
-    def _resume(self, path: str | PathLike[str]) -> str | None:
-        """Restore the state in the file. Returns its first API key; None for a new state."""
-        from ._storage.file import StateFile, StateSaver
-        from ._storage.restore import restore  # together 10 ms, for those who keep a state
-
-        file = StateFile(path)
-        resumed = file.read(partial(restore, self._core))
-        self._saver = StateSaver(file, self._dump)
-        if resumed is None:
-            return None
-        self._outbox.queue, key, then = resumed
-        self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
-        return key
-
-    def _dump(self) -> list[StateRow] | None:
-        """Dump the state for the file; None when nothing has happened since the last time."""
-        from ._storage.rows import dump
-
-        with self._lock:
-            if not self._changed:
-                return None
-            self._keep(self._core.due(self.clock.now()))
-            self._changed = False
-            return dump(self._core, self._outbox.queue, self.api_key, self.clock.now())
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
         """Take the webhooks to send now, and the seconds until there may be more."""

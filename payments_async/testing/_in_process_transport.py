@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 from urllib.parse import urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from .._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError, withheld
+from .._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
 from .._runtime import SYSTEM, Runtime
 from ..sandbox import Answer as SandboxAnswer
 from ..sandbox import Hang, Sandbox, Slow
@@ -46,12 +46,9 @@ class InProcessTransport:
             await self._runtime.sleep(fault.seconds)
         elif isinstance(fault, Slow | Hang):
             await self._runtime.sleep(request.timeout)
-            self._fail("timeout", f"no answer within {request.timeout:g} s")
+            raise TransportError("timeout", f"no answer within {request.timeout:g} s")
         else:  # Drop, Reset, Cut
-            self._fail("reset", f"the connection broke ({type(fault).__name__.lower()})")
-
-    def _fail(self, kind: FailureKind, detail: str) -> NoReturn:
-        raise TransportError(kind, detail)
+            raise TransportError("reset", f"the connection broke ({type(fault).__name__.lower()})")
 
     def share(self) -> InProcessTransport:
         """The transport of a client of another secret key: this one."""

@@ -1,4 +1,4 @@
-"""The pytest plugin: a simulated service, clients for it, its clock, and a ledger that must balance.
+"""The pytest plugin: a simulated service, clients for it, and a ledger that must balance.
 
 This module imports pytest and nothing else: what a fixture needs is imported when a test asks for it, so
 that a project without them loads nothing, and coverage that starts later misses nothing.
@@ -6,6 +6,7 @@ that a project without them loads nothing, and coverage that starts later misses
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,22 +25,19 @@ _TENANT = pytest.StashKey[Any]()
 _FAILED = pytest.StashKey[bool]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the option of the configuration file."""
-    parser.addini(
-        "payments_aioresponses", "let aioresponses answer on the newest aiohttp", type="bool", default=True
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and adapt aioresponses when it is imported."""
-    if config.getini("payments_aioresponses"):
-        from ._aioresponses import adapt_when_imported
-
-        config.add_cleanup(adapt_when_imported())
+    """Register the marker."""
     config.addinivalue_line(
         "markers", "payments_allow(*rules): the test breaks these rules of the money ledger on purpose"
     )
+
+
+def pytest_collection_finish() -> None:
+    """Adapt aioresponses where a module or conftest has imported it."""
+    if "aioresponses" in sys.modules:
+        from ._aioresponses import adapt_aioresponses
+
+        adapt_aioresponses()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -111,9 +109,8 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
 def sandbox_clock(sandbox: SandboxTenant) -> SandboxClock:
     """The sandbox's clock: `advance(seconds)` skips ahead."""
     from ._tenant import SandboxClock
-    from ._verdicts import service_of
 
-    return SandboxClock(service_of(sandbox))
+    return SandboxClock(sandbox.service)
 
 
 @pytest.fixture

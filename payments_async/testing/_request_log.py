@@ -25,25 +25,18 @@ _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Any other text in its place is left out."""
 
 
-def request_log(
-    entries: Sequence[JournalEntry], tenants: Collection[str], named: Collection[str] = ()
-) -> str:
-    """Format the requests of `tenants`, and those whose key was refused; empty when there were none.
-
-    The latest ones, and before them those whose ids are `named` elsewhere in the report.
-    """
+def request_log(entries: Sequence[JournalEntry], tenants: Collection[str]) -> str:
+    """Format the latest requests of `tenants`, and of refused keys; empty when there were none."""
     exchanges = [
         entry.item
         for entry in entries
         if isinstance(entry.item, LoggedExchange)
         and (entry.item.log.key is None or entry.item.log.key in tenants)
     ]
-    earlier = exchanges[:-LINES]
-    chosen = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
-    left_out = len(earlier) - len(chosen)
-    head = [f"({left_out} earlier requests)"] if left_out else []
+    earlier = len(exchanges[:-LINES])
+    head = [f"({earlier} earlier requests)"] if earlier else []
     start = exchanges[0].log.at if exchanges else 0.0
-    return "\n".join([*head, *(_line(exchange, start) for exchange in (*chosen, *exchanges[-LINES:]))])
+    return "\n".join([*head, *(_line(exchange, start) for exchange in exchanges[-LINES:])])
 
 
 def _line(exchange: LoggedExchange, start: float) -> str:

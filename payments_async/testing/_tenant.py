@@ -1,4 +1,4 @@
-"""The shared sandbox as one test uses it: its keys, rules, books and log, and the clock."""
+"""The shared sandbox as one test uses it: its keys, rules, books and log."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from decimal import Decimal
 from ..sandbox import (
     Books,
     Change,
+    Clock,
     Delivery,
     LoggedRequest,
     PaymentEntry,
@@ -40,9 +41,6 @@ class SandboxClock:
         """
         return self._sandbox.advance(by.total_seconds() if isinstance(by, timedelta) else by)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} at {self.now():%Y-%m-%d %H:%M:%S} UTC>"
-
 
 class SandboxTenant:
     """A fresh tenant of a serving sandbox, with the sandbox's own methods, narrowed to its keys.
@@ -62,7 +60,7 @@ class SandboxTenant:
         """Fingerprints."""
         self._api_keys: list[str] = []
         self.api_key: str = self.new_key()
-        self.clock: SandboxClock = SandboxClock(service)
+        self.clock: Clock = service.clock
         self.books: Books = Books(service.changing, self._keys)
         """The records that this tenant's keys created, with or without an answer to the caller."""
 
@@ -105,12 +103,6 @@ class SandboxTenant:
         return [delivery for delivery in self.service.deliveries if delivery.record_id in ids]
 
     @property
-    def inbox(self) -> list[Delivery]:
-        """Deliveries that the tenant's records would have caused with a `webhook_url`, oldest first."""
-        ids = self._ids()
-        return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
-
-    @property
     def webhooks(self) -> list[Webhook]:
         """Each delivery about the tenant's records, with its state and attempts, oldest first."""
         ids = self._ids()
@@ -128,15 +120,11 @@ class SandboxTenant:
         """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
-
-        Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
-        """
+    def entries(self) -> list[JournalEntry]:
+        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`."""
         ids = self._ids()
-        entries = self.service.entries(max(after, self._since))
-        found = [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        entries = self.service.entries(self._since)
+        return [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip ahead. Returns the changes that became due, for all tenants, in order."""
@@ -158,10 +146,6 @@ class SandboxTenant:
         """End a record now: `complete`, `fail:CODE` or `expire`; see `Sandbox.settle`."""
         self.service.settle(record_id, outcome)
 
-    def hold(self, record_id: str) -> None:
-        """Keep a record that is under way as it is until it is settled; see `Sandbox.hold`."""
-        self.service.hold(record_id)
-
     def refund(
         self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
     ) -> str:
@@ -173,9 +157,8 @@ class SandboxTenant:
         return advise(self.entries(), self.service.clock.now())
 
     def request_log(self) -> str:
-        """The tenant's latest requests as lines, and those that `findings` name, account data masked."""
-        named = {name for finding in self.findings() for name in finding.requests}
-        return request_log(self.service.entries(self._since), self._keys, named)
+        """The tenant's latest requests as lines, account data masked."""
+        return request_log(self.service.entries(self._since), self._keys)
 
     def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:
         """Remove the rules that are still set and revoke the keys: a later request gets a 401.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
+
+import pytest
 
 from ..sandbox import Rule, Sandbox
 from ..sandbox._common.masking import mask
@@ -44,21 +46,11 @@ def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
     return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
 
 
-class Mark(Protocol):
-    """A pytest mark and its arguments."""
-
-    @property
-    def args(self) -> tuple[Any, ...]: ...
-    @property
-    def kwargs(self) -> Mapping[str, Any]: ...
-
-
-def marker_problem(marks: Iterable[Mark]) -> str | None:
+def marker_problem(marks: Sequence[pytest.Mark]) -> str | None:
     """The fault of a test's marker, with the names of all rules; None when it is valid."""
-    given = list(marks)
     known = f"the rules are {', '.join(RULES)}"
-    names = [each for mark in given for each in mark.args]
-    options = [each for mark in given for each in mark.kwargs]
+    names = [each for mark in marks for each in mark.args]
+    options = [each for mark in marks for each in mark.kwargs]
     if options or not all(isinstance(name, str) for name in names):
         return f"{MARK} takes names, such as {MARK}('paid_again', 'key_reused'); {known}"
     unknown = ", ".join(sorted({repr(name) for name in names if name not in RULES}))

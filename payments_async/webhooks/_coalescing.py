@@ -1,7 +1,7 @@
 """Joins the deliveries of a URL: one reading of the record and one handler call for all waiting ones.
 
-    deliveries of one URL ── wait together ──▶ the record is read ──▶ one of them hands it to the handler,
-                                                                     and the outcome answers the others
+    deliveries of one URL ── take turns ──▶ the first reads the record and hands it to the handler;
+                                           those that came before that reading go by its result
 
 A delivery that comes during a reading waits for the next one, five seconds later for each request made, so
 that it gets the record's newest state. Where that is more than six seconds away, it is answered 503. Few
@@ -19,8 +19,10 @@ import asyncio
 import inspect
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
@@ -48,8 +50,6 @@ LONGEST: Final = 18.0
 """Seconds that a lookup may take in the list."""
 PAYOUT_PAGES: Final = 5
 """Pages read for a payout whose id is known before it is read by `sync`."""
-_SLACK: Final = timedelta(hours=1)
-"""By which a record may seem older than its URL: the service has another clock."""
 _EARLIER: Final = timedelta(days=1)
 """Clocks may differ."""
 _LATER: Final = timedelta(days=2)
@@ -67,7 +67,7 @@ class LookupResult:
     was_synced: bool = False
     """True if it was read by itself, too."""
     foreign_id: str | None = None
-    """The id that the delivery named, when it is another URL's record."""
+    """The id that was looked up, when a record was found: no record of the URL has it but that one."""
 
 
 async def look_up(
@@ -95,7 +95,8 @@ async def look_up(
         return await _synced(client, wanted, record_id)
     if wanted.last is None:
         _warn(wanted)
-    return LookupResult(wanted.last)  # perhaps another payment of the URL
+        return LookupResult(None)
+    return LookupResult(wanted.last, foreign_id=record_id)  # perhaps another payment of the URL
 
 
 async def _synced(client: AsyncPayments, wanted: Wanted, record_id: str) -> LookupResult:
@@ -111,22 +112,22 @@ async def _synced(client: AsyncPayments, wanted: Wanted, record_id: str) -> Look
 def days_of(claims: TokenClaims) -> Days:
     """The days on which the record of a URL may have been created."""
     made = datetime.fromtimestamp(claims.made_at, UTC)
-    return Days((made - _EARLIER).date(), (made + _LATER).date(), made - _SLACK)
+    return Days((made - _EARLIER).date(), (made + _LATER).date())
 
 
 def _warn(wanted: Wanted) -> None:
     """Log why a lookup may not have found its record."""
-    days: Any = wanted.days
-    if wanted.problem is not None:
-        reason = f"the list cannot be read to its end ({wanted.problem})"
-    elif wanted.is_unread:
+    position, days = wanted.position, wanted.days
+    if position.problem is not None:
+        reason = f"the list cannot be read to its end ({position.problem})"
+    elif not position.is_over:
         reason = "the list of these days goes on: its time was over"
     else:
         reason = "it is not listed (was it created with its URL, and has this process the service's time?)"
     log.warning(
         "a webhook delivery's record was not on the %d pages read of those created %s to %s:"
         " the service will try again; %s",
-        wanted.pages,
+        position.pages,
         days.since,
         days.until,
         reason,
@@ -143,7 +144,7 @@ JITTER: Final = 0.04
 MOST_WAITING: Final = 16
 """The most deliveries of one URL that wait for the same reading."""
 MOST_URLS: Final = 10_000
-"""The most URLs whose deliveries wait at a time."""
+"""The most URLs that are looked into at a time."""
 
 
 class SeenStore(Protocol):
@@ -210,41 +211,50 @@ class ReceivedDelivery:
 
 
 class HandOver:
-    """A record for the handler, and the answer once the handler has returned."""
+    """A record for the handler. Other deliveries to its URL wait until `finish` was called."""
 
-    def __init__(self, delivery: TrustedDelivery[Any]) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, delivery: TrustedDelivery[Any], url: UrlTurns, store: SeenStore) -> None:
         self.delivery = delivery
-        self.verdict: asyncio.Future[bool] = loop.create_future()
-        self.answer: asyncio.Future[WebhookResponse] = loop.create_future()
+        self._url, self._store = url, store
 
     async def finish(self, handled: bool) -> WebhookResponse:
         """Note whether the handler succeeded; returns the response."""
-        if self.verdict.done():  # the event loop has ended, or the reading was cancelled
+        try:
+            if not handled:
+                return FAILED
+            await awaited(self._store.add(state_of(self.delivery.record)))
+            return DONE
+        except Exception:
+            _log_store_failure()
             return FAILED
-        self.verdict.set_result(handled)
-        return await self.answer
-
-    def abandon(self) -> None:
-        """Note that the handler will not be called, or was cancelled."""
-        if not self.verdict.done():
-            self.verdict.set_result(False)
+        finally:
+            self._url.end_turn()
 
 
 @attrs.define(eq=False)
-class WaitingDelivery:
-    """One delivery that waits for a reading."""
+class UrlTurns:
+    """The deliveries to one URL, on one event loop: one at a time has the turn."""
 
-    delivery: ReceivedDelivery
-    hint: PayloadHint
-    future: asyncio.Future[WebhookResponse | HandOver] = attrs.field(
-        factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    waiting: int = 0
+    """Deliveries that wait for a reading."""
+    begun: int = 0
+    """Readings that have begun."""
+    ended: int = 0
+    """Number of the reading that `result` is of. A delivery shares one that began after it came."""
+    due: float = float("-inf")
+    """Time at which the record may be read again."""
+    result: LookupResult | WebhookResponse = FAILED
 
-    def resolve(self, result: WebhookResponse | HandOver) -> None:
-        """End the delivery's wait."""
-        if not self.future.done():
-            self.future.set_result(result)
+    def end_turn(self) -> None:
+        """Let the next delivery have the turn."""
+        if not self.waiting:
+            self.result = FAILED  # no delivery shares it
+        self.turn.release()
+
+    def is_over(self, now: float) -> bool:
+        """Return whether nothing of it is of use any more."""
+        return not self.waiting and not self.turn.locked() and self.due <= now
 
 
 class DeliveryCoalescer:
@@ -254,138 +264,84 @@ class DeliveryCoalescer:
         self._client, self._runtime = client, client._internal.runtime
         self._payouts, self._payments = client._internal.waiting.sweeps()
         self._store = store
-        self._waiting: dict[str, list[WaitingDelivery]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._due: dict[str, float] = {}
-        """Time at which the record of a URL may be read again, if it was just read."""
+        self._urls: OrderedDict[str, UrlTurns] = OrderedDict()
 
     async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> WebhookResponse | HandOver:
         """Wait for the next reading of this delivery's record."""
-        if wait := self._refusal(delivery.token):
-            return busy(wait)
-        own = WaitingDelivery(delivery, hint)
-        waiting = self._waiting.get(delivery.token)
-        if waiting is None:
-            waiting = self._waiting[delivery.token] = []
-            task = asyncio.get_running_loop().create_task(self._serve(delivery.token, waiting))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        waiting.append(own)
-        try:
-            return await own.future
-        except asyncio.CancelledError:
-            if not own.future.cancelled() and isinstance(result := own.future.result(), HandOver):
-                result.abandon()
-            raise
-        finally:
-            if own in waiting:
-                waiting.remove(own)
-
-    def _refusal(self, token: str) -> float:
-        """Seconds after which the service should try again; 0 when the delivery can wait here."""
-        now = self._runtime.monotonic()
-        while self._due and self._due[oldest := next(iter(self._due))] <= now:
-            del self._due[oldest]
-        left = self._due.get(token, now) - now
-        if left > PATIENCE:
-            return left
-        waiting = self._waiting.get(token)
-        is_full = len(self._waiting) >= MOST_URLS if waiting is None else len(waiting) >= MOST_WAITING
-        return FLOOR if is_full else 0.0
-
-    async def _serve(self, token: str, waiting: list[WaitingDelivery]) -> None:
-        """Read the record until no delivery waits."""
-        deliveries: list[WaitingDelivery] = []
-        try:
-            while waiting and (delay := self._delay(token)) <= PATIENCE:
-                if delay > 0:
+        self._forget_oldest(self._runtime.monotonic())
+        url = self._urls.get(delivery.token) or UrlTurns()
+        if url.waiting >= MOST_WAITING or (not url.waiting and len(self._urls) >= MOST_URLS):
+            return busy(FLOOR)
+        self._urls[delivery.token] = url
+        begun = url.begun
+        with ExitStack() as turn:
+            url.waiting += 1
+            try:
+                await url.turn.acquire()
+                turn.callback(url.end_turn)
+                if url.ended <= begun and (delay := url.due - self._runtime.monotonic()) > 0:
+                    if delay > PATIENCE:  # the last lookup made many requests
+                        return busy(delay)
                     await self._runtime.sleep(delay)
-                deliveries, waiting[:] = list(waiting), []
-                if deliveries:
-                    await self._answer(await self._look(token, deliveries), deliveries)
-            _resolve_all(waiting, busy(self._delay(token)))  # the last lookup made many requests
-        finally:
-            del self._waiting[token]
-            _resolve_all([*deliveries, *waiting], FAILED)
+            finally:
+                url.waiting -= 1
+            if url.ended <= begun:
+                await self._read(url, delivery, hint)
+            answer = await self._answer(url, delivery, hint)
+            if isinstance(answer, HandOver):
+                turn.pop_all()  # `HandOver.finish` ends the turn
+            return answer
 
-    def _delay(self, token: str) -> float:
-        """Seconds until the record of a URL may be read again; negative if it may be read now."""
-        return self._due.get(token, 0.0) - self._runtime.monotonic()
+    def _forget_oldest(self, now: float) -> None:
+        """Forget URLs without deliveries: of the oldest two, since each delivery brings one at most."""
+        for token in list(islice(self._urls, 2)):
+            if self._urls[token].is_over(now):
+                del self._urls[token]
+            else:
+                self._urls.move_to_end(token)
 
-    async def _look(self, token: str, deliveries: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
+    async def _read(self, url: UrlTurns, delivery: ReceivedDelivery, hint: PayloadHint) -> None:
         """Read the record, and note when it may be read again: after five seconds for each request made."""
-        result: LookupResult | WebhookResponse
+        url.begun = number = url.begun + 1
+        sweep = self._payouts if delivery.claims.kind == "payout" else self._payments
+        requests = 1
         try:
-            claims = deliveries[0].delivery.claims
-            sweep = self._payouts if claims.kind == "payout" else self._payments
             now = self._runtime.monotonic()
-            result = await look_up(self._client, sweep, claims, token, _named(deliveries), now)
-            requests = 1 + result.was_synced
+            found = await look_up(self._client, sweep, delivery.claims, delivery.token, hint.record_id, now)
+            url.result, requests = found, 1 + found.was_synced
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
-            result, requests = busy(FLOOR), max(1, len(error.attempts))
+            url.result, requests = busy(FLOOR), max(1, len(error.attempts))
         except Exception:
             log.exception("a webhook delivery could not be checked: the service will try again")
-            result, requests = FAILED, 1
-        self._due.pop(token, None)
-        rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
-        self._due[token] = self._runtime.monotonic() + rest
-        return result
+            url.result = FAILED
+        finally:  # also when the caller gave up: the next delivery reads anew
+            rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
+            url.due = self._runtime.monotonic() + rest
+        url.ended = number
 
     async def _answer(
-        self, result: LookupResult | WebhookResponse, deliveries: list[WaitingDelivery]
-    ) -> None:
-        """Answer each delivery, after the handler was called if the record's state is new."""
-        if isinstance(result, WebhookResponse):
-            _resolve_all(deliveries, result)
-            return
+        self, url: UrlTurns, delivery: ReceivedDelivery, hint: PayloadHint
+    ) -> WebhookResponse | HandOver:
+        """Answer by the latest reading; a record whose state is new is for the handler."""
+        result = url.result
+        if not isinstance(result, LookupResult):
+            return result
         record = result.record
-        if record is None:
-            own, foreign_id = [], result.foreign_id
-        else:
-            own = [waiting for waiting in deliveries if waiting.hint.record_id in (None, record.id)]
-            foreign_id = _named(deliveries)
-        for other in [waiting for waiting in deliveries if waiting not in own]:
-            is_foreign = isinstance(record, Payout) or other.hint.record_id == foreign_id is not None
+        if record is None or hint.record_id not in (None, record.id):
+            is_foreign = isinstance(record, Payout) or hint.record_id == result.foreign_id is not None
             # a payment may share the URL: it is read next
-            other.resolve(REFUSED if is_foreign else busy(FLOOR))
-        if record is None:
-            return
+            return REFUSED if is_foreign else busy(FLOOR)
         try:
             if await awaited(self._store.seen(state_of(record))):
-                _resolve_all(own, DONE)
-            else:
-                await self._hand_over(record, own)
+                return DONE
         except Exception:
-            log.exception("the store of seen webhook deliveries failed: the service will try again")
-            _resolve_all(own, FAILED)
-
-    async def _hand_over(self, record: ListedRecord, own: list[WaitingDelivery]) -> None:
-        """Let one waiting delivery call the handler with the record; the result answers all of them."""
-        chosen = next((waiting for waiting in own if not waiting.future.done()), None)
-        if chosen is None:  # all callers were cancelled: the service will try again
-            return
-        delivery, claims = chosen.delivery, chosen.delivery.claims
-        hand_over = HandOver(
-            TrustedDelivery(claims.kind, claims.reference, record, chosen.hint.event, delivery.received_at)
-        )
-        chosen.resolve(hand_over)
-        answer = FAILED
-        try:
-            if await hand_over.verdict:
-                await awaited(self._store.add(state_of(record)))
-                answer = DONE
-        finally:
-            hand_over.abandon()
-            hand_over.answer.set_result(answer)
-        _resolve_all(own, answer)
+            _log_store_failure()
+            return FAILED
+        claims = delivery.claims
+        trusted = TrustedDelivery(claims.kind, claims.reference, record, hint.event, delivery.received_at)
+        return HandOver(trusted, url, self._store)
 
 
-def _named(deliveries: Iterable[WaitingDelivery]) -> str | None:
-    """The id that is looked up: the first that a delivery names."""
-    return next((waiting.hint.record_id for waiting in deliveries if waiting.hint.record_id), None)
-
-
-def _resolve_all(deliveries: Iterable[WaitingDelivery], result: WebhookResponse) -> None:
-    for waiting in deliveries:
-        waiting.resolve(result)
+def _log_store_failure() -> None:
+    log.exception("the store of seen webhook deliveries failed: the service will try again")

@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from ..errors import ConfigurationError, InvalidRequest
 from ._delivery import Kind
 
 SMALLEST_SECRET: Final = 32
@@ -66,45 +65,17 @@ class TokenClaims:
         return cls(kind, reference, day, day + DAY + math.ceil(expires_in / DAY) * DAY)
 
 
-class SealedSecrets:
-    """Wraps secrets on their way to the `Signer`, so that tracebacks with local variables show none."""
-
-    __slots__ = ("given",)
-
-    def __init__(self, secrets: object) -> None:
-        self.given: Callable[[], object] = lambda: secrets
-
-    def __repr__(self) -> str:
-        return "<webhook secrets>"
-
-    def problem(self) -> str | None:
-        """The fault of the secrets; None when they are valid."""
-        given = self.given()
-        if not isinstance(given, list | tuple) or not 1 <= len(given) <= 2:
-            return "secrets must be a list of one or two: the first makes URLs, both are accepted"
-        if not all(isinstance(secret, str | bytes) for secret in given):
-            return "each webhook secret must be bytes or text"
-        short = [number for number, raw in enumerate(map(_raw, given), 1) if len(raw) < SMALLEST_SECRET]
-        if short:
-            return (
-                f"webhook secret {short[0]} is shorter than {SMALLEST_SECRET} bytes: "
-                "python -c 'import secrets; print(secrets.token_hex(32))' makes one"
-            )
-        return None
-
-
 class Signer:
     """Makes and checks HMACs under one or two secrets, which live in closures: no repr or pickle has them."""
 
-    __slots__ = ("_macs",)
+    __slots__ = ("_macs", "problem")
 
-    def __init__(self, sealed: SealedSecrets) -> None:
-        """Take the secrets. Raises ConfigurationError, whose message shows nothing of them."""
-        if problem := sealed.problem():
-            raise ConfigurationError(problem)
-        self._macs: list[Callable[[bytes], bytes]] = [
-            _keyed(secret) for secret in cast("Sequence[str | bytes]", sealed.given())
-        ]
+    def __init__(self, secrets: object) -> None:
+        """Take the secrets. Raises nothing, as tracebacks with local variables would show them."""
+        self.problem: str | None = _fault_of_secrets(secrets)
+        """The fault of the secrets; None when they are valid."""
+        given = () if self.problem else cast("Sequence[str | bytes]", secrets)
+        self._macs: list[Callable[[bytes], bytes]] = [_keyed(secret) for secret in given]
 
     def sign(self, message: bytes) -> bytes:
         """The HMAC under the first secret."""
@@ -122,6 +93,20 @@ class Signer:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a webhook receiver holds secrets and has no pickle: make one in each process")
+
+
+def _fault_of_secrets(secrets: object) -> str | None:
+    if not isinstance(secrets, list | tuple) or not 1 <= len(secrets) <= 2:
+        return "secrets must be a list of one or two: the first makes URLs, both are accepted"
+    if not all(isinstance(secret, str | bytes) for secret in secrets):
+        return "each webhook secret must be bytes or text"
+    short = [number for number, raw in enumerate(map(_raw, secrets), 1) if len(raw) < SMALLEST_SECRET]
+    if short:
+        return (
+            f"webhook secret {short[0]} is shorter than {SMALLEST_SECRET} bytes: "
+            "python -c 'import secrets; print(secrets.token_hex(32))' makes one"
+        )
+    return None
 
 
 def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
@@ -158,31 +143,7 @@ def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-class SignedURLs:
-    """The URLs below one address that only the holder of the secrets can make."""
-
-    def __init__(self, secrets: SealedSecrets, base_url: object) -> None:
-        """Check secrets and address, which is `hidden`. Raises ConfigurationError."""
-        self.signer = Signer(secrets)
-        if problem := _problem(base_url):
-            raise ConfigurationError(f"base_url must be {problem}")
-        self.base_url: str = str(base_url).rstrip("/")
-
-    def make(self, kind: Kind, reference: str, expires_in: float, now: float) -> str:
-        """Make a URL. Raises InvalidRequest."""
-        operation = f"webhooks.url_for_{kind}"
-        if faults := _faults(reference, expires_in):
-            raise InvalidRequest(faults, operation=operation)
-        url = f"{self.base_url}/{make(self.signer, TokenClaims.made_on(kind, reference, now, expires_in))}"
-        if len(url) > LONGEST_URL:
-            problem = (
-                f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
-            )
-            raise InvalidRequest({"reference": [problem]}, operation=operation)
-        return url
-
-
-def _problem(base_url: object) -> str | None:
+def fault_of_address(base_url: object) -> str | None:
     """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
     if not isinstance(base_url, str) or not re.fullmatch(r"[!-~]+", base_url):
         return "plain ASCII text without white space: https://…/hooks"
@@ -198,7 +159,8 @@ def _problem(base_url: object) -> str | None:
     return None
 
 
-def _faults(reference: object, expires_in: object) -> dict[str, list[str]]:
+def faults_of(reference: object, expires_in: object) -> dict[str, list[str]]:
+    """The faults of the arguments that a URL is made from."""
     faults = {}
     if not isinstance(reference, str) or not 1 <= len(reference) <= LONGEST_REFERENCE:
         faults["reference"] = [f"must be text of 1 to {LONGEST_REFERENCE} characters"]

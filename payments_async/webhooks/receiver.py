@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 from .._request.auth import hidden
 from .._runtime import Runtime
 from ..client import AsyncPayments
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InvalidRequest
 from ..models import PaymentIntent, Payout
 from . import _tokens
 from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
 from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
-from ._tokens import SealedSecrets, SignedURLs
+from ._tokens import LONGEST_URL, Signer, TokenClaims
 
 MONTH: Final = 30 * 86_400.0
 """Seconds for which a URL is valid by default."""
@@ -37,22 +37,23 @@ class BaseReceiver:
     def __init__(
         self,
         client: AsyncPayments,
-        secrets: SealedSecrets,
+        signer: Signer,
         base_url: object,
         on_payout: PayoutHandler | None,
         on_payment: PaymentHandler | None,
         store: SeenStore,
     ) -> None:
         self._handlers = _handlers(on_payout, on_payment)
-        self._urls = SignedURLs(secrets, base_url)
+        if signer.problem:
+            raise ConfigurationError(signer.problem)
+        if problem := _tokens.fault_of_address(base_url):
+            raise ConfigurationError(f"base_url must be {problem}")
+        self._signer = signer
+        self.base_url: str = str(base_url).rstrip("/")
+        """The address below which URLs are made, without a slash at its end."""
         self._client, self._store = client, store
         self._runtime: Runtime = client._internal.runtime
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
-
-    @property
-    def base_url(self) -> str:
-        """The address below which URLs are made, without a slash at its end."""
-        return self._urls.base_url
 
     def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
         """Make the URL for the payout that you are about to create; pass it as `webhook_url=`.
@@ -105,14 +106,22 @@ class BaseReceiver:
             raise ConfigurationError(
                 f"this webhook receiver has no {wanted}: deliveries would have no handler"
             )
-        return self._urls.make(kind, reference, expires_in, self._runtime.now().timestamp())
+        operation = f"webhooks.url_for_{kind}"
+        if faults := _tokens.faults_of(reference, expires_in):
+            raise InvalidRequest(faults, operation=operation)
+        claims = TokenClaims.made_on(kind, reference, self._runtime.now().timestamp(), expires_in)
+        url = f"{self.base_url}/{_tokens.make(self._signer, claims)}"
+        if len(url) > LONGEST_URL:
+            rule = f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
+            raise InvalidRequest({"reference": [rule]}, operation=operation)
+        return url
 
     def _admit(self, method: str, path: str) -> ReceivedDelivery | None:
         """Admit a delivery whose path ends in a valid token of ours; costs one or two HMACs."""
-        if method.upper() not in _METHODS or len(path) > _tokens.LONGEST_URL:
+        if method.upper() not in _METHODS or len(path) > LONGEST_URL:
             return None
         token, now = path.rpartition("/")[2], self._runtime.now()
-        claims = _tokens.read(self._urls.signer, token, now.timestamp())
+        claims = _tokens.read(self._signer, token, now.timestamp())
         if claims is None or claims.kind not in self._handlers:
             return None
         return ReceivedDelivery(token, claims, now)
@@ -169,10 +178,10 @@ class WebhookReceiver(BaseReceiver):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed, base_url = SealedSecrets(secrets), hidden(base_url)
+        signer, base_url = Signer(secrets), hidden(base_url)
         del secrets  # tracebacks print local variables
         store = MemoryStore() if seen is None else seen
-        super().__init__(client, sealed, base_url, on_payout, on_payment, store)
+        super().__init__(client, signer, base_url, on_payout, on_payment, store)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
 
     async def receive(
@@ -206,15 +215,15 @@ class WebhookReceiver(BaseReceiver):
         return await asyncio.shield(task)
 
     async def _hand_over(self, hand_over: HandOver) -> WebhookResponse:
+        handled = False
         try:
             await awaited(self._handlers[hand_over.delivery.kind](hand_over.delivery))
+            handled = True
         except Exception as error:
             log_failure(error)
-            return await hand_over.finish(False)
-        except BaseException:
-            hand_over.abandon()
-            raise
-        return await hand_over.finish(True)
+        finally:  # also when it is cancelled: others wait for the verdict
+            answer = await hand_over.finish(handled)
+        return answer
 
 
 def log_failure(error: Exception) -> None:

@@ -39,11 +39,9 @@ if TYPE_CHECKING:
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LedgerUnavailable as LedgerUnavailable
     from payments_async.bulk import LeftRow as LeftRow
-    from payments_async.bulk import LoadOptions as LoadOptions
     from payments_async.bulk import OutboxConflict as OutboxConflict
     from payments_async.bulk import OutboxRow as OutboxRow
     from payments_async.bulk import Outcome as Outcome
-    from payments_async.bulk import ReadingOptions as ReadingOptions
     from payments_async.bulk import RetryReport as RetryReport
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowView as RowView

@@ -13,19 +13,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Self, Unpack
+from typing import Self
 
 from payments_async.bulk._export.causes import Cause
 from payments_async.bulk._export.export import ExportReport
 from payments_async.bulk._export.row_view import RowView
 from payments_async.bulk._loading.load import Input
-from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._protocol.records import Batch
 from payments_async.bulk._run.retry import RetryReport
 from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
 from payments_async.bulk.report import BatchFigures, BatchReport, Certificate, ImportReport
 from payments_async.params import Money
-from payments_async.resources._signatures import implemented_by
 
 from .._batch_bridge import BatchBridge
 from ..client import Payments
@@ -80,15 +78,17 @@ class PayoutBatch:
         """The batch's name; "" before it has one."""
         return self._async.batch_id
 
-    def _load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
-        return self._bridge.call_with_rows(self._async.load, source, **options)
-
-    @implemented_by(_load)
     def load(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ..., accept_edits: bool = ..., pay_again: bool = ...,
-    ) -> ImportReport:  # fmt: skip
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+        accept_edits: bool = False,
+        pay_again: bool = False,
+    ) -> ImportReport:
         """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
@@ -98,15 +98,11 @@ class PayoutBatch:
             batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
                 so that the same batch is never paid twice, not even from another ledger. A live key needs a
                 name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
             skip_invalid: leave rows with faults out, instead of refusing the input.
             rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
                 that it has in this batch. The input is then read once more.
             doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+                country or an amount of more than 15 digits, with a warning; False makes each a fault.
             accept_edits: accept an edited input: give rows that are new or rejected their new content, under
                 the same reference, and cancel new rows that were removed. All or nothing: any other
                 difference is refused.
@@ -122,16 +118,20 @@ class PayoutBatch:
             LedgerMismatch: the batch is of another environment or address.
             LedgerError: the ledger cannot be used.
         """
+        return self._bridge.call_with_rows(
+            self._async.load, source, batch_id=batch_id, skip_invalid=skip_invalid, rejects=rejects,
+            doubts=doubts, accept_edits=accept_edits, pay_again=pay_again,
+        )  # fmt: skip
 
-    def _preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
-        return self._bridge.call_with_rows(self._async.preview, source, **options)
-
-    @implemented_by(_preview)
     def preview(
-        self, source: Input, *, batch_id: str | None = None, reference_prefix: str = ..., proofs: bool = ...,
-        skip_invalid: bool = ..., rejects: str | os.PathLike[str] | None = None, doubts: bool = ...,
-        strict_amounts: bool = ...,
-    ) -> ImportReport:  # fmt: skip
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        doubts: bool = True,
+    ) -> ImportReport:
         """Make the report that `load` would give: checks every row, imports none, sends none.
 
         It can be called before the batch is opened, and then makes no ledger: nothing is written but the
@@ -139,21 +139,17 @@ class PayoutBatch:
 
         Args:
             source: as for `load`.
-            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
-                so that the same batch is never paid twice, not even from another ledger. A live key needs a
-                name for a new batch, unless every row has a reference of its own.
-            reference_prefix: a prefix for every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
-                True.
-            skip_invalid: leave rows with faults out, instead of refusing the input.
-            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
-                that it has in this batch. The input is then read once more.
-            doubts: accept values that are allowed and probably a slip, such as a phone number of another
-                country, with a warning; False makes each a fault. Default True.
-            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+            batch_id: as for `load`.
+            skip_invalid: as for `load`.
+            rejects: as for `load`.
+            doubts: as for `load`.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
+        return self._bridge.call_with_rows(
+            self._async.preview, source, batch_id=batch_id, skip_invalid=skip_invalid, rejects=rejects,
+            doubts=doubts,
+        )  # fmt: skip
 
     def run(
         self,
@@ -205,12 +201,7 @@ class PayoutBatch:
         """
         self._bridge.call_soon(self._async.stop, reason)
 
-    def reconcile(
-        self,
-        on_progress: Callable[[BatchFigures], object] | None = None,
-        *,
-        since: datetime | None = None,
-    ) -> Certificate:
+    def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in doubt whose payout the list shows are settled: created, or in conflict. Others stay as they
@@ -219,14 +210,13 @@ class PayoutBatch:
 
         Args:
             on_progress: called after each page of the list; it cannot break the work.
-            since: read the list from this moment on, if that is earlier than the batch's oldest payout.
 
         Raises:
             LedgerMismatch: see `run`.
             LedgerError: the ledger cannot be used.
             PaymentsError: the list cannot be read whole, to its end; all facts read until then are recorded.
         """
-        return self._bridge.call(self._async.reconcile, on_progress, since=since)
+        return self._bridge.call(self._async.reconcile, on_progress)
 
     def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False

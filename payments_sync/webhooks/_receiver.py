@@ -11,7 +11,7 @@ from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
 from payments_async.webhooks._coalescing import HandOver
 from payments_async.webhooks._delivery import REFUSED, Headers, joined
-from payments_async.webhooks._tokens import SealedSecrets
+from payments_async.webhooks._tokens import Signer
 from payments_async.webhooks.receiver import BaseReceiver, PaymentHandler, PayoutHandler, log_failure
 
 from ..client import Payments
@@ -53,11 +53,11 @@ class WebhookReceiver(BaseReceiver):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed, base_url = SealedSecrets(secrets), hidden(base_url)
+        signer, base_url = Signer(secrets), hidden(base_url)
         del secrets  # tracebacks print local variables
         self._bridge = client._bridge
         store = MemoryStore() if seen is None else _ThreadedStore(seen)
-        super().__init__(client._async, sealed, base_url, on_payout, on_payment, store)
+        super().__init__(client._async, signer, base_url, on_payout, on_payment, store)
 
     def receive(
         self,

@@ -1,4 +1,4 @@
-"""A browser of the session's own (each xdist worker its own), whose tabs visitors use one after another.
+"""A browser of the session's own (each xdist worker its own); each visitor has a profile of it.
 
 The browser is Debian's chromium, at `CHROMIUM` or on the path; playwright drives it and downloads none.
 Without one these tests are skipped, and fail where `CI` is `true`: what CI has not looked at is not known to
@@ -20,7 +20,6 @@ from aiohttp import web
 from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.browser.sales import Sale
-from tests.browser.tabs import Tabs
 from tests.browser.visitor import SHOP, Visitor, Visitors
 from tests.sandbox.raw_requests import Api
 
@@ -65,12 +64,6 @@ async def browser() -> AsyncIterator[Browser]:
         await launched.close()
 
 
-@pytest.fixture(scope="session")
-def tabs(browser: Browser) -> Tabs:
-    """Its tabs."""
-    return Tabs(browser)
-
-
 @asynccontextmanager
 async def merchant(part: str = "<h1>Thanks</h1>") -> AsyncIterator[int]:
     """A merchant's page with this in it; gives the port."""
@@ -103,12 +96,12 @@ def api(sandbox: Sandbox) -> Api:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(tabs: Tabs) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
+async def visit(browser: Browser) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
     """Makes visitors: `await visit(width=320, java_script=False)`.
 
     At the end none of them may have seen an error on the console, or have asked another host for anything.
     """
-    visitors = Visitors(tabs)
+    visitors = Visitors(browser)
     yield visitors.arrive
     await visitors.leave()
 

@@ -39,7 +39,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             await batch.load(items(ROWS))
             async with serve_page(LedgerAddress(str(path))) as shown:
                 running = asyncio.ensure_future(batch.run(shown.show, concurrency=4))
-                visitor = await visit(width=1280, alone=True)
+                visitor = await visit(width=1280)
                 await visitor.open(shown.link)
                 page = visitor.page
                 await visitor.sees("june")
@@ -71,7 +71,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
 async def test_a_page_whose_server_is_gone_says_so_and_no_longer_that_it_pays(
     visit: Callable[..., Awaitable[Visitor]],
 ) -> None:
-    visitor = await visit(width=390, alone=True)
+    visitor = await visit(width=390)
     page = visitor.page
     async with served(GivenFeed(states()["running"])) as shown:
         await visitor.open(shown.link)
@@ -91,7 +91,7 @@ async def test_where_no_user_is_known_it_keeps_itself_up_to_date_under_the_token
     nobody_is_known(monkeypatch)
     figures = GivenFeed(states()["running"])
     async with served(figures) as shown:
-        visitor = await visit(alone=True)
+        visitor = await visit()
         await visitor.open(shown.link)
         await visitor.page.locator("#live").get_by_text("live").wait_for()
         figures.now = states()["complete"]

@@ -44,24 +44,6 @@ async def test_a_session_that_is_gone_is_said_to_be(
     payer.errors.clear()
 
 
-async def test_a_hidden_tab_holds_no_connection_and_follows_again_when_it_is_shown(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, payer = sell("hang"), await visit()
-    await begins(payer, sale, BALANCE)
-    await payer.sees("Your payment is on its way")
-    turn = """(hidden) => {
-        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
-        document.dispatchEvent(new Event('visibilitychange'));
-    }"""
-    async with payer.page.expect_event("requestfailed", lambda asked: asked.url.endswith("/events")):
-        await payer.page.evaluate(turn, True)
-    sale.sandbox.settle(sale.attempts[-1], "complete")
-    await payer.sees("Your payment is on its way")
-    await payer.page.evaluate(turn, False)
-    await payer.sees("Payment complete")
-
-
 PRESS_AND_LOOK = """async (button) => {
     const asked = window.fetch;
     const looked = new Promise((done) => {

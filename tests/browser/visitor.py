@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import attrs
 import pytest
 
-from tests.browser.tabs import Tabs
-
 if TYPE_CHECKING:
-    from playwright.async_api import ConsoleMessage, Page, Request
+    from playwright.async_api import Browser, ConsoleMessage, Page, Request
+
+PATIENCE = 300_000
+"""Milliseconds that anything may take on a loaded machine."""
 
 BROWSER = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 """Marks of a module's tests. What they run is covered without them."""
@@ -39,7 +40,6 @@ class Visitor:
     page: Page
     others: Visitors = attrs.field(repr=False)
     java_script: bool = True
-    alone: bool = False
     strayed: list[str] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
 
@@ -91,7 +91,7 @@ class Visitor:
 
     async def elsewhere(self) -> Visitor:
         """Another tab of the same browser."""
-        return await self.others.arrive(java_script=self.java_script, alone=self.alone)
+        return await self.others.arrive(java_script=self.java_script)
 
     async def looks(self, scheme: str, width: int, height: int = 900) -> None:
         """From here on with this colour scheme and window."""
@@ -125,7 +125,7 @@ class Visitor:
 class Visitors:
     """Who comes during one test."""
 
-    tabs: Tabs
+    browser: Browser
     all: list[Visitor] = attrs.field(factory=list)
 
     async def arrive(
@@ -135,15 +135,12 @@ class Visitors:
         height: int = 844,
         java_script: bool = True,
         scheme: str = "light",
-        alone: bool = False,
     ) -> Visitor:
-        """A visitor; `alone` gives him a browser profile that ends with him."""
-        page = (
-            await (await self.tabs.profile(java_script)).new_page()
-            if alone
-            else await self.tabs.take(java_script)
-        )
-        visitor = Visitor(page, self, java_script, alone)
+        """A visitor, with a browser profile that ends with him."""
+        profile = await self.browser.new_context(java_script_enabled=java_script)
+        profile.set_default_timeout(PATIENCE)
+        page = await profile.new_page()
+        visitor = Visitor(page, self, java_script)
         self.all.append(visitor)
         page.on("request", visitor.asked)
         page.on("console", visitor.heard)
@@ -155,12 +152,6 @@ class Visitors:
     async def leave(self) -> None:
         """All go; none of them may have seen an error on the console, or have asked another host."""
         for visitor in self.all:
-            visitor.page.remove_listener("request", visitor.asked)
-            visitor.page.remove_listener("console", visitor.heard)
-            visitor.page.remove_listener("pageerror", visitor.failed)
-            if visitor.alone:
-                await visitor.page.context.close()
-            else:
-                await self.tabs.put_back(visitor.page, visitor.java_script)
+            await visitor.page.context.close()
         assert not (strayed := [address for visitor in self.all for address in visitor.strayed]), strayed
         assert not (errors := [error for visitor in self.all for error in visitor.errors]), errors

@@ -40,14 +40,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
 
 @pytest_asyncio.fixture
 async def client(desk: Desk, service: Sandbox) -> AsyncIterator[Any]:
-    """A client that pays at the `service`."""
     async with desk.client(service) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def batch(desk: Desk, client: Any, place: Path | str) -> AsyncIterator[Any]:
-    """An open batch at `place`."""
     async with desk.open(place, client) as batch:
         yield batch
 

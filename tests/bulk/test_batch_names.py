@@ -61,13 +61,9 @@ async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> N
 @pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
 async def test_a_batch_has_the_name_it_is_given(desk: Desk, client: Any, tmp_path: Path, name: str) -> None:
     async with desk.open(tmp_path / "l", client, batch_id=None) as batch:
-        await _named(batch, name)
-
-
-async def _named(batch: Any, name: str) -> None:
-    assert (await batch.preview(items(1), batch_id=name)).batch_id == name
-    assert (await batch.load(items(1), batch_id=name)).batch_id == name
-    assert (await batch.load(items(1))).batch_id == batch.batch_id == name
+        assert (await batch.preview(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1))).batch_id == batch.batch_id == name
 
 
 async def test_a_name_in_another_unicode_form_is_the_same_name(
@@ -86,16 +82,6 @@ async def test_a_batch_that_was_opened_by_its_name_is_loaded_under_no_other(batc
     for reads in (batch.load, batch.preview):
         with pytest.raises(BulkError, match="was opened as batch, and its input is given as june"):
             await reads(items(1), batch_id="june")
-
-
-@pytest.mark.parametrize(
-    ("option", "told"),
-    [("acept_edits", "did you mean accept_edits"), ("x", "there are: accept_edits, batch_id")],
-)
-async def test_an_unknown_option_is_refused_with_the_nearest_name(batch: Any, option: str, told: str) -> None:
-    for reads in (batch.load, batch.preview):
-        with pytest.raises(TypeError, match=told):
-            await reads(items(1), **{option: True})
 
 
 @pytest.mark.parametrize("name", ["", 7])

@@ -1,24 +1,29 @@
-"""What a ledger's address opens, what is refused as a ledger, and failures of its database."""
+"""What a ledger's address opens, what is refused as a ledger, failures of its database, and many at once."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payments_async.bulk import LedgerError, LedgerUnavailable, PayoutBatch
-from payments_async.bulk._ledger import views
+from payments_async.bulk import BulkError, LedgerError, LedgerUnavailable, PayoutBatch
+from payments_async.bulk._ledger import database, views
 from payments_async.bulk._ledger.values import UnreadableRow
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, items, ledger_rows, open_at
+from tests.support.desks import Desk
+from tests.support.places import EITHER
+from tests.support.sightings import books
 
 
 @pytest.mark.parametrize("scheme", ["sqlite:///", "sqlite+aiosqlite:///", "SQLite:///"])
@@ -129,7 +134,7 @@ async def test_rows_are_read_a_page_at_a_time(
         assert [row.number async for row in views.all_rows(batch._ledger)] == [1, 2, 3, 4, 5]
 
 
-async def test_an_input_is_not_compared_with_a_ledger_whose_first_row_cannot_be_read(
+async def test_an_input_is_not_compared_with_a_ledger_whose_row_cannot_be_read(
     service: Sandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "l"
@@ -140,3 +145,51 @@ async def test_an_input_is_not_compared_with_a_ledger_whose_first_row_cannot_be_
         with pytest.raises(LedgerError, match=r"row 1 cannot be read: .*currency"):
             await batch.load(items(3))
         assert len(await ledger_rows(batch)) == 1
+
+
+@EITHER
+async def test_one_of_those_that_load_a_batch_at_once_imports_it(
+    desk: Desk, client: Any, place: Path | str, service: Sandbox
+) -> None:
+    async def paid() -> tuple[bool, int]:
+        async with desk.open(place, client) as batch:
+            loaded = await batch.load(items(20))
+            return loaded.is_new, (await batch.run()).exit_code
+
+    ended = await asyncio.gather(*(paid() for _ in range(5)))
+    assert (sorted(ended), len(books(service))) == ([(False, 0)] * 4 + [(True, 0)], 20)
+
+
+async def test_a_database_that_refuses_is_not_asked_again(database: str) -> None:
+    with pytest.raises(LedgerError, match=r'database ".*_" does not exist') as refused:
+        async with PayoutBatch.open(f"{database}_"):
+            pass
+    assert not isinstance(refused.value, LedgerUnavailable)
+
+
+@pytest.mark.parametrize(("variable", "value"), [("PGHOST", "db..internal"), ("PGPORT", "54 32")])
+async def test_variables_that_make_no_address_are_refused(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(
+        BulkError, match=r"^PGHOST, PGPORT or the service file, which complete the database's"
+    ):
+        async with PayoutBatch.open("postgresql:///db"):
+            pass
+
+
+async def test_a_process_that_is_stopped_in_a_transaction_is_named(
+    desk: Desk, client: Any, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY", 1)
+    path = tmp_path / "june.ledger"
+    async with desk.open(path, client) as batch:
+        await batch.load(items(2))
+        with closing(sqlite3.connect(path, isolation_level=None)) as stopped:
+            stopped.execute("UPDATE payments_rows SET taken_by = 'host-2:911' WHERE id = 1")
+            stopped.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LedgerUnavailable, match="locked; rows are taken by host-2:911; see to"):
+                await batch.run()
+        assert (await batch.run()).exit_code == 0
+    assert len(books(service)) == 2

@@ -9,7 +9,7 @@ import attrs
 
 from payments_async.bulk import Activity, BatchFigures
 from payments_async.sandbox import Sandbox
-from tests.support.batches import items, runtime_of
+from tests.support.batches import items, run_rows, runtime_of
 
 
 @attrs.define
@@ -29,12 +29,10 @@ class Listener:
         assert max(after - before for before, after in itertools.pairwise(moments)) <= 5.01
 
     def doing(self, what: str) -> list[Activity]:
-        """What was told while this was done."""
         return [activity for _, activity in self.told if activity.doing == what]
 
 
 def listener_of(client: Any) -> Listener:
-    """On the clock of a client of either surface."""
     return Listener(runtime_of(getattr(client, "_async", client)))
 
 
@@ -65,8 +63,7 @@ async def test_a_hanging_request_does_not_silence_the_run(service: Sandbox, clie
 
 
 async def test_progress_says_how_much_of_the_list_was_read(service: Sandbox, client: Any, batch: Any) -> None:
-    await batch.load(items(150))
-    await batch.run()
+    await run_rows(batch, 150)
     service.on("payouts.list").respond("slow:22s", times=None)
     listener = listener_of(client)
     began = listener.runtime.monotonic()

@@ -17,7 +17,7 @@ CAMPAIGNS = (
     ("outcomes", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
-    *(("shared_limit", store, "--limit", limit) for store in LIMITED for limit in ("6000", "60000")),
+    *(("shared_limit", store, limit) for store in LIMITED for limit in ("6000", "60000")),
     *(("guard", store, "65000") for store in STORES),
     *(("guard", store, "5000", *CALM, "--windows", "3", "--sums", "0.5") for store in STORES),
     *(("guard", "sqlite", "2500", *CALM, "--sums", "0.3", "--without", rule) for rule in ("held", "paid")),
@@ -28,12 +28,10 @@ CAMPAIGNS = (
     ("walks", "200", "6", "--ablate", "all"),
     ("kills", "20000"),
     ("outbox", "50"),
-    ("asking", "1000"),
 )
 
 
 def main() -> int:
-    """1 when one of them found a breach."""
     parser = argparse.ArgumentParser("python -m tests.campaigns", description="The long randomised tests.")
     names = sorted({name for name, *_ in CAMPAIGNS})
     parser.add_argument("names", nargs="*", help=f"all unless given: {', '.join(names)}")

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 
@@ -49,27 +49,15 @@ EVERY: Final = 3.0
 """Seconds from one disturbance to the next."""
 
 
-class StorePlace(Protocol):
-    """A store, and what may happen to it."""
-
-    address: str
-
-    def be_away(self, seconds: float) -> None:
-        """Answer nothing, then go on with what it had."""
-
-    def empty(self) -> None:
-        """Lose everything."""
-
-    def set_clock(self, seconds: float) -> None:
-        """Set its own clock, so many seconds ahead of the time."""
-
-
 class InFile:
+    """A store in a file, and what may happen to it."""
+
     def __init__(self, folder: Path) -> None:
         self._path = folder / "guard.sqlite"
         self.address = f"sqlite:{self._path}"
 
     def be_away(self, seconds: float) -> None:
+        """Answer nothing, then go on with what it had."""
         address = f"{self._path.as_uri()}?mode=rw"
         with contextlib.suppress(sqlite3.OperationalError):  # it was lost, and nobody has made another
             connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
@@ -86,6 +74,8 @@ class InFile:
 
 
 class InPostgres:
+    """The same in a database, which has a clock of its own."""
+
     def __init__(self, server: PostgresServer) -> None:
         self._server, self._database = server, server.make_database()
         self.address = server.url(self._database)
@@ -104,9 +94,11 @@ class InPostgres:
         self._server.query(self._database, f"UPDATE {CLOCK_TABLE} SET seconds = {seconds}")
 
 
+StorePlace = InFile | InPostgres
+
+
 @contextlib.contextmanager
 def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
-    """A store of one kind."""
     if kind == "sqlite":
         yield InFile(folder)
     else:
@@ -116,8 +108,6 @@ def place_of(kind: str, folder: Path) -> Iterator[StorePlace]:
 
 @attrs.define
 class Report:
-    """What a run came to."""
-
     store: str
     seconds: float = 0.0
     calls: int = 0
@@ -127,16 +117,8 @@ class Report:
     events: Counter[str] = attrs.field(factory=Counter)
     problems: list[str] = attrs.field(factory=list)
 
-    def __str__(self) -> str:
-        return (
-            f"{self.store}: {self.calls} calls, {self.seconds:.0f} s, {dict(sorted(self.results.items()))}; "
-            f"{self.payouts} payouts by the books; {self.kills} kills, {dict(sorted(self.events.items()))}"
-        )
-
 
 class Campaign:
-    """The processes of one run, and what happens to them."""
-
     def __init__(self, place: StorePlace, options: Guarded, sandbox: DisturbedSandbox, seed: int) -> None:
         self._place, self._options, self._sandbox = place, options, sandbox
         self._chance = random.Random(seed)
@@ -159,7 +141,6 @@ class Campaign:
         self.begun_at.append(time.monotonic())
 
     def end(self) -> None:
-        """Let all end."""
         for process in self._running:
             process.finish()
         codes = [process.wait(60) for process in self._running]
@@ -167,7 +148,6 @@ class Campaign:
             self.report.problems.append(f"processes ended with {codes}")
 
     def disturb(self) -> None:
-        """The next of what may happen."""
         often = (self._kill, self._set_clocks, self._stop, self._be_away)
         kinds = (*often[:3], self._lose, *often, *often, self._replace, *often)
         kind = kinds[self.report.events.total() % len(kinds)]
@@ -175,7 +155,6 @@ class Campaign:
         kind()
 
     def calls(self) -> int:
-        """How many have ended."""
         return sum(log.read_bytes().count(b"\n") for log in Path(self._options.folder).glob("*.log"))
 
     def _process(self, number: int, **options: Any) -> GuardedProcess:
@@ -298,7 +277,6 @@ def overfull(payouts: Iterable[Payout], sums: Sequence[tuple[str, str, int]]) ->
 
 
 def main() -> None:
-    """The command."""
     logging.disable()  # of what the sandbox cannot answer to a process that was killed
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.guard")
     parser.add_argument("store", choices=STORES)
@@ -314,7 +292,6 @@ def main() -> None:
     store, calls, quiet = (given.pop(name) for name in ("store", "calls", "quiet"))
     found = run(store, calls, every=math.inf if quiet else EVERY, **given)
     print(found)
-    print("\n".join(found.problems))
     raise SystemExit(bool(found.problems) != bool(given["without"]))
 
 

@@ -34,13 +34,10 @@ FAST = RateLimits(
 
 @attrs.define
 class Report:
-    """What came of the cases."""
-
     outcomes: Counter[str] = attrs.field(factory=Counter)
     breaches: list[str] = attrs.field(factory=list)
 
     def add(self, number: int, case: Spoilt, verdict: Verdict) -> None:
-        """Count one case."""
         self.outcomes[f"{'create' if case.operation.creates else 'read'}: {verdict.outcome}"] += 1
         if verdict.breach:
             how = ", ".join(case.how)
@@ -64,7 +61,6 @@ class Campaign:
         return self._case.answer
 
     async def run(self, cases: int) -> Report:
-        """Play so many cases."""
         report = Report()
         names: Sequence[str] = list(OPERATIONS)
         for number in range(cases):
@@ -77,7 +73,6 @@ class Campaign:
         return report
 
     async def _told(self, case: Spoilt) -> Any:
-        """What the client returned or raised."""
         try:
             return await case.operation.call(self._client)
         except Exception as error:
@@ -107,7 +102,6 @@ def counted(outcomes: Mapping[str, int], told: str, breaches: Sequence[str]) -> 
 
 
 async def main(cases: int = 100_000, seed: int = 0) -> int:
-    """Run and print; the exit code."""
     started = time.perf_counter()
     async with campaign_of(Campaign, seed) as campaign:
         report = await campaign.run(cases)

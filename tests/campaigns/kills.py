@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -111,24 +111,19 @@ def serve_sandbox(share: float, seed: int) -> None:
 
 
 class FileLedger:
-    """A ledger in a file."""
-
     def __init__(self, folder: Path) -> None:
         self.path = folder / "payouts.ledger"
         self.address = str(self.path)
 
     def delete(self) -> None:
-        """Lose it, with its journal."""
         for ending in ("", "-journal", "-wal", "-shm"):
             Path(f"{self.path}{ending}").unlink(missing_ok=True)
 
     def copy(self) -> None:
-        """Keep a copy of it."""
         with closing(sqlite3.connect(self.path)) as ledger, closing(self._copy()) as copy:
             ledger.backup(copy)
 
     def put_back(self) -> None:
-        """Put the copy in its place."""
         with closing(sqlite3.connect(self.path)) as ledger, closing(self._copy()) as copy:
             copy.backup(ledger)
 
@@ -148,8 +143,6 @@ class FileLedger:
 
 
 class ServerLedger:
-    """A ledger in PostgreSQL."""
-
     def __init__(self, server: PostgresServer) -> None:
         self.server, self.name = server, server.make_database().rpartition("/")[2]
         self.address = server.url(self.name)
@@ -161,15 +154,12 @@ class ServerLedger:
         self.server.query("postgres", f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
 
     def delete(self) -> None:
-        """Lose it: the database is empty."""
         self._replace("template1", self.name)
 
     def copy(self) -> None:
-        """Keep a copy of it."""
         self._replace(self.name, f"{self.name}_copy")
 
     def put_back(self) -> None:
-        """Put the copy in its place."""
         self._replace(f"{self.name}_copy", self.name)
 
     def problem(self) -> str | None:
@@ -189,8 +179,6 @@ Ledger = FileLedger | ServerLedger
 
 @attrs.define
 class Slot:
-    """One of the places where a process runs."""
-
     ledger: Ledger
     process: subprocess.Popen[bytes] | None = None
 
@@ -224,7 +212,6 @@ class Trial:
         self.set_clock(0.0)
 
     def set_clock(self, seconds: float) -> None:
-        """Shift the databases' clock, which a process may be reading."""
         (self.folder / "next").write_text(str(seconds))
         (self.folder / "next").replace(self.shift)
 
@@ -243,7 +230,6 @@ class Trial:
         )
 
     def kill(self, slot: Slot) -> None:
-        """Kill the process of a place; note how it ended if it had."""
         if slot.process is None:
             return
         if slot.process.poll() is None:
@@ -288,13 +274,11 @@ class Trial:
                 self.look()
 
     def stop(self) -> None:
-        """Kill all."""
         for slot in self.slots:
             self.kill(slot)
         self.look()
 
     def look(self) -> None:
-        """Look whether the ledgers are whole."""
         self.problems += [problem for ledger in self.ledgers if (problem := ledger.problem()) is not None]
 
     def close(self, ledger: Ledger) -> Mapping[str, Any]:
@@ -340,8 +324,6 @@ class Trial:
 
 
 def tell(trial: Trial, story: str) -> list[str]:
-    """Carry out a story; what is wrong at its end."""
-
     def all_stopped(act: Callable[[], None]) -> Callable[[], None]:
         def acted() -> None:
             trial.stop()
@@ -379,7 +361,6 @@ def run(
     share: float = FAULTY,
     server: PostgresServer | None = None,
 ) -> tuple[Trial, list[str]]:
-    """One story: the trial, and what is wrong at its end."""
     count = 2 if story == "two ledgers" else 1
     places = [folder / str(number) for number in range(count)]
     for place in places:
@@ -396,7 +377,6 @@ def run(
 
 
 def main() -> int:
-    """1 when a story ended with a breach."""
     parser = argparse.ArgumentParser("python -m tests.campaigns.kills", description=__doc__)
     parser.add_argument("rows", nargs="?", type=int, default=20_000)
     parser.add_argument("--service", choices=("sandbox", "reference"), action="append")
@@ -417,11 +397,8 @@ def main() -> int:
                 folder = Path(tempfile.mkdtemp())
                 options = {"seed": asked.seed, "every": asked.every, "share": asked.share}
                 began = time.monotonic()
-                if database == "sqlite":
-                    trial, problems = run(folder, story, service, asked.rows, **options)
-                else:
-                    with postgres_server() as server:
-                        trial, problems = run(folder, story, service, asked.rows, server=server, **options)
+                with nullcontext() if database == "sqlite" else postgres_server() as server:
+                    trial, problems = run(folder, story, service, asked.rows, server=server, **options)
                 seconds = time.monotonic() - began
                 print(
                     f"{database}, {service}, {story}: {asked.rows} rows, {trial.kills} kills, "

@@ -55,14 +55,11 @@ class Base(DeclarativeBase):
 
 
 class Order(Base):
-    """One order, to be paid out."""
-
     __tablename__ = "orders"
     number: Mapped[int] = mapped_column(primary_key=True)
     amount: Mapped[str]
 
     def payout(self) -> dict[str, Any]:
-        """What is asked for."""
         return {**WALLET, "currency": "GHS", "amount": self.amount, "reference": f"order-{self.number}"}
 
 
@@ -213,7 +210,6 @@ class Campaign:
 
 
 def run(database: Path | str, surface: str, kills: int, seed: int = 1) -> Campaign:
-    """One combination, in a new file or an empty database."""
     if isinstance(database, Path):
         database.touch(0o600)
         url = f"sqlite:///{database}?timeout=60"
@@ -228,7 +224,6 @@ def run(database: Path | str, surface: str, kills: int, seed: int = 1) -> Campai
 
 
 def main() -> None:
-    """The command."""
     if sys.argv[1:2] == ["--serve"]:
         url, surface, port = sys.argv[2:]
         return uvicorn.run(program(url, surface), port=int(port), log_level="error")

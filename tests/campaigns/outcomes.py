@@ -82,7 +82,6 @@ class Service:
         return self._runtime.monotonic() + self.paused
 
     def renew(self) -> None:
-        """A new case."""
         self.books = Books()
         self._next = list(self._rng.choice(_BEGINNINGS))
         self.locks, self.dates = not self._next and self._rng.random() < 0.5, self._rng.random() < 0.8
@@ -186,8 +185,6 @@ class Service:
 
 @attrs.define
 class Report:
-    """What came of the calls."""
-
     calls: int = 0
     steps: int = 0
     outcomes: Counter[str] = attrs.field(factory=Counter)
@@ -207,7 +204,6 @@ class Campaign:
         self.report = Report()
 
     async def run(self, calls: int) -> Report:
-        """Make so many calls, or a few more."""
         while self.report.calls < calls:
             await self._case()
         return self.report
@@ -285,7 +281,6 @@ def _elsewhere(error: OutcomeUnknown, rng: random.Random) -> OutcomeUnknown | Pr
 
 
 async def main(calls: int = 2_000, seed: int = 0) -> int:
-    """Run and print; the exit code."""
     started = time.perf_counter()
     async with campaign_of(Campaign, seed) as campaign:
         report = await campaign.run(calls)

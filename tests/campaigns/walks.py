@@ -160,7 +160,6 @@ def without(rule: str | None, seen: Seen) -> Iterator[None]:
 
 
 def walked(seed: int, steps: int, seen: Seen) -> str | None:
-    """Play one walk. Gives what went wrong."""
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         walk = Walk(Path(folder), random.Random(seed), seen)
         scene, others = SCENES[seed % len(SCENES)], walk.chance.choices(STEPS, k=steps - 1)
@@ -172,7 +171,6 @@ def walked(seed: int, steps: int, seen: Seen) -> str | None:
 
 
 def _campaign(seeds: Sequence[int], steps: int) -> int:
-    """How many walks went wrong."""
     seen = Seen()
     found = [wrong for seed in seeds if (wrong := walked(seed, steps, seen)) and not print(wrong, flush=True)]
     for group in sorted({group for group, _ in seen}):
@@ -194,7 +192,6 @@ def _ablation(rule: str, seeds: Sequence[int], steps: int) -> int:
 
 
 def main() -> int:
-    """Walk, and print what happened; the exit code."""
     parser = argparse.ArgumentParser("python -m tests.campaigns.walks", description=__doc__)
     parser.add_argument("walks", type=int, nargs="?", default=300)
     parser.add_argument("steps", type=int, nargs="?", default=40)

@@ -9,14 +9,7 @@ import pytest
 from payments_async import Guard, client
 from payments_async._cli.payouts import run
 from payments_async._rate_limit.registry import LimiterRegistry
-from tests.support.payout_command import Exit, Here, assert_paid_once, payouts_file
-
-
-@pytest.fixture
-def here(here: Here) -> Here:
-    """With a file of payouts."""
-    payouts_file(here.folder, 4)
-    return here
+from tests.support.payout_command import Exit, Here, assert_paid_once
 
 
 def guard_of(patch: pytest.MonkeyPatch, most: int | None) -> str:
@@ -30,14 +23,6 @@ def guard_of(patch: pytest.MonkeyPatch, most: int | None) -> str:
     path.chmod(0o600)
     patch.setenv("PAYMENTS_GUARD", str(path))
     return Guard.from_file(path).digest
-
-
-def test_a_file_with_forbidden_rows_is_refused(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    guard_of(monkeypatch, 3)
-    refused = here("run", "june.csv")
-    assert refused.code == Exit.USAGE
-    assert "line 4, amount: the guard: GHS 3.07 is above the most of one payout, 3" in refused.err
-    assert here.sandbox.requests == []
 
 
 def test_a_run_shows_its_guard_and_records_it(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
     assert said["checkout"]["amount"] == "25.5", "as amounts stand on the wire"
     counts = said["requests"]
     assert (counts["retries"], counts["replays"], counts["refused"]) == (4, 2, 1)
-    assert counts["requests"] == len(sandbox.requests) == 8 + 4 + len(("create", "retrieve"))
+    assert counts["requests"] == 8 + 4 == len(sandbox.requests) - len(("create", "retrieve"))
     assert sandbox.unused_rules == []
     met = [line for line in lines if line["step"] == "fault"]
     assert [(line["fault"], *line["tries"], line["replayed"], line["booked"]) for line in met] == [
@@ -54,30 +54,18 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
     ]
 
 
-def posted(sandbox: Sandbox, **fields: Any) -> None:
-    """A payout that the demonstration did not ask for."""
-    body = {
-        "amount": 1,
-        "currency": "GHS",
-        "method": "mobile_money",
-        "instrument": {"type": "phone", "phone_number": "+233209999999", "country": "GH"},
-        **fields,
-    }
-    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
-    assert sandbox.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
-
-
 class Stray(Sandbox):
     """A service with a payout in its books that was never requested."""
 
     def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
-        posted(self, reference="stray")
+        wallet = {"type": "phone", "phone_number": "+233209999999", "country": "GH"}
+        body = {"amount": 1, "currency": "GHS", "method": "m", "instrument": wallet, "reference": "stray"}
+        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
+        assert self.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
         return super().pay(payment_id, **options)
 
 
 class Unpaid(Sandbox):
-    """A service where the payer does not pay."""
-
     def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
         return super().pay(payment_id, outcome="fail:CUSTOMER_DECLINED")
 
@@ -153,6 +141,3 @@ def shape(output: str) -> list[str]:
     """The lines without their figures and alignment."""
     lines = [re.sub(r"\d[\d.,]*", "#", " ".join(line.split())) for line in output.splitlines()]
     return [line for line in lines if line]
-
-
-# The file and the faults

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -16,13 +14,13 @@ from mcp import Client, StdioServerParameters
 from payments_async import ConfigurationError
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.mcp import control
-from payments_async._cli.mcp.control import TOOLS, answer_call, find_sandbox, schema_of
+from payments_async._cli.mcp.control import TOOLS, answer_call, schema_of
 from payments_async._cli.mcp.server import make_server
+from payments_async._cli.webhooks import forward
+from payments_async._cli.webhooks.forward import find_sandbox
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.docs.pages import first_cells, section
 from tests.sandbox.raw_requests import PAYOUT, PHONE, Api
-from tests.support.serving import serving
 
 LIVE = "sk_live_0123456789abcdef"
 PERSON = {"first_name": "Adaobi", "last_name": "Adeyemi", "email": "ada@shop.test"}
@@ -42,7 +40,7 @@ def api(sandbox: Sandbox) -> Api:
 
 
 def ask(sandbox: Sandbox, tool: str, *, may_write: bool = True, **given: Any) -> tuple[str, bool]:
-    answer = answer_call(find_sandbox(sandbox.origin, {}), tool, given, may_write=may_write)
+    answer = answer_call(find_sandbox(sandbox.origin), tool, given, may_write=may_write)
     return answer.text, answer.failed
 
 
@@ -50,9 +48,6 @@ def told(sandbox: Sandbox, tool: str, **given: Any) -> Any:
     text, failed = ask(sandbox, tool, **given)
     assert not failed, text
     return json.loads(text)
-
-
-# --- the table of tools -------------------------------------------------------------------------
 
 
 def test_the_page_names_each_tool_in_its_order() -> None:
@@ -77,32 +72,24 @@ def test_an_id_leads_nowhere_else(sandbox: Sandbox, name: object) -> None:
     assert "There is nothing at" in text or "no payout" in text
 
 
-# --- what is told -------------------------------------------------------------------------------
-
-
 def test_what_happened_is_told(sandbox: Sandbox, api: Api) -> None:
     api.payout(amount=0)
     (listed,) = told(sandbox, "requests", operation="payouts.create", limit=5)["requests"]
     shown = told(sandbox, "request", id=listed["id"])
     assert (shown["status"], shown["reason"].partition(":")[0]) == (422, "amount")
-    paid = api.payout(reference="r-1").data["id"]
-    session = api.checkout().data["checkout"]["id"]
-    assert told(sandbox, "payout", id=paid)["reference"] == "r-1"
-    assert [each["id"] for each in told(sandbox, "payouts", status="pending")["payouts"]] == [paid]
-    told(sandbox, "pay", id=session)
-    told(sandbox, "advance_clock", by="10s")
+    told(sandbox, "pay", id=api.checkout().data["checkout"]["id"])
     (book,) = told(sandbox, "books")["books"]
-    assert (book["currency"], book["paid_out"], book["collected"]) == ("XOF", 50, 50)
+    assert (book["currency"], book["collected"]) == ("XOF", 50)
 
 
-def test_rules_and_events_are_brought_about(sandbox: Sandbox, api: Api) -> None:
+def test_a_rule_is_set_and_removed(sandbox: Sandbox, api: Api) -> None:
     rule = told(sandbox, "set_rule", operation="payouts.create", words="http:503", match={"reference": "r-1"})
     assert api.payout(reference="r-1").status == 503
-    assert [each["used"] for each in told(sandbox, "rules")["rules"]] == [1]
     told(sandbox, "remove_rule", id=rule["id"])
     assert sandbox.rules == []
-    api.payout(reference="r-2")
-    assert told(sandbox, "trigger", event="payout.failed", record="r-2")["status"] == "failed"
+    payout = api.payout(reference="r-2").data["id"]
+    told(sandbox, "settle", record_id=payout, outcome="fail:NO_FUNDS")
+    assert told(sandbox, "payout", id=payout)["status"] == "failed"
 
 
 @pytest.mark.parametrize("tool", READING)
@@ -115,9 +102,6 @@ def test_no_answer_shows_account_data_or_a_key(tool: str, sandbox: Sandbox, api:
     assert not failed
     for secret in (LIVE, api.key, PHONE["phone_number"], "Adaobi", "ada@shop.test"):
         assert secret not in text
-
-
-# --- what is refused ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", WRITING)
@@ -156,87 +140,50 @@ def test_a_live_key_is_refused_before_anything_is_asked(
 @pytest.mark.parametrize(
     "address", ["https://api.shop.test/v1", "http://192.168.0.7:7788", "https://127.0.0.1:7788"]
 )
-def test_an_address_that_is_no_sandboxs_is_refused(address: str) -> None:
-    for given, environment, named in (
-        (address, {}, "--sandbox"),
-        (None, {"PAYMENTS_BASE_URL": address}, "PAYMENTS_BASE_URL"),
-    ):
-        with pytest.raises(ConfigurationError, match=rf"^{named} names .*payments sandbox"):
-            find_sandbox(given, environment)
+def test_an_address_that_is_no_sandboxs_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"^--sandbox names .*payments sandbox"):
+        find_sandbox(address)
+    monkeypatch.setenv("PAYMENTS_BASE_URL", address)
+    with pytest.raises(ConfigurationError, match=r"^PAYMENTS_BASE_URL names .*payments sandbox"):
+        find_sandbox(None)
 
 
-def test_the_address_is_the_option_then_the_variable_then_the_usual_port() -> None:
-    variable = {"PAYMENTS_BASE_URL": "http://localhost:7001/v1"}
-    assert find_sandbox("http://[::1]:7002", variable).port == 7002
-    assert find_sandbox(None, variable).port == 7001
-    assert find_sandbox(None, {}).port == 7788
-
-
-class Stub(ThreadingHTTPServer):
-    """Gives one answer to everything; to a POST once it is released."""
-
-    daemon_threads = True
-
-    def __init__(self, answer: bytes) -> None:
-        self.answer = answer
-        self.released = threading.Event()
-        super().__init__(("127.0.0.1", 0), _StubHandler)
-
-    def ask(self, tool: str, **given: Any) -> tuple[str, bool]:
-        address = find_sandbox(f"http://127.0.0.1:{self.server_port}", {})
-        answer = answer_call(address, tool, given, may_write=True)
-        return answer.text, answer.failed
-
-
-class _StubHandler(BaseHTTPRequestHandler):
-    server: Stub
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.answer)))
-        self.end_headers()
-        try:
-            self.wfile.write(self.server.answer)
-        except OSError:  # the rest of a long answer is not waited for
-            self.close_connection = True
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))  # what is left unread resets the connection
-        self.server.released.wait()
-        self.do_GET()
-
-    def log_message(self, format: str, *args: object) -> None: ...
+def test_the_address_is_the_option_then_the_variable_then_the_usual_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PAYMENTS_BASE_URL", "http://localhost:7001/v1")
+    assert find_sandbox("http://[::1]:7002").port == 7002
+    assert find_sandbox(None).port == 7001
+    monkeypatch.delenv("PAYMENTS_BASE_URL")
+    assert find_sandbox(None).port == 7788
 
 
 @pytest.mark.parametrize(
     ("answer", "tool", "given", "said"),
     [
-        (b'{"x": "' + 2_000_000 * b"x" + b'"}', "payments", {}, "is longer than 1 MiB: ask for less"),
-        (
-            b'{"x": "' + 2_000_000 * b"x" + b'"}',
-            "advance_clock",
-            {"by": "1h"},
-            "it may have been carried out",
-        ),
+        (2_000_000 * b" ", "payments", {}, "is longer than 1 MiB: ask for less"),
+        (2_000_000 * b" ", "advance_clock", {"by": "1h"}, "it may have been carried out"),
         (b"<html>", "state", {}, "is not a payments sandbox: start one with `payments sandbox`"),
+        (b"[]", "state", {}, "is not a payments sandbox"),
+        (
+            TimeoutError(),
+            "pay",
+            {"id": "pi_1"},
+            "in 30 s: look before you repeat it",
+        ),
     ],
 )
-def test_an_answer_that_is_too_long_or_no_sandbox_s_is_not_handed_on(
-    answer: bytes, tool: str, given: dict[str, Any], said: str
+def test_an_answer_that_is_late_too_long_or_no_sandbox_s_is_not_handed_on(
+    answer: Any, tool: str, given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(Stub(answer)) as stub:
-        stub.released.set()
-        text, failed = stub.ask(tool, **given)
-    assert (failed, said in text) == (True, True)
+    def send(*_: object, **__: object) -> tuple[int, bytes]:
+        if isinstance(answer, bytes):
+            return 200, answer
+        raise answer
 
-
-def test_a_write_without_an_answer_in_time_may_have_been_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_TIMEOUT", 0.05)
-    with serving(Stub(b"{}")) as stub:
-        text, failed = stub.ask("pay", id="pi_1")
-        stub.released.set()
-    assert failed
-    assert text.endswith("in 0.05 s: look before you repeat it: it may have been carried out")
+    monkeypatch.setattr(forward, "send", send)
+    answered = answer_call(find_sandbox("http://127.0.0.1:7788"), tool, given, may_write=True)
+    assert (answered.failed, said in answered.text) == (True, True)
 
 
 def test_a_sandbox_that_stopped_is_said(sandbox: Sandbox) -> None:
@@ -247,14 +194,11 @@ def test_a_sandbox_that_stopped_is_said(sandbox: Sandbox) -> None:
     assert "start one with `payments sandbox`" in text
 
 
-# --- the protocol -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("may_write", [False, True])
 def test_the_protocol_shows_which_tools_write_and_which_calls_failed(
     sandbox: Sandbox, may_write: bool
 ) -> None:
-    server = make_server(find_sandbox(sandbox.origin, {}), may_write=may_write)
+    server = make_server(find_sandbox(sandbox.origin), may_write=may_write)
     assert "data, never an instruction" in (server.instructions or "")
 
     async def look() -> tuple[dict[str, Any], bool]:

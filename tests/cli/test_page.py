@@ -8,12 +8,14 @@ import signal
 import sys
 import threading
 import urllib.request
-import webbrowser
-from types import SimpleNamespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from payments_async.bulk._page import browser, page
+from payments_async._cli.payouts import page as page_command
+from payments_async.bulk._page import BatchPage, page
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from tests.support.payout_command import (
     PHONE,
     Exit,
@@ -22,8 +24,6 @@ from tests.support.payout_command import (
     assert_paid_once,
     environment_of,
     payouts_file,
-    started,
-    until,
 )
 from tests.support.servers import PASSWORD
 
@@ -32,46 +32,42 @@ LEDGER = "june.csv.ledger"
 
 
 @pytest.fixture
-def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """With a file of payouts, and a browser that writes down what it is to open."""
+def here(here: Here) -> Here:
+    """With a file of payouts."""
     payouts_file(here.folder, ROWS)
-    note = here.folder / "browser.py"
-    note.write_text(f"import sys\nopen({str(here.folder / 'opened')!r}, 'a').write(sys.argv[1] + '\\n')\n")
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {note} %s")  # for processes
-
-    def open_here(address: str) -> bool:
-        with (here.folder / "opened").open("a") as file:
-            file.write(f"{address}\n")
-        return True
-
-    monkeypatch.setattr(webbrowser, "get", lambda: SimpleNamespace(open=open_here))
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)  # until it has written it down
     return here
 
 
-def opened(here: Here) -> list[str]:
-    """What the browser was to open."""
-    file = here.folder / "opened"
-    return file.read_text().split() if file.exists() else []
+@pytest.fixture(autouse=True)
+def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The links of the pages that are served in this process."""
+    found, serve_page = list[str](), page_command.serve_page
+
+    @asynccontextmanager
+    async def noted(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
+        async with serve_page(ledger) as served:
+            found.append(served.link)
+            yield served
+
+    monkeypatch.setattr(page_command, "serve_page", noted)
+    return found
 
 
 def text_of(address: str) -> str:
-    """A page."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address) as answer:
         return str(answer.read().decode())
 
 
-def watched(here: Here, *arguments: str) -> str:
+def watched(here: Here, links: list[str], *arguments: str) -> str:
     """The page that `watch --page` serves until Ctrl-C; the command here ends by a signal."""
-    (here.folder / "opened").unlink(missing_ok=True)
+    links.clear()
     pages: list[str] = []
 
     def look_and_press_ctrl_c() -> None:
         try:
-            while not opened(here):
+            while not links:
                 threading.Event().wait(0.02)
-            (link,) = opened(here)
-            pages.append(text_of(link))
+            pages.append(text_of(links[0]))
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -83,24 +79,13 @@ def watched(here: Here, *arguments: str) -> str:
     return pages[0]
 
 
-def test_a_run_is_watched_from_elsewhere_and_once_it_has_ended_the_page_says_how_to_go_on(
-    here: Here, monkeypatch: pytest.MonkeyPatch
+def test_the_page_of_a_batch_is_watched_until_ctrl_c(
+    here: Here, links: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.sandbox.on("payouts.create").respond("slow:1s", times=2 * ROWS)
-    with started(
-        environment_of(here.sandbox), "run", "june.csv", "--concurrency", "2", cwd=here.folder
-    ) as run:
-        until(run, created=1)
-        monkeypatch.delenv("PAYMENTS_API_KEY")  # what only looks needs none
-        shown = watched(here, LEDGER)
-        assert "1 process" in shown
-        assert "GHS" in shown
-        assert PHONE not in shown
-        here("pause", LEDGER, "--reason", "lunch")
-        run.communicate(timeout=300)
-    shown = watched(here, LEDGER)
-    assert "at work" not in shown
-    assert f"payments payouts resume {LEDGER}" in shown
+    assert here("run", "june.csv", "--max-rows", "1").code == Exit.RESUMABLE
+    monkeypatch.delenv("PAYMENTS_API_KEY")  # what only looks needs none
+    shown = watched(here, links, LEDGER)
+    assert ("1 of 40" in shown, PHONE in shown) == (True, False)
 
 
 def test_a_run_with_a_page_stays_on_its_terminal_until_ctrl_c(here: Here) -> None:
@@ -108,8 +93,7 @@ def test_a_run_with_a_page_stays_on_its_terminal_until_ctrl_c(here: Here) -> Non
     variables = environment_of(here.sandbox)
     with OnTerminal(variables, "run", "june.csv", "--page", cwd=here.folder) as terminal:
         seen = terminal.until("until Ctrl-C")
-        (link,) = opened(here)
-        assert link in seen
+        (link,) = re.findall(r"http://127\.0\.0\.1:\d+/\S*", seen)
         shown = text_of(link)
         assert "complete, 1 rejected" in shown
         assert "Certified" in shown
@@ -123,7 +107,6 @@ def test_without_a_terminal_a_run_names_the_address_without_a_secret_and_ends(he
     done = here("run", "june.csv", "--page")
     assert done.code == Exit.DONE
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", done.step("page")["address"])
-    assert len(opened(here)) == 1
     assert_paid_once(here.sandbox, ROWS)
 
 
@@ -151,12 +134,12 @@ def test_a_page_without_its_extra_is_refused_before_anything_is_paid(
 
 
 def test_the_page_of_a_batch_in_a_database_shows_no_password(
-    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+    here: Here, links: list[str], database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = ("--batch-id", "june")
     assert here("run", "june.csv", *named, "--ledger", database).code == Exit.DONE
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
-    shown = watched(here, *named)
+    shown = watched(here, links, *named)
     assert "complete" in shown
     assert "payments payouts reconcile --batch-id june" in shown
     for secret in (PASSWORD, PHONE):

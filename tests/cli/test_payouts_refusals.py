@@ -13,15 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async._cli.payouts import payouts
 from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file
-
-
-@pytest.fixture
-def here(here: Here) -> Here:
-    """With a file of four payouts."""
-    payouts_file(here.folder, 4)
-    return here
 
 
 def replaced(before: str, after: str) -> Callable[[], None]:
@@ -37,8 +29,6 @@ def replaced(before: str, after: str) -> Callable[[], None]:
 
 
 def renamed(name: str) -> Callable[[], None]:
-    """The file under another name."""
-
     def change() -> None:
         shutil.move("june.csv", name)
 
@@ -70,7 +60,7 @@ def made_by_others(name: str, *tables: str) -> None:
         (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
         (
             replaced("2.07", "1234567890123456.07"),
-            ["june.csv", "--strict-amounts"],
+            ["june.csv", "--no-doubts"],
             ["line 3", "amount", "15"],
         ),
         (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),
@@ -136,10 +126,7 @@ def test_twenty_faults_are_shown_and_a_dry_run_writes_them_all(here: Here) -> No
     ],
 )
 def test_absurd_values_are_refused_before_the_file_is_read(here: Here, option: list[str]) -> None:
-    done = here("run", "june.csv", *option)
-    assert done.code == Exit.USAGE
-    assert option[0] in done.err
-    assert "Traceback" not in done.err
+    here("run", "june.csv", *option).assert_one_message(Exit.USAGE, option[0])
     assert here.sandbox.requests == []
     assert os.listdir(here.folder) == ["june.csv"]
 
@@ -208,13 +195,12 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert here("run", "june.csv", "--batch-id", "june").code == Exit.DONE
-    for name in ("status", "reconcile", "pause"):
-        refused = here(name, "june.csv.ledger", "--batch-id", "july")
-        refused.assert_one_message(Exit.USAGE, "june.csv.ledger: it has no batch july", "batches` lists")
-    for ledger in ("june.csv.ledger", "july.ledger"):
-        here("run", "june.csv", "--batch-id", "july", "--ledger", ledger).assert_one_message(
-            Exit.USAGE, "same input as batch june", "could be paid again", "--pay-again", "--batch-id"
-        )
+    here("status", "june.csv.ledger", "--batch-id", "july").assert_one_message(
+        Exit.USAGE, "june.csv.ledger: it has no batch july", "batches` lists"
+    )
+    here("run", "june.csv", "--batch-id", "july", "--ledger", "july.ledger").assert_one_message(
+        Exit.USAGE, "same input as batch june", "could be paid again", "--pay-again", "--batch-id"
+    )
     replaced("2.07", "2.08")()
     here("run", "june.csv").assert_one_message(
         Exit.USAGE, "row 2 (line 3, key r2): changed amount, CREATED", "cannot be taken over"
@@ -226,23 +212,16 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     said = here("run", "june.csv")
     said.assert_one_message(Exit.USAGE, "key fingerprint", "one of the same project")
     assert other not in said.err
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_abcdef")
-    here("run", "june.csv", "--base-url", "https://127.0.0.1:9/v1").assert_one_message(
-        Exit.USAGE, "its environment is sandbox, and this run's is live"
-    )
-    assert_paid_once(here.sandbox, 4)
 
 
 def test_a_file_that_holds_several_batches_asks_for_the_name_of_one(here: Here) -> None:
     assert here("run", "june.csv", "--batch-id", "june").code == Exit.DONE
     payouts_file(here.folder, 2, name="july.csv")
-    assert here("run", "july.csv", "--ledger", "june.csv.ledger", "--batch-id", "july").code == Exit.DONE
+    done = here("run", "july.csv", "--ledger", "june.csv.ledger", "--batch-id", "july")
+    assert "`payments payouts reconcile june.csv.ledger --batch-id july`" in done.err
     here("status", "june.csv.ledger").assert_one_message(Exit.USAGE, "it has several batches", "--batch-id")
     named = [line["batch_id"] for line in here("batches", "june.csv.ledger", "--json").lines]
     assert named == ["july", "june"]
-    done = here("run", "--ledger", "june.csv.ledger", "--batch-id", "july")
-    assert "`payments payouts reconcile june.csv.ledger --batch-id july`" in done.err
-    assert here("show", "june.csv.ledger", "r2", "--batch-id", "july").code == Exit.DONE
 
 
 def test_a_damaged_ledger_is_refused_and_a_new_one_from_the_same_file_pays_nothing_twice(here: Here) -> None:
@@ -259,63 +238,51 @@ def test_a_damaged_ledger_is_refused_and_a_new_one_from_the_same_file_pays_nothi
 
 def test_an_export_that_cannot_be_written_and_a_row_that_is_not_there_are_named(here: Here) -> None:
     assert here("run", "june.csv").code == Exit.DONE
-    here("export", "june.csv.ledger", "no/where.csv").assert_one_message(Exit.USAGE, "cannot be written")
-    here("export", "june.csv.ledger", "out.txt").assert_one_message(Exit.USAGE, "ends in .txt")
-    here("export", "june.csv.ledger", "june.csv").assert_one_message(Exit.USAGE, "batch's input")
-    here("retry-failed", "june.csv.ledger", "--row", "9").assert_one_message(Exit.USAGE, "row 9")
-    assert here("export", "june.csv.ledger", "out.csv", "--state", "lost").code == Exit.USAGE
+    for line, said in (
+        (("export", "june.csv.ledger", "no/where.csv"), "cannot be written"),
+        (("export", "june.csv.ledger", "out.txt"), "ends in .txt"),
+        (("export", "june.csv.ledger", "june.csv"), "batch's input"),
+        (("export", "june.csv.ledger", "out.csv", "--state", "lost"), "is not a state"),
+        (("retry-failed", "june.csv.ledger", "--row", "9"), "row 9"),
+    ):
+        here(*line).assert_one_message(Exit.USAGE, said)
 
 
 def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.new_key("inactive"))
+    refused = "refused the API key (HTTP 401): use a valid key of the same project"
     done = here("run", "june.csv")
     end = done.step("finished")
     assert (done.code, end["rows"]["not_started"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
-    assert done.err == (
-        "payments: Stopped: the service refused the API key (HTTP 401): use a valid key of the same project. "
-        "Change that first. The same `run` command resumes the batch; nothing is paid twice.\n"
-    )
-    assert here("run", "june.csv").err == done.err  # and so it says again
-    here("reconcile", "june.csv.ledger").assert_one_message(
-        Exit.USAGE, "refused the API key (HTTP 401): use a valid key of the same project; then run"
-    )
+    done.assert_one_message(Exit.USAGE, f"Stopped: the service {refused}. Change that first. The same `run`")
+    here("reconcile", "june.csv.ledger").assert_one_message(Exit.USAGE, f"{refused}; then run")
 
 
 @pytest.mark.parametrize(
-    ("library", "needed"),
+    ("library", "ledger", "needed"),
     [
-        ("greenlet", 'payments payouts needs greenlet: pip install "payments-sdk[bulk]"'),
-        ("psycopg", 'a ledger in PostgreSQL needs psycopg: pip install "payments-sdk[postgresql]"'),
+        ("sqlalchemy", "x.ledger", 'a ledger needs sqlalchemy: pip install "payments-sdk[bulk]"'),
+        (
+            "psycopg",
+            "postgresql://127.0.0.1:9/payroll",
+            'a ledger in PostgreSQL needs psycopg: pip install "payments-sdk[postgresql]"',
+        ),
     ],
 )
-def test_without_an_extra_every_command_says_what_to_install(
-    library: str, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_database = library == "psycopg"
-    if is_database:
-        monkeypatch.setenv("PAYMENTS_LEDGER", "postgresql://127.0.0.1:9/payroll")
-    ledger = [] if is_database else ["x.ledger"]
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_sandbox_1")
-    monkeypatch.setenv("PAYMENTS_BASE_URL", "http://127.0.0.1:9/v1")
-    payouts_file(tmp_path, 1)
-    commands = [["run", "june.csv"], ["export", *ledger, "x.csv"], ["show", *ledger, "x"]]
-    looking = ("status", "watch", "batches", "reconcile", "retry-failed", "confirm", "pause", "resume")
-    commands += [[name, *ledger] for name in (*looking, "cancel-rest")]
-    commands += [["forget", *ledger, "--before", "2026-01-01"]]
+def test_without_an_extra_a_command_says_what_to_install(library: str, ledger: str, needed: str) -> None:
+    commands = [["status", ledger], ["pause", ledger], ["reconcile", ledger]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async._cli import main\n"
         f"print([int(main(['payouts', *command])) for command in {commands}])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    variables = {"PAYMENTS_API_KEY": "sk_sandbox_1", "PAYMENTS_BASE_URL": "http://127.0.0.1:9/v1"}
+    line, environment = [sys.executable, "-c", code], {**os.environ, **variables}
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == f"{[int(Exit.USAGE)] * len(commands)}\n"
     assert done.stderr.count(needed) == done.stderr.count("\n") == len(commands)
-    others = {"create", "find", "template"}  # which need no ledger
-    assert len(commands) == len(set(payouts) - {"--help", "-h", "--version"} - others)
 
 
 def test_what_is_probably_a_slip_stands_beside_the_total(here: Here) -> None:

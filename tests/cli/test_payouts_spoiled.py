@@ -16,7 +16,6 @@ DEEP = "[" * 100_000
 
 @pytest.fixture
 def here(here: Here) -> Here:
-    """With a ledger of two batches."""
     for name in ("june", "july"):
         payouts_file(here.folder, 4, name=f"{name}.csv")
         run = ("run", f"{name}.csv", "--batch-id", name, "--ledger", LEDGER, "--pay-again")
@@ -25,7 +24,6 @@ def here(here: Here) -> Here:
 
 
 def write(statement: str, values: Sequence[object]) -> None:
-    """Write into the ledger."""
     with closing(sqlite3.connect(LEDGER)) as connection, connection:
         assert connection.execute(statement, values).rowcount == 1
 

@@ -26,13 +26,11 @@ ROWS = 300
 
 @pytest.fixture
 def here(here: Here) -> Here:
-    """With a file of payouts."""
     payouts_file(here.folder, ROWS)
     return here
 
 
 def begun(here: Here, *options: str) -> subprocess.Popen[str]:
-    """A run in a process of its own."""
     return started(environment_of(here.sandbox), "run", *options, cwd=here.folder)
 
 
@@ -66,20 +64,6 @@ def a_minute_passes(ledger: str = "june.csv.ledger") -> None:
     """The rows that a process had taken are free again."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
         connection.execute("UPDATE payments_rows SET due = due - 60 WHERE due > 0")
-
-
-def test_what_a_killed_process_had_in_hand_is_paid_once_by_the_next(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:1s", times=ROWS)
-    with begun(here, "june.csv", "--concurrency", "8") as killed:
-        until(killed, created=1)
-        killed.kill()
-        killed.communicate(timeout=300)
-    assert killed.returncode == -signal.SIGKILL
-    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["under_way"]
-    here.sandbox.clear_rules()
-    a_minute_passes()
-    assert here("run", "june.csv").code == Exit.DONE
-    assert_paid_once(here.sandbox, ROWS)
 
 
 def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
@@ -127,10 +111,8 @@ def test_a_batch_is_followed_from_another_terminal_until_it_is_complete_or_ctrl_
             terminal.type("\x03")
             assert terminal.end() == Exit.DONE
             assert "Batch      not complete" in terminal.seen
-        with started({}, "watch", "june.csv.ledger", cwd=here.folder) as watching:
-            until(watching, created=1)
-            here.sandbox.clear_rules()
-            out, _ = watching.communicate(timeout=300)
-            assert (watching.returncode, '"complete": true' in out.splitlines()[-1]) == (Exit.DONE, True)
+        here.sandbox.clear_rules()
+        watched = here("watch", "june.csv.ledger")
+        assert (watched.code, watched.step("batch")["complete"]) == (Exit.DONE, True)
         run.communicate(timeout=300)
     assert_paid_once(here.sandbox, ROWS)

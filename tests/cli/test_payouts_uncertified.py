@@ -18,25 +18,15 @@ from payments_async.errors import (
     PaymentsError,
     error_class,
 )
-from tests.support.payout_command import Exit, Here, assert_paid_once, payouts_file
-
-
-@pytest.fixture
-def here(here: Here) -> Here:
-    """With a file of four payouts."""
-    payouts_file(here.folder, 4)
-    return here
+from tests.support.payout_command import Exit, Here, assert_paid_once
 
 
 def answered(status: int) -> PaymentsError:
-    """What a reading raises for an answer with this status."""
     facts: dict[str, Any] = {"service_message": None, "errors": {}, "headers": {}, "body": b""}
     return error_class(status)(f"payouts.list: HTTP {status}", status=status, **facts)
 
 
 def list_ends_with(monkeypatch: pytest.MonkeyPatch, error: PaymentsError) -> None:
-    """Have the reading of the list end with an error."""
-
     async def refused(*_: Any, **__: Any) -> Any:
         raise error
 

@@ -15,7 +15,6 @@ from tests.support.payout_command import Exit, Here, main, payouts_file
 
 @pytest.fixture
 def here(here: Here) -> Here:
-    """Where a batch of two rows was paid."""
     payouts_file(here.folder, 2)
     assert here("run", "june.csv").code == Exit.DONE
     return here

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -22,12 +15,10 @@ from payments_async import Instrument
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.sandbox import serve as serving
-from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
 
-COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("10"),
     "currency": "GHS",
@@ -49,57 +40,13 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
             raise KeyboardInterrupt
 
         monkeypatch.setattr(serving, "until_interrupted", wait)
+        monkeypatch.setattr(serving, "DEFAULT_PORT", None)  # a free one
         return main(["sandbox", "--json", *arguments])
 
     return run
 
 
 Serve = Callable[..., int]
-
-
-def test_records_keys_and_idempotency_outlive_the_service_in_its_state_file(
-    serve: Serve, tmp_path: Path
-) -> None:
-    state = ["--state", str(tmp_path / "state.db"), "--speed", "0"]
-    seen: list[str] = []
-
-    def pay(about: dict[str, str], client: Payments) -> None:
-        seen.append(about["api_key"])
-        made = client.payouts.create(**PAYOUT, reference="r-1", idempotency_key="key-00000001")
-        seen.append(str(made.id))
-
-    def pay_again(about: dict[str, str], client: Payments) -> None:
-        assert about["api_key"] == seen[0]
-        found = client.payouts.create(**PAYOUT, reference="r-1", idempotency_key="key-00000001")
-        assert found.id == seen[1]
-        assert found.response is not None
-        assert found.response.replayed
-
-    assert serve(state, pay) == serve(state, pay_again) == Exit.DONE
-
-
-def test_a_state_that_another_sandbox_has_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "state.db"
-    holder = Sandbox(state=file)
-    assert main(["sandbox", "--state", str(file)]) == Exit.USAGE
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"payments: --state: {file}: another sandbox has it")
-    assert printed.endswith(": stop that one, or name another file\n")
-    assert printed.count("\n") == 1
-    holder.stop()
-
-
-def test_a_taken_port_leaves_the_state_to_the_next_try(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with listen(None) as other:
-        monkeypatch.setattr(serving, "DEFAULT_PORT", other.getsockname()[1])
-        seen: list[str] = []
-        look: Look = lambda about, client: seen.append(about["base_url"])  # noqa: E731 - a name would say no more
-        assert serve(["--state", str(tmp_path / "state.db")], look) == Exit.DONE
-        assert len(seen) == 1
 
 
 def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
@@ -153,49 +100,8 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     assert end in line
 
 
-def test_people_see_the_inspector_and_of_the_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(serving, "until_interrupted", interrupt)
-    assert main(["sandbox", "--state", str(tmp_path / "state.db")]) == Exit.DONE
-    printed = capsys.readouterr().out
-    assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", printed, re.MULTILINE)
-    assert f"  State      {tmp_path / 'state.db'}\n" in printed
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals end a process so on POSIX only")
-def test_a_command_that_is_ended_by_sigterm_has_kept_everything(tmp_path: Path) -> None:
-    state = ("--state", str(tmp_path / "state.db"))
-    with (
-        running(*state) as (process, about),
-        Payments(about["api_key"], base_url=about["base_url"]) as client,
-    ):
-        client.payouts.create(**PAYOUT, reference="r-1")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == Exit.DONE
-    sandbox = Sandbox(state=tmp_path / "state.db")
-    assert len(sandbox.books.payouts(reference="r-1")) == 1
-    sandbox.stop()
-
-
-def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_another_one_each_time_unless_a_seed_is_given(serve: Serve) -> None:
     keys: list[str] = []
-    monkeypatch.setattr(serving, "DEFAULT_PORT", None)
 
     def look(about: dict[str, str], client: Payments) -> None:
         assert client.payouts.list(page_size=1) is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
@@ -20,13 +19,12 @@ import pytest
 
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.mcp.control import answer_call, find_sandbox
+from payments_async._cli.mcp.control import answer_call
 from payments_async._cli.webhooks import forward as resending
 from payments_async._cli.webhooks import listener
-from payments_async._cli.webhooks.payload import HIDDEN, Figure, masked, read_delivery
+from payments_async._cli.webhooks.payload import HIDDEN, read_delivery
 from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.support.snapshots import Snapshots
 from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
@@ -106,10 +104,6 @@ def test_each_delivery_is_shown_without_account_data(listen: Listener) -> None:
     assert listening_line["webhook_url"].startswith("http://127.0.0.1:")
     said = [received[name] for name in ("event", "record", "status", "reference", "delivery")]
     assert said == ["payout.created", created[1], "pending", "order-7", "wh_00000001"]
-    payout = received["body"]["payout"]
-    assert payout["reference"] == "order-7"
-    assert payout["instrument"]["phone_number"] == HIDDEN
-    assert payout["instrument"]["country"]["code"] == "BJ"
     for secret in ("Ada", "ada@", "+229", "wages"):
         assert secret not in printed + out
 
@@ -158,7 +152,6 @@ def test_an_application_that_is_away_is_a_502(listen: Listener) -> None:
 
 
 def typed(url: str, head: str, body: bytes = b"") -> bytes:
-    """What is answered to this text."""
     address = urlsplit(url)
     with socket.create_connection((str(address.hostname), address.port or 0)) as line:
         line.sendall(head.replace("\n", "\r\n").encode() + body)
@@ -200,9 +193,9 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
             f"port {taken} cannot be used: Address already in use; choose another with --port\n"
         )
         monkeypatch.setattr(listener, "DEFAULT_PORT", taken)
-        listen(urls.append)  # the usual port is not taken from another program
+        assert main(["webhooks", "listen"]) == Exit.USAGE
     listen(urls.append, "--port", str(taken))
-    assert [f":{taken}/" in url for url in urls] == [False, True]
+    assert f":{taken}/" in urls[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -221,20 +214,17 @@ def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals) -> None:
     assert process.returncode == Exit.DONE
 
 
-def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(listen: Listener) -> None:
-    def look(url: str) -> None:
-        with Sandbox(clock=VirtualClock.frozen()) as sandbox:
-            create(sandbox, webhook_url=url, amount=10.1, currency="GHS", method="mobile_money")
-            sandbox.wait_for_webhooks()
-
-    assert "GHS 10.10, pending" in " ".join(listen(look).split())
-    assert lines(listen(look, "--json"))[-1]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
-    for amount, money in (
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        ({"value": 10.1, "currency": "GHS"}, "GHS 10.10"),
         ({"value": "1250.75", "currency": "GHS"}, "GHS 1,250.75"),
         ({"value": "9" * 60, "currency": "GHS", "formatted": "₵9"}, "₵9"),
-        ("0244123456", HIDDEN),
-    ):
-        assert read_delivery(json.dumps({"payout": {"amount": amount}}).encode()).money == money
+        ("0244123456", ""),
+    ],
+)
+def test_an_amount_is_shown_in_our_form_and_what_is_none_as_it_came(amount: object, shown: str) -> None:
+    assert read_delivery(json.dumps({"payout": {"amount": amount}}).encode()).amount == shown
 
 
 def test_what_a_sender_claims_and_is_no_word_stands_in_quotes_and_is_short(listen: Listener) -> None:
@@ -248,82 +238,25 @@ def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
 ) -> None:
     statuses: list[int] = []
     monkeypatch.setenv("FORCE_COLOR", "1")
+    named = {"X-Sandbox-Delivery": "wh_00000017"}
     with Receiver(None, lambda *_: statuses.pop()) as receiver:
-        for without_colour in ({}, {"NO_COLOR": "1"}):
-            for name, value in without_colour.items():
-                monkeypatch.setenv(name, value)
+        for no_color, is_coloured in ("", True), ("1", False):
+            monkeypatch.setenv("NO_COLOR", no_color)
             statuses += [299, 599, 503]
-            out = listen(
-                lambda url: [send(url, b"{}", **{"X-Sandbox-Delivery": "wh_00000017"}) for _ in "123"],
-                *("--forward", receiver.url),
-            )
-            assert ("\x1b[1;31m" in out) is (not without_colour)
-            assert ("\x1b" in out) is (not without_colour)  # nor bold, nor dim
-    text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", out).split())
-    place = receiver.url.split("/")[2]
-    assert (
-        f"{place} answered 503 Service Unavailable; `payments webhooks resend wh_00000017` sends it again"
-        in text
-    )
-    assert f"{place} answered 599; `payments" in text
-    assert f"{place} answered 299 in " in text
+            out = listen(lambda url: [send(url, b"{}", **named) for _ in "123"], "--forward", receiver.url)
+            assert ("\x1b[1;31m" in out, "\x1b" in out) == (is_coloured, is_coloured)  # nor bold, nor dim
+    text, place = " ".join(out.split()), receiver.url.split("/")[2]
+    again = "`payments webhooks resend wh_00000017` sends it again"
+    for said in (f"answered 503 Service Unavailable; {again}", "answered 599; `payments", "answered 299 in "):
+        assert f"{place} {said}" in text
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        *(
-            ({name: account}, {name: HIDDEN})
-            for name in ("reference", "external_id")
-            for account in ("order-22961000077", "BJ66BJ0610100100144390000769", "acct_12345678", "Ada Agbo")
-        ),
-        ({"amount": 5, "fee_amount": Figure("1.50")}, {"amount": 5, "fee_amount": "1.50"}),
-        ({"phone_number": 233244123456, "pin": Figure("1.5")}, {"phone_number": HIDDEN, "pin": HIDDEN}),
-        ({"codes": [7], "amount": "0244123456"}, {"codes": [HIDDEN], "amount": HIDDEN}),
-        *(
-            ({holder: {"country": country}}, {holder: {"country": shown}})
-            for holder in ("method", "instrument", "phone")
-            for country, shown in (
-                ("BJ", "BJ"),
-                ("Ada Agbo", HIDDEN),
-                (None, None),
-                ({"code": "BJ", "name": "Ada", "flag": "🇧🇯"}, {"code": "BJ", "name": HIDDEN, "flag": "🇧🇯"}),
-                (
-                    {"code": "Ada", "flag": "0244", "name": None},
-                    {"code": HIDDEN, "flag": HIDDEN, "name": None},
-                ),
-            )
-        ),
-        ({"customer": {"country": "BJ"}}, {"customer": {"country": HIDDEN}}),
-    ],
+    "account",
+    ["order-22961000077", "BJ66BJ0610100100144390000769", "acct_12345678", "Ada Agbo", 233244123456, ["x"]],
 )
-def test_what_may_be_account_data_is_hidden(given: Any, shown: Any) -> None:
-    assert masked(given) == shown
-
-
-def test_only_what_is_known_to_be_harmless_is_shown(assert_snapshot: Snapshots) -> None:
-    instrument = {"id": "ins_1", "type": "phone", "phone_number": "+2299", "code": 5, "country": "BJ"}
-    country = {"code": "BJ", "name": "Benin", "note": "Ada"}
-    body = {
-        "event": "payout.failed",
-        "payout": {
-            "id": "po_1",
-            "created_at": "2026",
-            "reference": "wages of 0244 123 456 and ada@shop.test",
-            "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
-            "amount": {"value": "1.50", "partial": False, "digits": 2},
-            "instrument": instrument,
-            "customer": PERSON,
-            "metadata": {
-                "list": [{"status": "x", "id": "mine"}],
-                "n": 5,
-                "none": None,
-                "country": {"code": "mine"},
-            },
-        },
-        "attempt": {"method": {"country": country}},
-    }
-    assert_snapshot(json.dumps(masked(body), indent=1, ensure_ascii=False))
+def test_a_reference_that_may_be_account_data_is_hidden(account: object) -> None:
+    assert read_delivery(json.dumps({"payout": {"reference": account}}).encode()).reference == HIDDEN
 
 
 @pytest.mark.parametrize(
@@ -362,7 +295,7 @@ def test_a_delivery_is_sent_once_more_through_the_control_api(
         assert (second.id, second.repeats, second.state) == (printed["id"], first.id, "delivered")
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
         assert main(["webhooks", "resend", "wh_none"]) == Exit.REFUSED
-        assert "the sandbox refused" in capsys.readouterr().err
+        assert "the sandbox refused: " in capsys.readouterr().err
 
 
 def test_where_no_user_is_known_the_key_of_that_sandbox_goes_along_and_no_other(
@@ -376,7 +309,7 @@ def test_where_no_user_is_known_the_key_of_that_sandbox_goes_along_and_no_other(
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
         assert main(resend) == Exit.DONE
-        assert not answer_call(find_sandbox(None, os.environ), "state", {}, may_write=False).failed
+        assert not answer_call(resending.find_sandbox(None), "state", {}, may_write=False).failed
         for base, key in (("http://127.0.0.1:1/v1", sandbox.api_key), (sandbox.base_url, "sk_test_1")):
             monkeypatch.setenv("PAYMENTS_BASE_URL", base)
             monkeypatch.setenv("PAYMENTS_API_KEY", key)
@@ -408,10 +341,7 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
     assert main(["webhooks", "resend", "wh_1", "--sandbox", "nowhere"]) == Exit.USAGE
     monkeypatch.setenv("PAYMENTS_BASE_URL", "nowhere")
     assert main(["webhooks", "resend", "wh_1"]) == Exit.USAGE
-    with Receiver(None, lambda *_: 404) as receiver:
-        assert main(["webhooks", "resend", "wh_1", "--sandbox", receiver.url]) == Exit.REFUSED
-    first, second, third, fourth, other = capsys.readouterr().err.splitlines()
-    assert "HTTP 404" in other
+    first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert "no sandbox answers" in first
     assert "wh_00000001" in second
     assert "--sandbox must be an address" in third

@@ -1,22 +1,20 @@
-"""A cancelled call: its grants, its connection, and what it says about money. The async surface.
-
-What Ctrl-C does to a blocking call has its own tests.
-"""
+"""A cancelled call, and one whose client is closed: its grants, its connection, and what it says of money."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
-from payments_async.sandbox import Sandbox
+from payments_async import APIConnectionError, AsyncPayments, OutcomeUnknown, RateLimits, events
+from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
-from tests.support.patience import timeout_once_asked, until
+from tests.support.patience import until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import SilentTransport, lost
 from tests.support.surfaces import error_of
@@ -33,7 +31,6 @@ def client_on(**options: Any) -> AsyncPayments:
 
 @pytest.fixture
 def heard() -> list[Any]:
-    """The events of the client under test."""
     return []
 
 
@@ -41,22 +38,26 @@ def cancelled(heard: list[Any]) -> list[events.CallCancelled]:
     return [event for event in heard if isinstance(event, events.CallCancelled)]
 
 
+@pytest.fixture
+def silent(server: RawServer) -> RawServer:
+    """A service that does not answer."""
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    return server
+
+
 @pytest_asyncio.fixture
-async def client(server: RawServer, heard: list[Any]) -> AsyncIterator[AsyncPayments]:
-    async with client_on(base_url=server.url("/v1"), on_event=heard.append) as client:
+async def client(silent: RawServer, heard: list[Any]) -> AsyncIterator[AsyncPayments]:
+    async with client_on(base_url=silent.url("/v1"), on_event=heard.append) as client:
         yield client
 
 
 async def cut_off(server: RawServer, call: Coroutine[Any, Any, Any]) -> asyncio.CancelledError:
-    """Cancel a call once the server has read its request, which it does not answer."""
-    server.scripts["/v1/payouts"] = [Step.HANG]
     task = asyncio.create_task(call)
     await asyncio.to_thread(server.arrivals.get, timeout=300)
     return await end(task)
 
 
 async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
-    """Cancel a call and give its cancellation."""
     task.cancel()
     return await error_of(asyncio.CancelledError, task)
 
@@ -162,22 +163,39 @@ async def test_a_doubt_goes_with_a_cancelled_wait(heard: list[Any], moment: type
     assert cancelled(heard)[0].effect == "unknown"
 
 
-async def test_a_timeout_around_a_call_keeps_the_outcome(server: RawServer, client: AsyncPayments) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    with pytest.raises(TimeoutError) as caught:
-        async with timeout_once_asked(server):
-            await client.payouts.create(**PAYOUT)
-    assert caught.value.__cause__ is not None
-    assert outcome(caught.value.__cause__) is not None
+# Closed
 
 
-async def test_what_a_cancelled_creation_came_to_can_be_found_out(sandbox: Sandbox) -> None:
-    async with client_on(api_key=sandbox.api_key, base_url=sandbox.base_url) as client:
-        sandbox.on("payouts.create").respond("slow:60", times=1)
-        task = asyncio.create_task(client.payouts.create(**PAYOUT))
-        await until(sandbox.books.payouts)
-        found = outcome(await end(task))
-        assert found is not None
-        payout = await client.resolve(found)
-    assert payout.response.replayed
-    assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]
+async def arrived(server: RawServer) -> None:
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
+
+
+async def test_a_payout_that_was_sent_is_in_doubt_and_not_sent_again(silent: RawServer) -> None:
+    async with AsyncPayments(KEY, base_url=silent.url("/v1")) as client:
+        call = asyncio.ensure_future(client.payouts.create(**PAYOUT))
+        await arrived(silent)
+    caught = await error_of(OutcomeUnknown, call)
+    assert [(each.reason, each.verdict) for each in caught.attempts] == [("closed", "in_doubt")]
+    assert len(silent.requests) == 1
+
+
+async def test_a_payout_that_waited_for_a_connection_was_never_sent(silent: RawServer) -> None:
+    async with AsyncPayments(KEY, base_url=silent.url("/v1"), max_connections=1) as client:
+        first = asyncio.ensure_future(client.payouts.list())
+        await arrived(silent)
+        second = asyncio.ensure_future(client.payouts.create(**PAYOUT))
+        await asyncio.sleep(0)
+    for call in (first, second):
+        caught = await error_of(APIConnectionError, call, match="end all calls before")
+        assert (caught.kind, caught.effect) == ("closed", "none")
+    assert len(silent.requests) == 1
+
+
+def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed(silent: RawServer) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        with Payments(KEY, base_url=silent.url("/v1")) as client:
+            call = threads.submit(client.payouts.create, **PAYOUT)
+            assert silent.arrivals.get(timeout=300) == "/v1/payouts"
+        with pytest.raises(OutcomeUnknown):
+            call.result(60)
+    assert len(silent.requests) == 1

@@ -1,34 +1,34 @@
-"""Building a client: options, environment variables, keys that rotate, siblings."""
+"""Making a client: options, environment variables, keys that rotate, siblings, closing and going on."""
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import ssl
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
 
 from payments_async import RateLimits, __version__
-from payments_async.errors import ConfigurationError, LimitReached
-from payments_async.sandbox import Sandbox
+from payments_async.errors import APIConnectionError, ConfigurationError, InvalidRequest, LimitReached
 from tests.conftest import BASE_URL, KEY
-from tests.support.creations import create
+from tests.support.creations import PAYOUT, create
 from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import EMPTY_PAGE, ScriptedTransport
+from tests.support.limit_stores import ADDRESS
+from tests.support.motion import jumping
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, unsent
 from tests.support.surfaces import Connect, make_client
 from tests.support.watched import WatchedSandbox
 
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def bearer(transport: ScriptedTransport) -> list[str]:
-    """The key of every request sent."""
-    return [str(request.headers["Authorization"]) for request in transport.requests]
+    for name in [*os.environ]:
+        if name.startswith("PAYMENTS_"):
+            monkeypatch.delenv(name)
 
 
 BAD: list[Any] = [
@@ -53,7 +53,7 @@ BAD: list[Any] = [
     ({"base_url": "http://127.0.0.1.evil.test/v1"}, "must be https"),
     ({"base_url": "http://127.1.1.1@evil.test/v1"}, "credentials"),
     ({"base_url": "ftp://pay.test/v1"}, "must be https"),
-    ({"base_url": "https://user:pass@pay.test/v1"}, "credentials"),
+    ({"base_url": "https://user:hunter2@pay.test/v1"}, "credentials"),
     ({"base_url": "https://pay.test/v1?a=b"}, "query or a fragment"),
     ({"base_url": "https://pay.test/v1#a"}, "query or a fragment"),
     ({"base_url": "https://pay.test"}, "must end in the version, /v1"),
@@ -88,10 +88,25 @@ BAD: list[Any] = [
     *(({"insecure": bad}, "insecure must be True or False") for bad in (None, "no", 1)),
     *(({"transport": bad}, "transport must be an object") for bad in (0, "aiohttp", ScriptedTransport)),
     ({"runtime": "trio"}, "runtime must be an object with the methods monotonic, now"),
-    *(({"proxy": bad}, "proxy must be") for bad in ("proxy.test:3128", "", "socks5://user:pass@evil", 7)),
+    *(({"proxy": bad}, "proxy must be") for bad in ("proxy.test:3128", "", "socks5://user:hunter2@evil", 7)),
     ({"api_key": None, "base_url": None}, "PAYMENTS_API_KEY to the project's secret key"),
     ({"api_key": None, "base_url": None}, "no base URL"),
     ({"limits": 60_000}, "limits must be a RateLimits, not int"),
+    *(
+        ({"limit_store": bad}, "limit_store must be an address like")
+        for bad in ("mysql://127.0.0.1/limits", "", "sqlite:/tmp/limits")
+    ),
+    ({"limit_store": 7}, "limit_store must be an address, not int"),
+    ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
+    ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
+    ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
+    (
+        {"limit_store": ADDRESS, "limits": RateLimits(refund_availability=5)},
+        "from 6 requests a minute up, not 5",
+    ),
+    ({"limit_store": ADDRESS, "expected_workers": 0}, "expected_workers must be a whole number, 1 or more"),
+    *(({"expected_workers": bad}, "expected_workers must be") for bad in (-1, 1.5, True)),
+    ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),
     *(({"app_info": bad}, "app_info must be printable ASCII") for bad in ("a\r\nX: y", "é", "a\n", 7)),
 ]
 
@@ -109,7 +124,7 @@ def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[st
         make_client(surface, **given)
     shown = str(caught.value) + repr(caught.value) + repr(vars(caught.value))
     assert caught.value.effect == "none"
-    for secret in (KEY, "abc", "user:pass", "evil"):
+    for secret in (KEY, "abc", "user:hunter2", "evil"):
         assert secret not in shown
 
 
@@ -136,18 +151,10 @@ async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Connect) 
         {**live, "insecure": True},
     ):
         connect(**options)
-
-
-async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(connect: Connect) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
-    client = connect(
-        api_key=lambda: "sk_live_abc",
-        base_url="https://pay.test/v1",
-        ssl_context=trusting(verifies=False),
-        transport=transport,
-    )
+    rotating: dict[str, Any] = {**live, "api_key": lambda: "sk_live_abc", "transport": transport}
     with pytest.raises(ConfigurationError, match=UNVERIFIED):
-        await client.payouts.list()
+        await connect(**rotating, ssl_context=trusting(verifies=False)).payouts.list()
     assert transport.requests == []
 
 
@@ -178,30 +185,20 @@ async def test_the_key_alone_chooses_the_environment(connect: Connect, key: str)
     assert key not in request.url + "".join(request.headers.values())
 
 
-async def test_the_environment_fills_what_is_missing(
+async def test_the_environment_fills_what_is_missing_and_nothing_else(
     connect: Connect, watched: WatchedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", watched.api_key)
     monkeypatch.setenv("PAYMENTS_BASE_URL", watched.base_url)
     await create(connect(api_key=None, base_url=None), "payouts")
     assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
-
-
-async def test_what_is_given_comes_first(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_other")
-    monkeypatch.setenv("PAYMENTS_BASE_URL", "https://other.test/v1")
     transport = ScriptedTransport(EMPTY_PAGE)
     await connect(transport=transport).payouts.list()
-    assert bearer(transport) == [f"Bearer {KEY}"]
-    assert transport.requests[0].url.startswith(BASE_URL)
-
-
-@pytest.mark.parametrize("option", ["api_key", "base_url"])
-def test_an_empty_option_is_not_missing(surface: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_API_KEY", KEY)
-    monkeypatch.setenv("PAYMENTS_BASE_URL", BASE_URL)
-    with pytest.raises(ConfigurationError, match=r"no API key|no base URL"):
-        make_client(surface, **{"api_key": KEY, "base_url": BASE_URL, option: ""})
+    (request,) = transport.requests
+    assert (request.headers["Authorization"], request.url.startswith(BASE_URL)) == (f"Bearer {KEY}", True)
+    for empty in ("api_key", "base_url"):
+        with pytest.raises(ConfigurationError, match=r"no API key|no base URL"):
+            connect(**{"api_key": KEY, "base_url": BASE_URL, empty: ""})
 
 
 @pytest.mark.parametrize(("share", "writes"), [("1/8", 7_500), ("0.5", 30_000), ("1", 60_000), ("", 60_000)])
@@ -211,11 +208,38 @@ def test_shares_of_limits(surface: str, share: str, writes: int, monkeypatch: py
     assert client.limits_snapshot()["write"].limit == writes
 
 
-@pytest.mark.parametrize("share", ["0", "2", "-1/2", "1/0", "half"])
-def test_a_senseless_rate_share_is_refused(surface: str, share: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
-    with pytest.raises(ConfigurationError, match="PAYMENTS_RATE_SHARE"):
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        *(({"PAYMENTS_RATE_SHARE": bad}, "PAYMENTS_RATE_SHARE") for bad in ("0", "2", "-1/2", "1/0", "half")),
+        ({"PAYMENTS_LIMIT_STORE": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
+        ({"PAYMENTS_LIMIT_STORE": ADDRESS, "PAYMENTS_RATE_SHARE": "1/2"}, "PAYMENTS_RATE_SHARE"),
+        *(
+            ({"PAYMENTS_EXPECTED_WORKERS": bad}, "PAYMENTS_EXPECTED_WORKERS must be a whole number")
+            for bad in ("0", "-1", "four", "1.5", "٣", "9" * 5_000)
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused(
+    surface: str, variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=told):
         make_client(surface, KEY, base_url=BASE_URL)
+
+
+def test_variables_of_the_limit_store_stand_in_for_the_options(
+    surface: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
+    monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
+    make = partial(make_client, surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
+    make()
+    with pytest.raises(ConfigurationError, match="must be an address"):
+        make(limit_store="")
+    with pytest.raises(ConfigurationError, match="expected_workers"):
+        make(expected_workers=0)
 
 
 @pytest.mark.parametrize(("app_info", "ending"), [(None, ""), ("shop/1.2 (ada)", " shop/1.2 (ada)")])
@@ -248,13 +272,12 @@ async def test_a_callable_gives_the_key_of_each_request(connect: Connect, watche
 @pytest.mark.parametrize(
     ("given", "environment", "told"),
     [
-        ("", None, "no API key"),
         ("sk_sandbox_a\n", None, "malformed"),
         (None, None, "no API key"),
         (KEY, "live", "the key is a sandbox key"),
         ("sk_live_abc", None, "a live key goes over https only"),
     ],
-    ids=["empty", "line end", "none", "other environment", "not https"],  # no listing shows the key
+    ids=["line end", "none", "other environment", "not https"],  # no listing shows the key
 )
 async def test_a_callables_key_is_checked(connect: Connect, given: Any, environment: Any, told: str) -> None:
     transport = ScriptedTransport(EMPTY_PAGE)
@@ -266,15 +289,82 @@ async def test_a_callables_key_is_checked(connect: Connect, given: Any, environm
     assert transport.requests == []
 
 
-@pytest.mark.fact("auth.limits-per-key")
-async def test_limits_of_one_key_leave_another_key_alone(connect: Connect, sandbox: Sandbox) -> None:
-    keys = ["sk_sandbox_one", "sk_sandbox_two"]
-    transport = ScriptedTransport(EMPTY_PAGE)
-    options = {"runtime": JumpingRuntime(), "limits": RateLimits(reads=1), "on_limit": "raise"}
-    client = connect(transport=transport, api_key=lambda: keys[0], **options)
+# Siblings
+
+
+def test_constructing_needs_no_loop_and_opens_nothing(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "socket", forbidden)
+    client = make_client(surface, KEY, base_url=BASE_URL)
+    assert repr(client).endswith(f"(base_url={BASE_URL!r})")
+    assert client.payouts.prepare(**PAYOUT).environment == "sandbox"
+
+
+async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Connect) -> None:
+    transport = ScriptedTransport(unsent())
+    client = connect(transport=transport, runtime=JumpingRuntime(), timeout=7.0, max_retries=3)
+    same, patient = client.with_options(), client.with_options(timeout=9.0, max_retries=0)
+
+    for each, timeout, tries in ((client, 7.0, 4), (same, 7.0, 4), (patient, 9.0, 1)):
+        transport.requests.clear()
+        with pytest.raises(APIConnectionError):
+            await each.payouts.list()
+        assert [request.timeout for request in transport.requests] == [timeout] * tries
+
+
+async def test_siblings_share_limits_and_used_keys(connect: Connect, watched: WatchedSandbox) -> None:
+    client = jumping(connect, watched, limits=RateLimits(reads=1), on_limit="raise")
+    sibling = client.with_options(timeout=5.0)
     await client.payouts.list()
     with pytest.raises(LimitReached):
+        await sibling.payouts.list()
+    assert sibling.limits_snapshot() == client.limits_snapshot()
+    assert repr(sibling) == repr(client)
+
+    await create(client, "payouts", idempotency_key="shared-key-1")
+    with pytest.raises(InvalidRequest, match="another body"):
+        await create(sibling, "payouts", idempotency_key="shared-key-1", amount=51)
+
+
+async def test_a_sibling_may_have_its_own_listener(connect: Connect) -> None:
+    told: dict[str, list[str]] = {"ours": [], "theirs": []}
+    client = connect(
+        transport=ScriptedTransport(EMPTY_PAGE), on_event=lambda event: told["ours"].append(event.operation)
+    )
+    sibling = client.with_options(on_event=lambda event: told["theirs"].append(event.operation))
+    await sibling.payouts.list()
+    assert told["ours"] == []
+    assert set(told["theirs"]) == {"payouts.list"}
+    await client.with_options(timeout=1.0).payouts.list()
+    assert set(told["ours"]) == {"payouts.list"}
+
+
+@pytest.mark.parametrize(
+    ("option", "bad"),
+    [
+        *(("timeout", 0), ("timeout", True), ("deadline", float("inf")), ("max_retries", -1)),
+        *(("max_retry_after", "9"), ("on_limit", "x"), ("on_event", "print")),
+    ],
+)
+def test_a_siblings_options_are_checked(surface: str, option: str, bad: Any) -> None:
+    client = make_client(surface, KEY, base_url=BASE_URL)
+    with pytest.raises(ConfigurationError, match=option):
+        client.with_options(**{option: bad})
+
+
+async def test_the_async_client_closes_at_the_end_of_its_block() -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
+    async with make_client("async", KEY, base_url=BASE_URL, transport=transport) as client:
         await client.payouts.list()
-    keys.reverse()
-    await client.payouts.list()
-    assert bearer(transport) == ["Bearer sk_sandbox_one", "Bearer sk_sandbox_two"]
+        assert not transport.closed
+    assert transport.closed
+
+
+def test_a_warning_about_differing_limits_points_at_who_made_the_client(surface: str) -> None:
+    first = make_client(surface, KEY, base_url=BASE_URL, limits=RateLimits(writes=600))
+    with pytest.warns(RuntimeWarning, match="different rate limits") as caught:
+        second = make_client(surface, KEY, base_url=BASE_URL, limits=RateLimits(writes=700))
+    assert caught[0].filename == make_client.__code__.co_filename
+    assert repr(first) == repr(second)

@@ -164,16 +164,8 @@ GOOD: dict[str, tuple[Mapping[str, str], str, str]] = {
         "SN08SN0100152000048500003035|0001234567|12E5|0123-4567-89|00123/456|12.345.678-9|"
         "1234567|ABC_1234",
     ),
-    "codes": (
-        BANK,
-        "bank_code",
-        "CI005|058|021000021|00-11-22",
-    ),
-    "BICs": (
-        BANK,
-        "swift_bic",
-        "DEUTDEFF|ECOCCIAB|SGBFBFBFXXX",
-    ),
+    "codes": (BANK, "bank_code", "CI005|058|021000021|00-11-22"),
+    "BICs": (BANK, "swift_bic", "DEUTDEFF|ECOCCIAB|SGBFBFBFXXX"),
     "addresses": (
         CRYPTO,
         "address",
@@ -181,16 +173,8 @@ GOOD: dict[str, tuple[Mapping[str, str], str, str]] = {
         "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq|1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa|"
         "bitcoincash:qpm2qsznhks23z7629mms6s4cwef74vcwvy22gdx6a",
     ),
-    "networks": (
-        CRYPTO,
-        "network",
-        "tron|TRC-20|bsc_bep20|polygon/mainnet",
-    ),
-    "memos": (
-        CRYPTO,
-        "memo_tag",
-        "10398|rent of June, 2nd floor|1e5|#42|x00AF|invoice=7|2.0.1",
-    ),
+    "networks": (CRYPTO, "network", "tron|TRC-20|bsc_bep20|polygon/mainnet"),
+    "memos": (CRYPTO, "memo_tag", "10398|rent of June, 2nd floor|1e5|#42|x00AF|invoice=7|2.0.1"),
     "names": (
         BANK,
         "account_name",

@@ -16,19 +16,6 @@ from tests.support.watched import WatchedSandbox
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
 
 
-async def ids_of(client: Any) -> dict[str, str]:
-    """One record of each kind, by the names the paths below use."""
-    checkout = await create(client, "checkouts")
-    intent = await create(client, "payment_intents", attempt=ATTEMPT)
-    payout = await create(client, "payouts")
-    return {
-        "checkout": checkout.checkout.id,
-        "intent": intent.id,
-        "attempt": intent.active_attempt.id,
-        "payout": payout.id,
-    }
-
-
 ANY_TEXT = object()
 INTENT, ATTEMPT_OF = "/v1/payment/intents/{intent}", "/v1/payment/intents/{intent}/attempts/{attempt}"
 READS: list[Any] = [
@@ -52,9 +39,7 @@ METHODS = {
 
 
 @pytest.mark.fact(
-    "conventions.base-url-v1",
-    "conventions.content-type",
-    "conventions.data-envelope",
+    *("conventions.base-url-v1", "conventions.content-type", "conventions.data-envelope"),
     "endpoint.bearer-required",
 )
 @pytest.mark.fact("service.codes-are-configuration")
@@ -65,7 +50,9 @@ async def test_an_operation_about_a_record_goes_to_its_path(
     connect: Connect, watched: WatchedSandbox, name: str, line: str, shown: str, expected: Any
 ) -> None:
     client = connect(watched)
-    ids = await ids_of(client)
+    intent = await create(client, "payment_intents", attempt=ATTEMPT)
+    ids = {name: (await create(client, f"{name}s")).id for name in ("checkout", "payout")}
+    ids |= {"intent": intent.id, "attempt": intent.active_attempt.id}
     given = [ids[part] for part in re.findall(r"{(\w+)}", line)] or ["mtn_bj", "BJ"]
     resource, method = METHODS.get(name, name).split(".")
     record = await getattr(getattr(client, resource), method)(*given)
@@ -84,12 +71,8 @@ async def test_an_operation_about_a_record_goes_to_its_path(
 
 
 @pytest.mark.fact(
-    "conventions.base-url-v1",
-    "conventions.content-type",
-    "conventions.create-message",
-    "conventions.data-envelope",
-    "conventions.json-bodies",
-    "endpoint.bearer-required",
+    *("conventions.base-url-v1", "conventions.content-type", "conventions.create-message"),
+    *("conventions.data-envelope", "conventions.json-bodies", "endpoint.bearer-required"),
     "endpoint.creations-accept-idempotency-key",
 )
 @pytest.mark.parametrize(
@@ -114,24 +97,6 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     assert watched.headers["x-idempotency-key"] == key
     assert record.response.status == 201
     assert record.response.message.startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("resource", "line"),
-    [
-        row("payment_intents", "GET /v1/payment/intents", facts="endpoint.intents.list"),
-        row("payouts", "GET /v1/payouts", facts="endpoint.payouts.list"),
-    ],
-)
-async def test_a_lists_request(connect: Connect, watched: WatchedSandbox, resource: str, line: str) -> None:
-    client = connect(watched)
-    record = await create(client, resource)
-    page = await getattr(client, resource).list()
-
-    assert [item.id for item in page] == [record.id]
-    assert watched.line == line
-    assert watched.query == {}
-    assert not watched.arrived[-1].body
 
 
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")

@@ -1,20 +1,27 @@
-"""Bodies and lists that are not what they should be: a typed error or a faithful record, no page made up."""
+"""Answers that are not what they should be, or about another record: a typed error or a faithful record."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import json
 import pickle
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import cycle
 from typing import Any
 
 import pytest
 
+from payments_async._http import transport
 from payments_async.errors import DecodeError, OutcomeUnknown, ResponseMismatch
 from payments_async.models import Payout
 from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS, call
 from tests.support.jumping import JumpingRuntime
+from tests.support.motion import PAYOUT, payout_answer, play
+from tests.support.patience import bounded_memory
+from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
@@ -76,16 +83,6 @@ async def test_a_read_without_record_is_no_success(connect: Connect, operation: 
     assert caught.effect == "none"
 
 
-@pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
-async def test_a_creation_with_a_readable_id_has_happened(connect: Connect, wrong: bodies.Json) -> None:
-    caught = await error_of(
-        DecodeError, call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, 201)
-    )
-    assert (caught.effect, caught.record_id) == ("happened", "pi_1")
-    assert caught.attempts[-1].verdict == "executed"
-    assert "find it in the list" in str(caught)
-
-
 @pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
 async def test_an_amount_beyond_every_float_is_compared(connect: Connect, written: bytes) -> None:
     raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
@@ -94,42 +91,7 @@ async def test_an_amount_beyond_every_float_is_compared(connect: Connect, writte
         await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
 
 
-@pytest.mark.parametrize("operation", CREATES)
-async def test_of_a_member_named_twice_the_last_one_counts(connect: Connect, operation: str) -> None:
-    good, bad = encoded(OPERATIONS[operation].body), b'"data":{"id":null}'
-    assert (await call(connect, operation, b"{" + bad + b"," + good[1:], 201)).id
-    with pytest.raises(OutcomeUnknown):
-        await call(connect, operation, good[:-1] + b"," + bad + b"}", 201)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-async def test_every_field_may_be_null_or_missing(connect: Connect, operation: str) -> None:
-    body = OPERATIONS[operation].body
-
-    def emptied(value: Any) -> Any:
-        return {name: item if name == "id" else None for name, item in value.items()}
-
-    if operation.startswith("checkouts"):
-        session = body["data"]["checkout"]  # what is created has an address: see the error without one
-        nothing: Any = {"checkout": {**emptied(session), "url": session["url"]}, "payment": None}
-    else:
-        nothing = [emptied(item) for item in body["data"]] if "list" in operation else emptied(body["data"])
-    result = await call(connect, operation, {"data": nothing})
-    record = result.items[0] if "list" in operation else result
-    left = {name for name, value in record.to_dict(unmasked=True).items() if value is not None}
-    assert left <= {"id", "checkout", "url"}
-
-
 LISTS = ("payouts.list", "payment_intents.list")
-
-
-@pytest.mark.parametrize("data", [None, "x", {"0": {"id": "po_1"}}])
-@pytest.mark.parametrize("operation", LISTS)
-async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
-    caught = await error_of(
-        DecodeError, call(connect, operation, {**OPERATIONS[operation].body, "data": data})
-    )
-    assert caught.effect == "none"
 
 
 @pytest.mark.parametrize(
@@ -195,6 +157,12 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
     assert caught.effect == "none"
 
 
+async def test_a_list_of_a_million_is_refused_before_any_record_is_made(connect: Connect) -> None:
+    page = b'{"data":[' + b",".join([b"{}"] * 1_398_000) + b"]}"
+    with bounded_memory(1 << 20), pytest.raises(DecodeError, match="more than 1,000 records"):
+        await call(connect, "payouts.list", page)
+
+
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
 @pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
 async def test_a_list_of_ones_own_is_bounded_as_records(connect: Connect, written: str, rest: str) -> None:
@@ -220,3 +188,80 @@ async def test_a_list_of_ones_own_is_bounded_as_records(connect: Connect, writte
 async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Connect, body: str) -> None:
     caught = await error_of(DecodeError, call(connect, "payouts.list", body.encode()))
     assert "1,000" not in str(caught)
+
+
+Read = Callable[[Any], Awaitable[Any]]
+PAID = {"completed_at": "2026-01-01T00:00:00Z"}
+
+
+def checkout(session: Any) -> dict[str, Any]:
+    return {"checkout": {"id": session}, "payment": {"id": "pi_1", **PAID}}
+
+
+ABOUT_ONE: Mapping[str, tuple[Read, Callable[[Any], dict[str, Any]]]] = {
+    "checkouts.retrieve": (lambda client: client.checkouts.retrieve("mine"), checkout),
+    "payment_intents.retrieve_attempt": (
+        lambda client: client.payment_intents.retrieve_attempt("pi_1", "mine"),
+        lambda given: {"id": given, **PAID},
+    ),
+    "payouts.sync": (lambda client: client.payouts.sync("mine"), lambda given: {"id": given, **PAID}),
+    "payment_intents.requery": (
+        lambda client: client.payment_intents.requery("mine"),
+        lambda given: {"id": "rq_1", "payment_intent_id": given},
+    ),
+}
+WAITS: Mapping[str, tuple[Read, Callable[[Any], dict[str, Any]]]] = {
+    "checkouts.wait": (lambda client: client.checkouts.wait("mine"), checkout),
+    "payment_intents.wait_attempt": (
+        lambda client: client.payment_intents.wait_attempt("pi_1", "mine"),
+        lambda given: {"id": given, **PAID},
+    ),
+}
+every_read = pytest.mark.parametrize("name", ABOUT_ONE)
+
+
+@pytest.mark.parametrize("name", [*ABOUT_ONE, *WAITS])
+async def test_an_answer_about_another_record_is_a_mismatch(connect: Connect, name: str) -> None:
+    read, body = {**ABOUT_ONE, **WAITS}[name]
+    played = play(connect, answer(200, {"data": body("another")}))
+    caught = await error_of(ResponseMismatch, read(played.client))
+    error = caught
+    assert (error.effect, list(error.differences.values())) == ("none", [("mine", "another")])
+    assert len(played.transport.requests) == 1  # an answer to someone else is no reason to ask again at once
+    assert [attempt.verdict for attempt in error.attempts] == ["executed"]
+
+
+@every_read
+@pytest.mark.parametrize("given", ["mine", None, ...], ids=["its id", "null", "absent"])
+async def test_an_answer_that_names_no_other_record_is_taken(connect: Connect, name: str, given: Any) -> None:
+    read, body = ABOUT_ONE[name]
+    text = json.dumps(body("GIVEN")).replace('"GIVEN"', json.dumps(None if given is ... else given))
+    data = json.loads(text.replace('"id": null, ', "")) if given is ... else json.loads(text)
+    found = await read(connect(transport=ScriptedTransport(answer(200, {"data": data}))))
+    if name in ("checkouts.retrieve", "payouts.sync"):
+        assert (found.id, getattr(found, "url", "")) == ("mine" if given == "mine" else "", "")
+
+
+@pytest.mark.parametrize("way", ["direct", "session"])
+@pytest.mark.parametrize("name", ["payouts.sync", "payouts.create"])
+async def test_the_connection_that_gave_it_is_closed(
+    connect: Connect, server: RawServer, monkeypatch: pytest.MonkeyPatch, way: str, name: str
+) -> None:
+    monkeypatch.setattr(transport, "is_supported", lambda: way == "direct")
+    server.scripts["/v1/payouts/mine/sync"] = [whole({"id": "another"}), Step.HANG]
+    server.scripts["/v1/payouts/kept/sync"] = [whole({"id": "kept"})]
+    other = json.loads(payout_answer(reference="r-9").body)["data"]
+    server.scripts["/v1/payouts"] = [whole(other, status=b"201 Created"), Step.HANG]
+    client = connect(base_url=server.url("/v1"), max_retries=0)
+    await client.payouts.sync("kept")
+    with pytest.raises(ResponseMismatch):
+        await (client.payouts.sync("mine") if name == "payouts.sync" else client.payouts.create(**PAYOUT))
+    assert server.connections == 1
+    assert await asyncio.to_thread(server.hangups.get, timeout=300)  # at once, not with the next request
+    await client.payouts.sync("kept")
+    assert server.connections == 2
+
+
+def whole(data: Any, status: bytes = b"200 OK") -> bytes:
+    body = json.dumps({"data": data}).encode()
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)

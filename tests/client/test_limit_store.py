@@ -2,123 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-import uvloop
 
 from payments_async import AsyncPayments, ConfigurationError, RateLimits
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SystemRuntime
-from payments_async.events import LimitStoreFound, LimitStoreLost
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
-from tests.support.patience import until
-from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
-from tests.support.surfaces import Connect, make_client
-from tests.sync.scenes import payout, run_with_service
-
-
-@pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_RATE_SHARE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def make(surface: str, **options: Any) -> Any:
-    """A client that sends nothing."""
-    return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
-
-
-def store_threads() -> list[threading.Thread]:
-    """The threads that borrow permits."""
-    return [thread for thread in threading.enumerate() if thread.name == "payments-limits"]
-
-
-# --- Options ---
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"limit_store": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
-        ({"limit_store": ""}, "limit_store must be an address like"),
-        ({"limit_store": "sqlite:/tmp/limits"}, "limit_store must be an address like"),
-        ({"limit_store": 7}, "limit_store must be an address, not int"),
-        ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
-        ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),
-        ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
-        (
-            {"limit_store": ADDRESS, "expected_workers": 0},
-            "expected_workers must be a whole number, 1 or more",
-        ),
-        ({"expected_workers": -1}, "expected_workers must be"),
-        ({"expected_workers": 1.5}, "expected_workers must be"),
-        ({"expected_workers": True}, "expected_workers must be"),
-        ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
-        (
-            {"limit_store": ADDRESS, "limits": RateLimits(refund_availability=5)},
-            "from 6 requests a minute up, not 5",
-        ),
-    ],
-)
-def test_an_option_that_cannot_be_used_is_refused(surface: str, options: Any, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        make(surface, **options)
-
-
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"PAYMENTS_LIMIT_STORE": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
-        ({"PAYMENTS_LIMIT_STORE": ADDRESS, "PAYMENTS_RATE_SHARE": "1/2"}, "PAYMENTS_RATE_SHARE"),
-        *(
-            ({"PAYMENTS_EXPECTED_WORKERS": bad}, "PAYMENTS_EXPECTED_WORKERS must be a whole number")
-            for bad in ("0", "-1", "four", "1.5", "٣", "9" * 5_000)
-        ),
-    ],
-)
-def test_a_variable_that_cannot_be_used_is_refused(
-    surface: str, variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=said):
-        make(surface)
-
-
-def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
-    monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
-    make(surface)
-    with pytest.raises(ConfigurationError, match="must be an address"):
-        make(surface, limit_store="")
-    with pytest.raises(ConfigurationError, match="expected_workers"):
-        make(surface, expected_workers=0)
-
-
-@pytest.mark.parametrize(
-    ("library", "address", "extra"),
-    [("redis", ADDRESS, "redis"), ("psycopg", "postgresql://127.0.0.1/limits", "postgresql")],
-)
-def test_a_missing_library_is_told_with_its_extra(
-    surface: str, library: str, address: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [*sys.modules]:
-        if name.partition(".")[0] == library or name.startswith("payments_async._rate_limit.store_"):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigurationError, match=rf'needs {library}: pip install "payments-sdk\[{extra}\]"$'):
-        make(surface, limit_store=address)
-
+from tests.support.servers import ValkeyServer
+from tests.support.surfaces import make_client
+from tests.sync.scenes import run_with_service
 
 CHANGES = {
     "none": ("", ""),
@@ -135,7 +35,7 @@ def test_the_stores_password_is_in_no_repr_message_or_traceback(
 ) -> None:
     address = f"redis://user:{NEEDLE}@127.0.0.1:9/0".replace(*change)
     try:
-        client = make(surface, limit_store=address)
+        client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime(), limit_store=address)
     except ConfigurationError as error:
         shown = told_by(error) + shown_by(error)
     else:
@@ -147,24 +47,14 @@ def test_the_stores_password_is_in_no_repr_message_or_traceback(
 # --- Clients of one key in one process ---
 
 
-def joined(limiters: LimiterRegistry, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
-    """Makes clients that share a registry, and send nothing."""
-    monkeypatch.setattr("payments_async.client.PROCESS", limiters)
-
-    def client(**options: Any) -> AsyncPayments:
-        return AsyncPayments(KEY, base_url=BASE_URL, **options)
-
-    return client
-
-
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
-    """Makes clients of one process."""
-    return joined(LimiterRegistry(), monkeypatch)
+    """Makes clients of one process that send nothing."""
+    monkeypatch.setattr("payments_async.client.PROCESS", LimiterRegistry())
+    return partial(AsyncPayments, KEY, base_url=BASE_URL)
 
 
 def store_of(client: AsyncPayments) -> Any:
-    """The store client of the client's key."""
     return client._pipeline.keys.of(client._internal.key()).limiter.store
 
 
@@ -172,13 +62,9 @@ def test_they_share_one_store_whoever_brings_it(client: Callable[..., AsyncPayme
     first, second = client(), client(limit_store=ADDRESS)
     assert store_of(first) is store_of(second) is not None
     assert store_of(client()) is store_of(second)
-
-
-def test_two_stores_for_one_key_are_refused(client: Callable[..., AsyncPayments]) -> None:
-    one = client(limit_store=ADDRESS)
     with pytest.raises(ConfigurationError, match="different limit stores"):
         client(limit_store=ADDRESS.replace("/0", "/1"))
-    assert store_of(one).address == ADDRESS
+    assert store_of(first).address == ADDRESS
 
 
 def test_the_highest_number_of_processes_holds(client: Callable[..., AsyncPayments]) -> None:
@@ -189,60 +75,43 @@ def test_the_highest_number_of_processes_holds(client: Callable[..., AsyncPaymen
     assert store_of(one).workers == 8
 
 
+PART: dict[str, Any] = {"limits": RateLimits().share(0.5)}
+STORE: dict[str, Any] = {"limit_store": ADDRESS}
+
+
+@pytest.mark.parametrize(("first", "second"), [(STORE, PART), (PART, STORE)])
 def test_a_part_of_the_limits_and_a_store_are_refused_in_two_clients_too(
-    client: Callable[..., AsyncPayments],
+    client: Callable[..., AsyncPayments], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    part = RateLimits().share(0.5)
-    shared = client(limit_store=ADDRESS)
+    kept = client(**first)
+    before = kept.limits_snapshot()["write"].limit
     with pytest.raises(ConfigurationError, match="share"):
-        client(limits=part)
-    assert shared.limits_snapshot()["write"].limit == 60_000
+        client(**second)
+    assert kept.limits_snapshot()["write"].limit == before == (60_000 if first is STORE else 30_000)
 
 
-def test_a_store_for_a_key_of_which_a_client_has_a_part_is_refused(
-    client: Callable[..., AsyncPayments],
+LEDGER = "postgresql://127.0.0.1/ledger"
+
+
+@pytest.mark.parametrize(
+    ("options", "store", "writes"),
+    [
+        ({}, LEDGER, 60_000),
+        (STORE, ADDRESS, 60_000),
+        (PART, None, 30_000),
+        ({"runtime": SystemRuntime()}, None, 60_000),  # on another clock
+    ],
+)
+def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_limit(
+    client: Callable[..., AsyncPayments], options: dict[str, Any], store: str | None, writes: int
 ) -> None:
-    kept = client(limits=RateLimits().share(0.5))
-    with pytest.raises(ConfigurationError, match="share"):
-        client(limit_store=ADDRESS)
-    del kept
-
-
-def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_store(
-    client: Callable[..., AsyncPayments],
-) -> None:
-    database = "postgresql://127.0.0.1/ledger"
-    worker = client()
-    worker._internal.use_limit_store(database)
-    assert store_of(worker).address == database
-    worker._internal.use_limit_store(ADDRESS)
-    assert store_of(worker).address == database
-
-
-def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments]) -> None:
-    told = client(limit_store=ADDRESS)
-    told._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    other = client()
-    other._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    assert store_of(told).address == store_of(other).address == ADDRESS
-
-
-def test_a_bulk_worker_keeps_the_part_of_the_limits_that_it_or_its_key_has(
-    client: Callable[..., AsyncPayments],
-) -> None:
-    for worker in (client(limits=RateLimits().share(0.5)), client()):
-        worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-        assert store_of(worker) is None
-        assert worker.limits_snapshot()["write"].limit == 30_000
-
-
-def test_a_bulk_worker_on_another_clock_keeps_its_own_limits(client: Callable[..., AsyncPayments]) -> None:
-    worker = client(runtime=SystemRuntime())
-    worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    assert store_of(worker) is None
-
-
-def test_a_bulk_workers_store_has_an_address(client: Callable[..., AsyncPayments]) -> None:
+    first, worker = client(**options), client(runtime=options.get("runtime"))
+    for each in (first, worker):
+        each._internal.use_limit_store(LEDGER)
+        assert getattr(store_of(each), "address", None) == store
+        assert each.limits_snapshot()["write"].limit == writes
+    first._internal.use_limit_store("redis://127.0.0.1:9/7")
+    assert getattr(store_of(first), "address", None) == store
     with pytest.raises(ConfigurationError, match="must be an address like"):
         client()._internal.use_limit_store("ledger.db")
 
@@ -252,111 +121,10 @@ def test_a_bulk_workers_store_has_an_address(client: Callable[..., AsyncPayments
 
 @pytest.fixture(params=["valkey", "postgresql"])
 def store(request: pytest.FixtureRequest) -> str:
-    """The address of a store."""
     if request.param == "postgresql":
         return str(request.getfixturevalue("database"))
     valkey: ValkeyServer = request.getfixturevalue("valkey")
     return valkey.url(database=1)
-
-
-async def test_calls_take_their_permits_from_the_store(
-    connect: Connect, sandbox: Sandbox, store: str
-) -> None:
-    client = connect(sandbox, limit_store=store)
-    await asyncio.gather(*(client.payouts.create(**payout(f"r-{number}")) for number in range(30)))
-    snapshot = client.limits_snapshot()["write"]
-    assert (snapshot.limit, snapshot.used) == (60_000, 30)
-    assert len(store_threads()) == 1
-    await client.aclose()
-    await until(lambda: not store_threads())
-    await client.payouts.create(**payout("again"))
-    await client.aclose()
-    await until(lambda: not store_threads())
-
-
-async def test_a_store_that_refuses_from_the_start_is_said_by_each_call(
-    connect: Connect, sandbox: Sandbox, postgres: PostgresServer
-) -> None:
-    client = connect(sandbox, limit_store=postgres.url("nothing"), expected_workers=2)
-    for _ in range(2):
-        with pytest.raises(ConfigurationError, match=r"/nothing refuses the user, the password or the data"):
-            await client.payouts.create(**payout())
-    assert not sandbox.requests
-
-
-async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    heard: list[Any] = []
-    with CutProxy(valkey.address) as proxy:
-        store = valkey.url(port=proxy.port)
-        client = AsyncPayments(
-            sandbox.api_key,
-            base_url=sandbox.base_url,
-            limit_store=store,
-            expected_workers=1,
-            on_event=heard.append,
-        )
-        await client.payouts.create(**payout("before"))
-        proxy.cut(reset=True)
-        while not any(isinstance(event, LimitStoreLost) for event in heard):
-            await client.payouts.create(**payout())
-        proxy.heal()
-        while not any(isinstance(event, LimitStoreFound) for event in heard):
-            await client.payouts.create(**payout())
-        await client.aclose()
-    lost = next(event for event in heard if isinstance(event, LimitStoreLost))
-    assert lost.limit == 54_317
-    assert f"127.0.0.1:{proxy.port}" in lost.reason
-    await until(lambda: not store_threads())
-
-
-def test_threads_and_event_loops_share_one_store_client(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    """An async client on two loops, uvloop's and asyncio's, and a blocking one, at once."""
-    store = valkey.url(database=2)
-    blocking = Payments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
-    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
-
-    async def calls(name: str) -> None:
-        for turn in range(3):
-            await asyncio.gather(*(client.payouts.create(**payout(f"{name}-{turn}-{n}")) for n in range(5)))
-        await client.aclose()
-
-    def on_uvloop() -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(calls("uvloop"))
-
-    def blocked() -> None:
-        for number in range(15):
-            blocking.payouts.create(**payout(f"sync-{number}"))
-
-    threads = [
-        threading.Thread(target=work) for work in (on_uvloop, lambda: asyncio.run(calls("plain")), blocked)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(sandbox.requests) == 45
-    assert client.limits_snapshot()["write"].used == 45
-    blocking.close()
-    for thread in store_threads():
-        thread.join()
-
-
-def test_a_process_ends_in_peace_though_nothing_was_closed(sandbox: Sandbox, valkey: ValkeyServer) -> None:
-    """Of two clients, one has called, and one waits for a store that is gone."""
-    script = f"""
-import logging
-logging.getLogger("payments").setLevel(logging.ERROR)
-client = Payments(key, base_url=base_url, limit_store={valkey.url()!r})
-client.payouts.create(**payout("r-1"))
-other = Payments(key + "x", base_url=base_url, limit_store={ADDRESS!r})
-threading.excepthook = lambda arguments: None  # the call is cancelled
-threading.Thread(target=other.payouts.create, kwargs=payout("r-2"), daemon=True).start()
-while [thread.name for thread in threading.enumerate()].count("payments-limits") < 2:
-    pass
-print("ends")
-"""
-    assert run_with_service(sandbox, script) == "ends\n"
 
 
 def test_a_forked_child_asks_for_itself(sandbox: Sandbox, store: str) -> None:

@@ -260,7 +260,6 @@ def proving(key: str) -> Any:
 
 
 def text_of(name: str, length: int) -> str:
-    """A good text of a length."""
     start = "https://x.test/" if name.endswith("_url") else ""
     return start + "x" * (length - len(start))
 
@@ -300,10 +299,9 @@ async def test_a_field_arrives_unchanged_or_is_refused(
     most = 0 if name == "currency" else properties(REQUESTS[resource][0])[name].get("maxLength", 0)
     for value in [*ARRIVE.get(key, ()), *([text_of(name, most)] if most else ())]:
         given = sent(value)
-        record = await create(client, resource, **{name: given.value})
+        await create(client, resource, **{name: given.value})
         assert watched.body[name] == given.wire
         assert set(watched.body) == {*SMALLEST[resource], name}
-        check_shown(record, name, given)
     before = len(watched.arrived)
     assert before
     for value, rule in [
@@ -313,24 +311,6 @@ async def test_a_field_arrives_unchanged_or_is_refused(
         caught = await error_of(InvalidRequest, create(client, resource, **{name: value}))
         check_refused(caught, name, value, rule)
     assert len(watched.arrived) == before
-
-
-def check_shown(record: Any, name: str, given: Sent) -> None:
-    """The record that was created shows the field where it has it."""
-    made = getattr(record, "payment", record)
-    if name == "currency":
-        assert made.amount.currency == given.value
-    elif name == "method":
-        assert made.method.value == given.value
-    elif name == "expires_in_minutes":
-        assert record.checkout.expires_at - record.checkout.created_at == timedelta(minutes=given.value)
-    elif name == "attempt":
-        assert made.active_attempt.method.value == "mtn_bj"
-    elif name == "instrument":
-        shown = {field: getattr(made.instrument, field) for field in given.wire}
-        assert {field: getattr(value, "code", value) for field, value in shown.items()} == given.wire
-    elif isinstance(given.value, str | dict) and name not in {"entity_id", "gateway_options", "customer"}:
-        assert getattr(made, name) == given.value
 
 
 @pytest.mark.fact(

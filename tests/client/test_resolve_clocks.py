@@ -36,46 +36,35 @@ def in_another_process(error: OutcomeUnknown) -> OutcomeUnknown:
     return twin
 
 
-@pytest.mark.parametrize("seconds", [20 * MINUTE, 20 * HOUR])
-async def test_a_clock_set_forward_does_not_make_a_refusal_certain(connect: Connect, seconds: float) -> None:
-    """The first request is still at work, and is carried out a moment later."""
-    played = play(connect, lost(), refusal(422), NOTHING_LISTED, payout_answer())
+@pytest.mark.parametrize(
+    ("first", "passed", "step", "second", "is_certain"),
+    [
+        # set forward: the first request is still at work, and is carried out a moment later
+        *((lost(), 0, seconds, refusal(422), False) for seconds in (20 * MINUTE, 20 * HOUR)),
+        # set back
+        (lost(), 16 * MINUTE, -15.9 * MINUTE, refusal(422), True),
+        # of a copied machine: it has the session of the one that sent, and has run longer since the copying
+        (refusal(503, at(0)), 16 * MINUTE, 0, refusal(422, at(MINUTE)), False),
+    ],
+)
+async def test_a_refusal_is_certain_when_every_clock_says_so(
+    connect: Connect, first: Any, passed: float, step: float, second: Any, is_certain: bool
+) -> None:
+    played = play(connect, first, second, NOTHING_LISTED, payout_answer())
     error = await doubt(played)
-    played.runtime.step(seconds)
-    caught = await unresolved(played, error)
-    assert isinstance(caught.__cause__, UnprocessableError)
-
-
-async def test_a_clock_set_back_does_not_keep_a_refusal_from_being_certain(connect: Connect) -> None:
-    played = play(connect, lost(), refusal(422), NOTHING_LISTED)
-    error = await doubt(played)
-    played.runtime.advance(16 * MINUTE)
-    played.runtime.step(-15.9 * MINUTE)
-    caught = await error_of(UnprocessableError, played.client.resolve(error))
-    assert caught.effect == "none"
-
-
-async def test_a_clock_of_a_copied_machine_does_not_make_a_refusal_certain(connect: Connect) -> None:
-    """It has the session of the machine that sent the request, and has run for longer since the copying."""
-    played = play(connect, refusal(503, at(0)), refusal(422, at(MINUTE)), NOTHING_LISTED)
-    error = await doubt(played)
-    played.runtime.advance(16 * MINUTE)
-    caught = await unresolved(played, error)
-    assert isinstance(caught.__cause__, UnprocessableError)
-
-
-async def test_a_clock_that_went_back_ends_the_use_of_the_key(connect: Connect) -> None:
-    played = play(connect, lost(), LISTED)
-    error = await doubt(played)
-    played.runtime.advance(MINUTE)
-    played.runtime.step(-2 * MINUTE)
-    assert (await played.client.resolve(error)).id == "po_1"
-    assert methods(played) == ["POST", "GET"]
+    played.runtime.advance(passed)
+    played.runtime.step(step)
+    if is_certain:
+        assert (await error_of(UnprocessableError, played.client.resolve(error))).effect == "none"
+    else:
+        assert isinstance((await unresolved(played, error)).__cause__, UnprocessableError)
 
 
 @pytest.mark.parametrize("how", ["payouts", "payment_intents"])
 @pytest.mark.parametrize(
-    ("passed", "step"), [(23 * HOUR, -22 * HOUR), (HOUR, 22 * HOUR)], ids=["monotonic", "wall"]
+    ("passed", "step"),
+    [(23 * HOUR, -22 * HOUR), (HOUR, 22 * HOUR), (MINUTE, -2 * MINUTE)],
+    ids=["monotonic", "wall", "went back"],
 )
 async def test_the_key_is_as_old_as_any_clock_says(
     connect: Connect, how: str, passed: float, step: float
@@ -86,6 +75,26 @@ async def test_the_key_is_as_old_as_any_clock_says(
     played.runtime.step(step)
     await unresolved(played, error)
     assert methods(played).count("POST") == 1
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "is_certain"),
+    [
+        *(({}, now, False) for now in ({}, at(HOUR))),
+        *((at(0), now, False) for now in ({}, at(14 * MINUTE))),
+        (at(HOUR), at(0), False),
+        (at(0), at(16 * MINUTE), True),
+    ],
+)
+async def test_in_another_process_only_the_services_time_proves_that_enough_has_passed(
+    connect: Connect, then: dict[str, str], now: dict[str, str], is_certain: bool
+) -> None:
+    error = in_another_process(await doubt(play(connect, refusal(503, then))))
+    played = play(connect, refusal(422, now), NOTHING_LISTED)
+    played.runtime.advance(HOUR)
+    kind = UnprocessableError if is_certain else OutcomeUnknown
+    caught = await error_of(kind, played.client.resolve(error))
+    assert isinstance(caught if is_certain else caught.__cause__, UnprocessableError)
 
 
 async def test_the_time_that_the_call_itself_took_counts(connect: Connect) -> None:
@@ -113,25 +122,6 @@ async def test_a_key_does_not_get_younger_from_one_doubt_to_the_next(connect: Co
         caught = await unresolved(played, error)
         error = caught
     assert len(sent(played)) == posts
-
-
-@pytest.mark.parametrize(
-    ("then", "now"), [({}, {}), (at(0), {}), ({}, at(HOUR)), (at(0), at(14 * MINUTE)), (at(HOUR), at(0))]
-)
-async def test_in_another_process_only_the_services_time_proves_that_enough_has_passed(
-    connect: Connect, then: dict[str, str], now: dict[str, str]
-) -> None:
-    error = in_another_process(await doubt(play(connect, refusal(503, then))))
-    played = play(connect, refusal(422, now), NOTHING_LISTED)
-    played.runtime.advance(HOUR)
-    caught = await unresolved(played, error)
-    assert isinstance(caught.__cause__, UnprocessableError)
-
-
-async def test_in_another_process_the_services_time_makes_a_refusal_certain(connect: Connect) -> None:
-    error = in_another_process(await doubt(play(connect, refusal(503, at(0)))))
-    with pytest.raises(UnprocessableError):
-        await play(connect, refusal(422, at(16 * MINUTE)), NOTHING_LISTED).client.resolve(error)
 
 
 @pytest.mark.parametrize("where", ["here", "another process", "another process, with Date", "stored"])

@@ -13,7 +13,6 @@ import pytest
 from payments_async import IdempotencyConflict, OutcomeUnknown, PreparedRequest, UnprocessableError
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._request import idempotency as pending
-from payments_async._request.pipeline import Pipeline
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, OURS, PAYOUT, listed, payout_answer, play, refusal, unresolved
@@ -39,7 +38,6 @@ class Held(ScriptedTransport):
         return await super().send(request)
 
     async def until_it_came(self) -> None:
-        """Return when the service has a request."""
         assert await asyncio.to_thread(self.came.wait, 60)
 
 
@@ -56,7 +54,6 @@ class UnderWay:
 
 @pytest.fixture
 def held() -> Iterator[list[Held]]:
-    """The services of a test, released at its end."""
     services: list[Held] = []
     yield services
     for service in services:
@@ -174,44 +171,12 @@ async def test_after_the_first_caller_gave_up_the_request_can_be_sent_again(
     assert (await begun.client.send(begun.prepared)).id == "po_1"
 
 
-@pytest.mark.parametrize("surface", ["async"], indirect=True)
-async def test_a_request_whose_event_loop_has_stopped_is_sent_by_the_next_caller(
-    connect: Connect, held: list[Held]
-) -> None:
-    transport, runtime = Held(payout_answer()), JumpingRuntime()
-    held.append(transport)
-    left = connect(transport=transport, runtime=runtime)
-    prepared = left.payouts.prepare(**PAYOUT)
-    stopped = asyncio.new_event_loop()
-    sending = stopped.create_task(left.send(prepared))
-    await asyncio.to_thread(lambda: stopped.run_until_complete(transport.until_it_came()))
-    transport.released.set()
-    assert (await connect(transport=transport, runtime=runtime).send(prepared)).id == "po_1"
-
-    def end() -> None:
-        sending.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            stopped.run_until_complete(sending)
-        stopped.run_until_complete(stopped.shutdown_default_executor())
-        stopped.close()
-
-    await asyncio.to_thread(end)
-
-
 async def test_a_forked_child_may_send_its_parents_requests(connect: Connect, held: list[Held]) -> None:
     begun = await under_way(connect, held)
     pending._renew_after_fork()
     begun.transport.released.set()
     assert (await begun.client.send(begun.prepared)).id == "po_1"
     await begun.first
-
-
-async def test_once_it_has_ended_it_is_sent_again(connect: Connect) -> None:
-    played = play(connect, payout_answer())
-    prepared = played.client.payouts.prepare(**PAYOUT)
-    for _ in range(2):
-        assert (await played.client.send(prepared)).id == "po_1"
-    assert len(played.transport.requests) == 2
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -233,14 +198,6 @@ async def test_a_refusal_is_not_certain_after_a_repeat_that_was_left_in_doubt(
     played.runtime.advance(16 * MINUTE)
     with pytest.raises(UnprocessableError):
         await played.client.resolve(caught.value)
-
-
-async def test_a_key_that_the_client_made_is_looked_up_nowhere(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No other caller can know it."""
-    monkeypatch.setattr(Pipeline, "run_once", None)
-    assert (await play(connect, payout_answer()).client.payouts.create(**PAYOUT, timeout=5.0)).id == "po_1"
 
 
 def test_clients_of_one_clock_share_their_requests_and_others_do_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,7 +19,6 @@ from payments_async.models import (
 from payments_async.sandbox import Sandbox
 from tests.support.calls import PAYMENT, PAYOUT
 from tests.support.surfaces import Connect
-from tests.support.tapped import Tapped
 
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
 FAILS = {"sandbox_scenario": "fail:CUSTOMER_DECLINED immediate"}
@@ -157,9 +157,8 @@ async def test_method_status_is_one_record_of_data_and_meta(connect: Connect, sa
 
 @pytest.mark.fact("conventions.timestamps-iso-utc", "conventions.data-envelope", "conventions.json-bodies")
 async def test_moments_are_read_as_aware_utc(connect: Connect, sandbox: Sandbox) -> None:
-    tap = Tapped()
-    made = await connect(sandbox, transport=tap).payouts.create(**PAYOUT)
-    written = tap.json["data"]["created_at"]
+    made = await connect(sandbox).payouts.create(**PAYOUT)
+    written = json.loads(made.response.body)["data"]["created_at"]
 
     assert made.created_at.utcoffset() == timedelta(0)
     assert made.created_at == datetime.fromisoformat(written)

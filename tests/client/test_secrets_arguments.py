@@ -1,4 +1,4 @@
-"""A traceback that prints locals shows no account data of a call's arguments, whatever they are made of."""
+"""Tracebacks that print locals show no account data of arguments, and no key, whatever was refused."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from payments_async.errors import ConfigurationError
 from payments_async.params import CustomerInput, Instrument, PreparedRequest
 from tests.conftest import BASE_URL, KEY
-from tests.support.canary import CANARY_ACCOUNT, told_by
+from tests.support.canary import CANARY_ACCOUNT, LONG_CANARY_KEY, NEEDLE, pickled, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
-from tests.support.surfaces import make_client
+from tests.support.surfaces import Connect, make_client
 
 EMAIL, NAME, PASSWORD = "ada@canary.example", "Ada-Canary Adeyemi", "canary-password"
 BANK = {"type": "bank_account", "account_number": CANARY_ACCOUNT, "account_name": NAME, "bank_code": "058"}
@@ -152,3 +152,65 @@ def test_no_frame_holds_the_password_of_a_refused_address(
     with pytest.raises(ConfigurationError) as caught:
         make_client(surface, KEY, **({"base_url": base_url} if given == "argument" else {}))
     assert_hidden(caught.value)
+
+
+key_stays_secret = pytest.mark.fact("auth.key-stays-secret")
+
+FAULTS: list[dict[str, Any]] = [
+    {"base_url": "http://pay.test/v1"},
+    {"base_url": None},
+    {"environment": "live"},
+    {"max_retries": -1},
+    {"limits": 7},
+    {"api_key": LONG_CANARY_KEY + "\r\n"},
+    {"api_key": " " + LONG_CANARY_KEY},
+    {"api_key": LONG_CANARY_KEY.encode()},
+    {"api_key": bytearray(LONG_CANARY_KEY.encode())},
+    {"api_key": LONG_CANARY_KEY.replace("sandbox", "live")},
+]
+
+
+def check(error: BaseException) -> None:
+    assert NEEDLE not in told_by(error)
+    assert NEEDLE not in shown_by(error)
+    assert NEEDLE not in pickled(error)
+
+
+@key_stays_secret
+@pytest.mark.parametrize("name", ["environment", "timeout", "on_limit", "base_url", "app_info", "limits"])
+def test_a_key_in_the_wrong_place_is_not_repeated(surface: str, name: str) -> None:
+    options = {"base_url": BASE_URL, name: LONG_CANARY_KEY}
+    if name == "app_info":
+        options[name] += "\n"
+    with pytest.raises(ConfigurationError) as caught:
+        make_client(surface, LONG_CANARY_KEY, **options)
+    assert NEEDLE not in shown_by(caught.value) + pickled(caught.value)
+
+
+@key_stays_secret
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: next(iter(fault)))
+def test_a_refused_option_shows_no_key(surface: str, fault: dict[str, Any]) -> None:
+    options = {"api_key": LONG_CANARY_KEY, "base_url": BASE_URL, **fault}
+    with pytest.raises(ConfigurationError) as caught:
+        make_client(surface, options.pop("api_key"), **options)
+    check(caught.value)
+
+
+@key_stays_secret
+@pytest.mark.parametrize(
+    ("given", "environment"),
+    [
+        (LONG_CANARY_KEY + "\n", None),
+        (LONG_CANARY_KEY, "live"),
+        (LONG_CANARY_KEY.replace("sandbox", "live"), None),
+        (LONG_CANARY_KEY.encode(), None),
+    ],
+)
+async def test_a_callables_refused_key_shows_nowhere(connect: Connect, given: str, environment: Any) -> None:
+    transport = ScriptedTransport(answer(200, {"data": []}))
+    client = connect(transport=transport, api_key=lambda: given, environment=environment)
+    for call in (client.payouts.list, lambda: client.payouts.create(**PAYOUT)):
+        with pytest.raises(ConfigurationError) as caught:
+            await call()
+        check(caught.value)
+    assert transport.requests == []

@@ -86,7 +86,6 @@ SENT: dict[str, Any] = {
 
 
 async def refused(connect: Connect, said: Any, sent: Any = SENT, method: str = "POST") -> UnprocessableError:
-    """The error of a request of one's own that the service refuses."""
     client = connect(transport=ScriptedTransport(answer(422, said)))
     return await error_of(UnprocessableError, client.request(method, "/payouts", json=sent))
 

@@ -13,15 +13,13 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, InvalidRequest, OutcomeUnknown, PreparedRequest
+from payments_async import InvalidRequest, OutcomeUnknown, PreparedRequest
 from payments_async._request import idempotency
-from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
     INTENT,
     PAYOUT,
     doubt,
-    jumping,
     methods,
     payout_answer,
     play,
@@ -87,16 +85,6 @@ async def test_a_paused_machine_sends_nothing_again_that_the_service_may_have_fo
     assert played.transport.requests[1].headers["Cache-Control"] == "no-cache"
 
 
-async def test_after_a_pause_no_second_payment_is_made(connect: Connect, sandbox: Sandbox) -> None:
-    client = jumping(connect, sandbox)
-    sandbox.on("payment_intents.create").respond("lost_response", times=3)
-    caught = await error_of(OutcomeUnknown, client.payment_intents.create(**INTENT))
-    sandbox.advance(25 * HOUR)
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours|does not tell its time"):
-        await client.resolve(caught)
-    assert len(sandbox.books.payments()) == 1
-
-
 @pytest.mark.parametrize(
     ("ours", "now", "goes"), [(-30 * HOUR, 22 * HOUR, True), (10 * HOUR, 24 * HOUR, False)]
 )
@@ -124,50 +112,31 @@ async def test_a_stored_request_is_sent_again_only_by_the_services_time(connect:
     assert methods(played) == ["GET", "GET", "POST"]
 
 
-async def test_a_request_just_prepared_asks_only_the_second_time(connect: Connect) -> None:
-    played = play(connect, lost(), time_of(25 * HOUR))
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    for _ in range(2):
-        with pytest.raises(OutcomeUnknown):
-            await played.client.send(prepared, max_retries=0)
-    assert methods(played) == ["POST", "GET"]
-
-
-PREPARED: dict[str, Callable[[Any, Any], Any]] = {
-    "resolved": lambda client, prepared: client.resolve(prepared),
-    "sent by a sibling": lambda client, prepared: client.with_options(timeout=9.0).send(prepared),
+FIRST: dict[str, tuple[Callable[[Any, Any], Any] | None, str]] = {
+    "sent": (lambda client, prepared: client.send(prepared), "POST"),
+    "sent by a sibling": (lambda client, prepared: client.with_options(timeout=9.0).send(prepared), "POST"),
+    "resolved": (lambda client, prepared: client.resolve(prepared), "GET POST"),
+    "of the caller's own key": (lambda client, prepared: client.send(prepared), "GET POST"),
+    "of a process that forked": (None, ""),
 }
+"""{what was done with a request just prepared: how, and what it sends}."""
 
 
-@pytest.mark.parametrize("how", PREPARED)
-async def test_what_another_way_has_sent_may_have_been_sent(connect: Connect, how: str) -> None:
-    script = [time_of(0)] * (how == "resolved") + [lost(), time_of(25 * HOUR)]
-    played = play(connect, *script, max_retries=0)
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    with pytest.raises(OutcomeUnknown):
-        await PREPARED[how](played.client, prepared)
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
-        await played.client.send(prepared)
-    assert methods(played).count("POST") == 1
-
-
-async def test_a_key_of_the_callers_own_may_have_been_sent_by_anybody(connect: Connect) -> None:
-    played = play(connect, time_of(0), lost(), time_of(25 * HOUR), max_retries=0)
-    prepared = [
-        played.client.payment_intents.prepare(**INTENT, idempotency_key="order-seven") for _ in range(2)
-    ]
-    for each in prepared:
-        with pytest.raises(OutcomeUnknown):
-            await played.client.send(each)
-    assert methods(played) == ["GET", "POST", "GET"]
-
-
-async def test_a_forked_child_takes_nothing_for_unsent(connect: Connect) -> None:
-    played = play(connect, time_of(25 * HOUR))
-    prepared = played.client.payment_intents.prepare(**INTENT)
-    idempotency.pending_of(played.runtime).forget_parents()
-    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
-        await played.client.send(prepared)
+@pytest.mark.parametrize("first", FIRST)
+async def test_only_what_was_just_prepared_and_surely_not_sent_needs_no_time(
+    connect: Connect, first: str
+) -> None:
+    act, methods_of_first = FIRST[first]
+    script = {"": [], "POST": [lost()], "GET POST": [time_of(0), lost()]}[methods_of_first]
+    played = play(connect, *script, time_of(25 * HOUR), max_retries=0)
+    own = {"idempotency_key": "order-seven"} if "own" in first else {}
+    prepared = played.client.payment_intents.prepare(**INTENT, **own)
+    if act is None:
+        idempotency.pending_of(played.runtime).forget_parents()
+    else:
+        await error_of(OutcomeUnknown, act(played.client, prepared))
+    await error_of(OutcomeUnknown, played.client.send(prepared), match=r"in use for 25\.0 hours")
+    assert methods(played) == [*methods_of_first.split(), "GET"]
 
 
 async def test_the_deadline_of_a_send_holds_for_the_question_too(connect: Connect) -> None:
@@ -229,28 +198,20 @@ async def test_a_late_retry_without_need_asks_nothing(connect: Connect, first: A
     assert methods(played) == ["POST"] * 3
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_caller_cancelled_while_a_late_retry_asks_knows_the_doubt(connect: Connect) -> None:
-    async def unanswered() -> None:
-        task = asyncio.ensure_future(client.payment_intents.create(**INTENT))
-        await asked.wait()
-        task.cancel()
-        caught = await error_of(asyncio.CancelledError, task)
-        assert caught.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
-
     def hang(_: Any) -> Any:
         asked.set()
         raise asyncio.CancelledError
 
     asked = asyncio.Event()
-    played = play(_asynchronous, lost(), LIMITED, hang, max_retry_after=3 * HOUR)
-    client = played.client
-    await unanswered()
-    assert client.limits_snapshot()["write"].used == 0
-    await client.aclose()
-
-
-def _asynchronous(**options: Any) -> AsyncPayments:
-    return AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
+    played = play(connect, lost(), LIMITED, hang, max_retry_after=3 * HOUR)
+    task = asyncio.ensure_future(played.client.payment_intents.create(**INTENT))
+    await asked.wait()
+    task.cancel()
+    caught = await error_of(asyncio.CancelledError, task)
+    assert caught.outcome.attempts[0].verdict == "in_doubt"  # type: ignore[attr-defined] # added
+    assert played.client.limits_snapshot()["write"].used == 0
 
 
 async def test_requests_never_sent_are_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

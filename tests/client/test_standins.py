@@ -6,10 +6,7 @@ cassettes is in docs/testing.md.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,6 @@ EMPTY: dict[str, Any] = {"data": [], "pagination": {}}
 
 
 async def plain(base_url: str) -> Any:
-    """What plain aiohttp reads."""
     headers = {"Authorization": f"Bearer {KEY}"}
     async with (
         aiohttp.ClientSession() as session,
@@ -57,45 +53,6 @@ async def test_pytest_httpserver(connect: Connect) -> None:
         assert await plain(url) == (200, EMPTY)
         assert list(await connect(base_url=url).payouts.list()) == []
         server.check()
-
-
-async def test_responses_lets_the_client_through(connect: Connect, sandbox: Sandbox) -> None:
-    import requests
-    import responses
-
-    with responses.RequestsMock() as service:
-        service.get(f"{URL}/payouts", json=EMPTY)
-        assert (await asyncio.to_thread(requests.get, f"{URL}/payouts", timeout=300)).json() == EMPTY
-        assert list(await connect(sandbox).payouts.list()) == []
-
-
-@asynccontextmanager
-async def recording(port: int) -> AsyncIterator[tuple[int, bytearray]]:
-    """A TCP proxy that keeps all bytes of both directions: its port, and what it kept."""
-    kept = bytearray()
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(65536):
-            kept.extend(piece)
-            writer.write(piece)
-        writer.close()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(copy(reader, back), copy(there, writer))
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1], kept
-
-
-async def test_a_recording_tcp_proxy(connect: Connect, sandbox: Sandbox) -> None:
-    async with recording(int(sandbox.base_url.split(":")[2].removesuffix("/v1"))) as (port, kept):
-        client = connect(sandbox, base_url=f"http://127.0.0.1:{port}/v1")
-        payout = await create(client, "payouts")
-        assert str(payout.id).encode() in kept
-        assert b"POST /v1/payouts HTTP/1.1\r\n" in kept
-        await client.aclose()
 
 
 def without_keys(response: dict[str, Any]) -> dict[str, Any]:

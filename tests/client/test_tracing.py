@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # agents are imported by the tests that use them, which takes
 
 @pytest.fixture
 def exported() -> InMemorySpanExporter:
-    """The spans that have ended."""
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     return InMemorySpanExporter()

@@ -1,4 +1,4 @@
-"""Calls, arguments and options that do not exist: told in words, with what to do instead."""
+"""Calls, arguments and objects that are not ours: told in words, with what to do instead."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import importlib
 import json
 import subprocess
 import sys
+from asyncio import CancelledError
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import payments_async
-from payments_async.errors import InvalidRequest
+from payments_async.errors import ConfigurationError, InvalidRequest, OutcomeUnknown, ResponseMismatch
 from payments_async.resources._signatures import ABSENT
-from tests.support.creations import SMALLEST
+from tests.support.creations import PAYOUT, SMALLEST
 from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 
@@ -68,18 +70,6 @@ async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
         client.payouts.prepare(**SMALLEST["payouts"], timeout=3)
     told = "payouts.prepare() got an unexpected keyword argument 'timeout': it belongs to the sending"
     assert str(caught.value) == told
-
-
-@pytest.mark.parametrize("resource", SMALLEST)
-@pytest.mark.parametrize("method", ["create", "prepare"])
-async def test_missing_fields_are_faults_too(connect: Connect, resource: str, method: str) -> None:
-    transport = ScriptedTransport(EMPTY_PAGE)
-    caught = await error_of(
-        InvalidRequest, outcome(connect(transport=transport), f"{resource}.{method}", description=7)
-    )
-    missing = {field: ["is required"] for field in SMALLEST[resource]}
-    assert caught.errors == {**missing, "description": ["must be text, not int"]}
-    assert transport.requests == []
 
 
 @pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])
@@ -201,3 +191,64 @@ async def test_another_field_of_a_mapping_is_sent_with_a_warning(connect: Connec
     with pytest.warns(RuntimeWarning, match=r"payouts\.create: instrument has the unknown field branch"):
         prepared = connect().payouts.prepare(**{**SMALLEST["payouts"], "instrument": wallet})
     assert json.loads(prepared.body)["instrument"] == wallet
+
+
+class Changing(Mapping[str, Any]):
+    """Holds a text when it is checked, and what JSON cannot carry when it is written."""
+
+    def __init__(self) -> None:
+        self._values: Any = iter(["text", object()])
+
+    def __getitem__(self, key: str) -> Any:
+        return next(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["name"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+async def test_what_changes_under_the_check_is_not_sent(connect: Connect) -> None:
+    transport = ScriptedTransport(answer(500))
+    with pytest.raises(InvalidRequest, match=r"cannot be written as JSON \(TypeError\)"):
+        await connect(transport=transport).request("POST", "/refunds", json={"deep": Changing()})
+    assert transport.requests == []
+
+
+@pytest.mark.parametrize("wrong", ['{"version": 1}', None, PAYOUT, 7])
+async def test_send_takes_a_prepared_request_only(connect: Connect, wrong: Any) -> None:
+    transport = ScriptedTransport(answer(500))
+    caught = await error_of(ConfigurationError, connect(transport=transport).send(wrong))
+    told = f"send() takes a PreparedRequest, not {type(wrong).__name__}; PreparedRequest.from_json(text)"
+    assert str(caught) == f"{told} reads one"
+    assert transport.requests == []
+
+
+def interrupted(cls: type[BaseException], **facts: Any) -> BaseException:
+    """A cancellation, with what the client put on it."""
+    stopped = cls()
+    vars(stopped).update(facts)
+    return stopped
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (InvalidRequest({"amount": ["is required"]}), "the error's effect is known (none)"),
+        (interrupted(CancelledError, outcome=7), "pass error.outcome"),
+        (interrupted(KeyboardInterrupt, outcome=7), "pass error.outcome"),
+        (interrupted(CancelledError), "nothing to resolve: CancelledError tells of no write in doubt"),
+        (
+            ResponseMismatch("other", record=None, differences={}),
+            "takes an OutcomeUnknown or a PreparedRequest",
+        ),
+        (None, "takes an OutcomeUnknown or a PreparedRequest"),
+    ],
+)
+async def test_resolve_says_what_it_takes_instead(connect: Connect, wrong: Any, told: str) -> None:
+    transport = ScriptedTransport(answer(500))
+    caught = await error_of(ConfigurationError, connect(transport=transport).resolve(wrong))
+    assert told in str(caught)
+    assert not isinstance(caught, OutcomeUnknown)
+    assert transport.requests == []

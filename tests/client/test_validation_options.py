@@ -46,7 +46,6 @@ OPAQUE_IDS = {
 
 
 def method_of(client: Any, name: str) -> Callable[..., Any]:
-    """The method with this dotted name."""
     resource, method = name.split(".")
     found: Callable[..., Any] = getattr(getattr(client, resource), method)
     return found

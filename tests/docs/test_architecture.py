@@ -18,7 +18,6 @@ MODULE = re.compile(r"\bpayments_a?sync(?:\.[a-z_]\w*)+")
 
 
 def paths_of(text: str) -> set[str]:
-    """The folders (`bulk/_run/`) and files (`client.py`) that a text names."""
     return set(PATH.findall(text))
 
 
@@ -67,7 +66,7 @@ def test_the_command_line_may_import_no_room_of_bulk_that_is_not_public() -> Non
 
 def test_a_circle_of_imports_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
-    assert house.circles(graph) == [["a", "b", "c"]]
+    assert house.circle(graph) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("given", ['"payments_async._a"', '"._a", __name__', "NAMED", "f'{x}', NAMED"])

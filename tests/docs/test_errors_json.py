@@ -45,9 +45,7 @@ def test_each_error_has_a_code_of_its_own_a_remedy_and_effects() -> None:
     assert {each["class"].rpartition(".")[2] for each in listed} >= {*PUBLIC, "BulkError", "LedgerMissing"}
     assert found["duplicate_reference"]["status"] == 409
     assert found["api_connection_error"]["class"] == "payments_async.errors.APIConnectionError"
-    said = {cls.__name__: cls.remedy for cls in tool.classes()}
     for each in listed:
-        assert each["remedy"] == said[each["class"].rpartition(".")[2]]
         assert each["remedy"]
         assert each["effects"]
         assert not [private for private in each["class"].split(".") if private.startswith("_")]

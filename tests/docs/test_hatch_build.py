@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,13 +18,7 @@ ADDRESS = "https://code.test/shop/payments-sdk"
 
 @pytest.fixture(scope="module")
 def hooks() -> Any:
-    """The module, imported as hatchling does."""
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "hatch_build.py")))
 
 
 def test_links_to_files_become_absolute(hooks: Any) -> None:
@@ -74,15 +69,11 @@ def test_the_bill_of_materials_lists_what_an_installer_is_asked_for(hooks: Any) 
 
 
 def test_the_bill_is_written_for_the_builder_and_removed(hooks: Any) -> None:
-    class Core:
-        name, license_expression = "payments-sdk", "MIT"
-        dependencies: tuple[str, ...] = ("attrs>=24.2",)
-        optional_dependencies: dict[str, list[str]] = {}  # noqa: RUF012 - stands in for hatchling's
-
-    class Project:
-        core, version = Core, "0.1.0"
-
-    hook = hooks.BillOfMaterials(str(ROOT), {}, None, Project, "", "wheel")
+    core = SimpleNamespace(
+        name="payments-sdk", license_expression="MIT", dependencies=["attrs>=24.2"], optional_dependencies={}
+    )
+    project = SimpleNamespace(core=core, version="0.1.0")
+    hook = hooks.BillOfMaterials(str(ROOT), {}, None, project, "", "wheel")
     data: dict[str, Any] = {"sbom_files": []}
     hook.initialize("standard", data)
     (path,) = map(Path, data["sbom_files"])

@@ -77,7 +77,7 @@ def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> No
     assert "diff -r built dist" in commands["checks"]
 
 
-def test_what_is_published_is_uploaded_by_a_job_that_installs_by_hash_alone() -> None:
+def test_what_is_published_is_uploaded_by_a_job_that_installs_by_hash_alone_and_is_documented() -> None:
     jobs = loaded(RELEASE)["jobs"]
     uploads = [
         name for name, job in jobs.items() for step in job["steps"] if "upload" in step.get("uses", "")
@@ -94,20 +94,14 @@ def test_what_is_published_is_uploaded_by_a_job_that_installs_by_hash_alone() ->
     pinned = [line for line in lines if not line.startswith(" ")]
     assert all(re.fullmatch(r"[a-z-]+==[\d.]+ \\", line) for line in pinned), "no index, and each by version"
     assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in {*lines} - {*pinned})
-    (builder,) = tomllib.loads(page("pyproject.toml"))["build-system"]["requires"]
+    project = tomllib.loads(page("pyproject.toml"))
+    (builder,) = project["build-system"]["requires"]  # it writes its version into the wheel
+    assert builder in project["tool"]["uv"]["constraint-dependencies"]
     assert {line.partition("=")[0] for line in pinned} >= {"uv", "hatchling"}
     assert f"{builder} \\" in pinned
-
-
-def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
-    """Each hatchling writes its version into the wheel, and the workflow's address is in the metadata."""
-    project = tomllib.loads(page("pyproject.toml"))
-    (builder,) = project["build-system"]["requires"]
-    assert re.fullmatch(r"hatchling==[\d.]+", builder)
-    assert builder in project["tool"]["uv"]["constraint-dependencies"]
-    steps = [step for job in loaded(RELEASE)["jobs"].values() for step in job["steps"]]
+    steps = [step for job in jobs.values() for step in job["steps"]]
     assert len([step for step in steps if "PROJECT_URL" in step.get("env", ())]) == 2
-    assert "PROJECT_URL=https://" in page("docs/support.md")
+    assert "PROJECT_URL=https://" in page("docs/support.md"), "the address is in the metadata"
 
 
 def test_the_pythons_that_are_declared_are_tested() -> None:
@@ -132,7 +126,6 @@ def sessions() -> set[str]:
 
 
 def constant(name: str) -> list[str]:
-    """A list of noxfile.py."""
     (value,) = re.findall(rf"^{name} = (\[.*?\])$", page("noxfile.py"), re.MULTILINE | re.DOTALL)
     return list(ast.literal_eval(value))
 

@@ -8,7 +8,6 @@ import pytest
 
 from payments_async.sandbox._checkout.messages import _MESSAGES
 from payments_async.sandbox._checkout.method_catalogue import METHODS
-from payments_async.sandbox._checkout.router import EVENTS
 from payments_async.sandbox._checkout.simulated_bank import SIMULATED_PAGES
 from payments_async.sandbox._common import scenario_words
 from payments_async.sandbox._common.profiles import PROFILES
@@ -56,15 +55,6 @@ def test_every_command_that_a_page_names_is_one() -> None:
             assert not word or word in list(app[group]), (name, group, word)
 
 
-def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
-    from payments_async.sandbox._control_api.routes import ROUTES
-
-    listed = re.findall(
-        r"`(GET|POST|DELETE)(?: ([^`]+))?`", " ".join(first_cells(section(GUIDE, "From any language")))
-    )
-    assert sorted(listed) == sorted((route.method, route.path) for route in ROUTES)
-
-
 def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
     from payments_async.sandbox._inspector.site import PAGES as SHOWN
 
@@ -79,7 +69,7 @@ def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> Non
     states = {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
     assert states == {"open", *_MESSAGES, "action"}
     for part in re.findall(r"/checkout/\{id\}/(\w+)", text):
-        assert part in {*SIMULATED_PAGES, EVENTS.strip("/")}, part
+        assert part in SIMULATED_PAGES, part
 
 
 def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -> None:

@@ -1,7 +1,6 @@
 """Every Python block of README.md and docs/ runs as it stands, against a sandbox of its own.
 
 A block may use `await` at the top level, as if in a coroutine; its `test_…` functions are called.
-One that is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from tests.docs.pages import GUIDES
-from tests.docs.snippets import Snippet, all_snippets, snippets_in
-from tests.docs.typed_snippets import as_module
-
-NOT_RUN = 0
-"""How many blocks are marked `no-run`. Raise it only with a reason."""
+from tests.docs.snippets import Snippet, all_snippets
 
 
-def run(snippet: Snippet) -> dict[str, Any]:
-    """Run a block in a fresh namespace, then its test functions; gives the namespace."""
+def run(snippet: Snippet) -> None:
+    """Run a block in a fresh namespace, then its test functions."""
     names: dict[str, Any] = {"__name__": "snippet"}
     tree = ast.parse(snippet.code, snippet.file)
     ast.increment_lineno(tree, snippet.line - 1)
@@ -35,11 +30,9 @@ def run(snippet: Snippet) -> dict[str, Any]:
     for name, value in list(names.items()):
         if name.startswith("test_"):
             finish(value())
-    return names
 
 
 def finish(value: Any) -> None:
-    """Await what is to be awaited, on a loop of its own."""
     if inspect.iscoroutine(value):
         asyncio.run(value)
 
@@ -89,27 +82,9 @@ def test_the_snippet_does_what_it_says(
     gc.collect()  # Python 3.13 warns of a connection that is left open: here, and not in a later test
 
 
-def test_blocks_that_do_not_run_are_counted() -> None:
-    marked = [str(snippet) for snippet in SNIPPETS if snippet.info != "python"]
-    assert len(marked) == NOT_RUN, marked
-    assert all(snippet.info in ("python", "python no-run") for snippet in SNIPPETS)
+def test_every_block_is_run() -> None:
+    assert [str(snippet) for snippet in SNIPPETS if snippet.info != "python"] == []
 
 
 def test_readme_and_every_guide_have_snippets() -> None:
     assert set(GUIDES) <= {s.file for s in SNIPPETS}
-
-
-def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
-    text = "# Page\n\n```python\nvalue = 1\nassert value == 2\n```\n"
-    (snippet,) = snippets_in(text, "page.md")
-    with pytest.raises(AssertionError) as raised:
-        run(snippet)
-    assert raised.traceback[-1].lineno + 1 == 5
-
-
-def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> None:
-    text = "# Page\n\n```python\nvalue = await call()\n\nprint(value)\n```\n"
-    (snippet,) = snippets_in(text, "docs/page.md")
-    module = as_module(snippet).splitlines()
-    assert module[snippet.line - 1] == "    value = await call()"
-    assert compile("\n".join(module), "page", "exec")

@@ -1,22 +1,20 @@
-"""The programs of the guide to webhooks, as their reader runs them: from a shell, and behind a socket."""
+"""The programs of the guide to webhooks: from a shell, as their reader runs them, and under WSGI."""
 
 from __future__ import annotations
 
-import http.client
+import io
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_sync import Instrument
+from payments_sync import Instrument, Payments
 from tests.docs.snippets import Snippet, all_snippets
 
 SECRET = "for this test alone, and more than 32 bytes"
@@ -43,16 +41,18 @@ def test_the_first_program_runs_as_printed(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-class Quiet(WSGIRequestHandler):
-    """Logs nothing."""
+class OpenSocket(io.BytesIO):
+    """A body behind which the connection stays open, as in HTTP/1.1: a read beyond its end would wait."""
 
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        assert 0 < size <= len(self.getvalue()) - self.tell()
+        return super().read(size)
 
 
 @pytest.fixture
 def blocking(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """The names of the blocking program, whose application is served; `port` says where."""
+    """The names of the blocking program."""
     with Sandbox(seed=880_001) as sandbox:
         sandbox.on("payouts.create").outcome("complete immediate")
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
@@ -60,32 +60,20 @@ def blocking(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         monkeypatch.setenv("WEBHOOK_SECRET", SECRET)
         names: dict[str, Any] = {"__name__": "snippet"}
         exec(program("def application").code, names)
-        with make_server("127.0.0.1", 0, names["application"], handler_class=Quiet) as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-            thread.start()
-            yield {**names, "port": server.server_port}
-            server.shutdown()
-            thread.join()
+        yield names
 
 
-def answer(port: int, path: str, *headers: tuple[str, str], body: bytes = b"") -> int:
-    """The status of a POST whose sender keeps the connection open, as HTTP/1.1 does."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    try:
-        connection.putrequest("POST", path)
-        for header in headers:
-            connection.putheader(*header)
-        connection.endheaders(body)
-        return connection.getresponse().status
-    finally:
-        connection.close()
+def answer(names: dict[str, Any], path: str, length: str | None, body: bytes = b"") -> int:
+    told: list[str] = []
+    environ = {"PATH_INFO": path, "REQUEST_METHOD": "POST", "wsgi.input": OpenSocket(body)}
+    given = {} if length is None else {"CONTENT_LENGTH": length}
+    names["application"]({**environ, **given}, lambda status, headers: told.append(status))
+    return int(told[0].split(" ")[0])
 
 
 def test_the_blocking_program_takes_a_delivery_from_a_socket_that_stays_open(
     blocking: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from payments_sync import Payments
-
     url = blocking["receiver"].url_for_payout("invoice-8")
     with Payments() as client:
         client.payouts.create(
@@ -97,15 +85,12 @@ def test_the_blocking_program_takes_a_delivery_from_a_socket_that_stays_open(
             webhook_url=url,
         )
     body = b'{"event": "payout.completed"}'
-    length = ("Content-Length", str(len(body)))
-    assert answer(blocking["port"], urlsplit(url).path, length, body=body) == 200
+    assert answer(blocking, urlsplit(url).path, str(len(body)), body) == 200
     assert "invoice-8 completed" in capsys.readouterr().out
 
 
 def test_the_blocking_program_refuses_what_does_not_say_its_length(blocking: dict[str, Any]) -> None:
-    port = blocking["port"]
     path = urlsplit(blocking["receiver"].url_for_payout("invoice-9")).path
-    assert answer(port, path) == 411
-    for odd in ("-1", "1e3", "0x10", "1" * 5_000):
-        assert answer(port, path, ("Content-Length", odd)) == 411, odd[:10]
-    assert answer(port, path + "x", ("Content-Length", "0")) == 404, "a forged address"
+    for odd in (None, "-1", "1e3", "0x10", "1" * 5_000):
+        assert answer(blocking, path, odd) == 411, odd
+    assert answer(blocking, path + "x", "0") == 404, "a forged address"

@@ -12,7 +12,6 @@ from tests.engines.harness import Scene
 
 @pytest.fixture
 def scene(database: str, tmp_path: Path) -> Iterator[Scene]:
-    """A service and an empty ledger."""
     scene = Scene.begin(database, tmp_path)
     yield scene
     scene.end()

@@ -69,7 +69,6 @@ class Program:
         self.process.wait()
 
     async def ended(self) -> int:
-        """Wait for its end; the exit code."""
         self.must_live = False
         return await asyncio.to_thread(self.process.wait)
 
@@ -88,7 +87,6 @@ class Scene:
 
     @classmethod
     def begin(cls, ledger: str, folder: Path) -> Scene:
-        """Start the service."""
         service = subprocess.Popen(
             [sys.executable, "-m", "tests.engines.harness"],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -120,11 +118,9 @@ class Scene:
 
     @property
     def books(self) -> list[tuple[str, Decimal]]:
-        """Reference and amount of each payout in the service's books."""
         return [(reference, Decimal(amount)) for reference, amount in self._ask("books")]
 
     def file(self, batch_id: str, rows: int = ROWS) -> None:
-        """A file of so many payouts."""
         first = 10_000 * len(self.amounts)
         self.amounts[batch_id] = [Decimal(f"{first + number}.01") for number in range(1, rows + 1)]
         cells = (f"r{amount},{amount},XCD,mtn_bj,{PHONE},BJ" for amount in self.amounts[batch_id])
@@ -142,7 +138,6 @@ class Scene:
         return path
 
     def start(self, *program: str | Path, **environment: str) -> Program:
-        """Start a program of an engine, in a session of its own."""
         log = self.folder / f"{len(self.programs)}.log"
         path = os.pathsep.join(filter(None, sys.path))  # the package that is tested
         with log.open("wb") as output:
@@ -165,11 +160,25 @@ class Scene:
             await asyncio.sleep(0.2)
 
     async def until_paid(self, rows: int) -> None:
-        """Wait until the service's books have so many payouts."""
         await self.until(lambda: len(self.books) >= rows)
 
     def _open(self, client: AsyncPayments | None, batch_id: str) -> PayoutBatch:
         return PayoutBatch.open(self.variables["PAYMENTS_LEDGER"], client, batch_id=batch_id)
+
+    async def kill_workers(self, start: Callable[[], Program]) -> None:
+        """Pay with two programs, which are killed and replaced three times."""
+        workers = [start(), start()]
+        for kill in (1, 2, 3):
+            await self.until_paid(kill * ROWS // 4)
+            for worker in workers:
+                worker.kill()
+            workers = [start(), start()]
+
+    async def assert_drained(self, batch_id: str) -> None:
+        """A program that was terminated has recorded what it had under way, and left rows."""
+        counts = await self.counts(batch_id)
+        assert counts["created"] == len(self.books) < ROWS
+        assert counts["under_way"] == counts["in_doubt"] == 0
 
     async def until_at_work(self, processes: int, batch_id: str) -> None:
         """Wait until so many processes have rows of a batch taken."""
@@ -178,12 +187,10 @@ class Scene:
                 await asyncio.sleep(0.2)
 
     async def counts(self, batch_id: str) -> dict[str, int]:
-        """How many rows of a batch are in which state."""
         async with self._open(None, batch_id) as batch:
             return dict((await batch.status()).counts)
 
     async def batches(self) -> set[str]:
-        """The names of the ledger's batches."""
         async with self._open(None, "any") as batch:
             return {known.binding.batch_id for known in await batch.batches()}
 

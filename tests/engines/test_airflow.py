@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
+from tests.engines.harness import SLOWLY, Program, Scene, zones
 from tests.support.servers import PostgresServer, free_port
 
 pytest.importorskip("airflow", reason="Airflow is not installed: nox -s airflow")
@@ -37,7 +37,6 @@ class Airflow:
     database: str
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the API."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/api/v2{path}",
             method=method,
@@ -54,21 +53,17 @@ class Airflow:
         return None
 
     def scheduler(self, scene: Scene, **environment: str) -> Program:
-        """Start a scheduler, which has the workers in it."""
         program = ("-m", "airflow", "scheduler", "--skip-serve-logs")
         return scene.start(*program, **self.environment, **environment)
 
     def trigger(self, batch_id: str) -> str:
-        """Begin a run of the DAG `payroll`."""
         body = {"conf": {"batch_id": batch_id}, "logical_date": None}
         return str(self.ask("POST", "/dags/payroll/dagRuns", body)["dag_run_id"])
 
     def states(self, *runs: str) -> set[str]:
-        """The states of runs."""
         return {str(self.ask("GET", f"/dags/payroll/dagRuns/{run}")["state"]) for run in runs}
 
     def attempts(self, run: str) -> set[int]:
-        """How often the tasks of a run were tried."""
         found = self.ask("GET", f"/dags/payroll/dagRuns/{run}/taskInstances")["task_instances"]
         return {int(task["try_number"]) for task in found}
 
@@ -82,7 +77,6 @@ class Airflow:
         return b"\n".join([*(text.encode() for text in rows), *logs])
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement finds in Airflow's database."""
         return self.server.query(self.database, statement)
 
 
@@ -119,7 +113,6 @@ def server(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def settings(home: Path, database: str) -> dict[str, str]:
-    """The environment of Airflow's programs."""
     own = {
         "CORE__DAGS_FOLDER": str(home / "dags"),
         "CORE__LOAD_EXAMPLES": "False",
@@ -161,12 +154,7 @@ async def test_killed_workers_and_tasks_delivered_twice_pay_exactly(airflow: Air
     scene.slow(3.0)
     scene.file("june")
     runs = [airflow.trigger("june") for _ in range(2)]  # each task of one has a twin
-    workers = [airflow.scheduler(scene), airflow.scheduler(scene)]
-    for kill in (1, 2, 3):
-        await scene.until_paid(kill * ROWS // 4)
-        for worker in workers:
-            worker.kill()
-        workers = [airflow.scheduler(scene), airflow.scheduler(scene)]
+    await scene.kill_workers(lambda: airflow.scheduler(scene))
     await scene.until(lambda: airflow.states(*runs) == {"success"})
     await scene.judge(airflow.stored())
 
@@ -180,9 +168,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(airflow: Ai
     await scene.until_at_work(2, "june")
     one.signal(signal.SIGTERM)
     await one.ended()
-    counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < ROWS
-    assert counts["under_way"] == counts["in_doubt"] == 0
+    await scene.assert_drained("june")
     airflow.scheduler(scene)
     await scene.until(lambda: airflow.states(run) == {"success"})
     assert airflow.attempts(run) == {1}  # it was no fault

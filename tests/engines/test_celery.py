@@ -30,12 +30,10 @@ class Broker:
     messages: list[bytes] = attrs.field(factory=list)
 
     def client(self) -> redis.Redis:
-        """A connection."""
         return redis.Redis.from_url(self.server.url())
 
     @property
     def waiting(self) -> int:
-        """Messages that are queued, or held by a worker."""
         with self.client() as client:
             queued = (int(client.llen(name)) for name in ("celery", "moving", "twice"))
             return sum(queued) + int(client.hlen("unacked"))
@@ -67,19 +65,15 @@ class Broker:
 
 @attrs.frozen
 class Payroll:
-    """The program, and how its processes are started."""
-
     scene: Scene
     broker: Broker
     folder: Path
 
     def celery(self, *command: str, **environment: str) -> Program:
-        """Start a command of Celery."""
         app = ("-m", "celery", "--workdir", str(self.folder), "--app", "celery_payroll")
         return self.scene.start(*app, *command, CELERY_BROKER_URL=self.broker.server.url(), **environment)
 
     def worker(self, **environment: str) -> Program:
-        """Start a worker with two processes."""
         options = ("--queues", "twice", "--concurrency", "2", "--loglevel", "INFO")
         name = ("--hostname", f"{len(self.scene.programs)}@%h")
         return self.celery("worker", *options, *name, **environment)
@@ -112,12 +106,7 @@ async def test_killed_workers_and_tasks_delivered_twice_pay_exactly(payroll: Pay
     scene.slow(3.0)
     scene.file("june")
     await payroll.pay("june")
-    workers = [payroll.worker(), payroll.worker()]
-    for kill in (1, 2, 3):
-        await scene.until_paid(kill * ROWS // 4)
-        for worker in workers:
-            worker.kill()
-        workers = [payroll.worker(), payroll.worker()]
+    await scene.kill_workers(payroll.worker)
     await scene.until_paid(ROWS)
     await scene.until(lambda: not payroll.broker.waiting)
     await scene.judge(*payroll.broker.messages)
@@ -131,9 +120,7 @@ async def test_a_worker_that_is_terminated_ends_its_turn(payroll: Payroll, scene
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     assert await one.ended() == 0
-    counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < ROWS
-    assert counts["under_way"] == counts["in_doubt"] == 0
+    await scene.assert_drained("june")
     payroll.worker()
     await scene.until(lambda: not payroll.broker.waiting)
     await scene.judge(*payroll.broker.messages)

@@ -15,7 +15,7 @@ import attrs
 import pytest
 from temporalio.client import Client
 
-from tests.engines.harness import ROWS, SLOWLY, Program, Scene, zones
+from tests.engines.harness import SLOWLY, Program, Scene, zones
 from tests.support.servers import TemporalServer
 
 pytestmark = pytest.mark.timeout(1800)
@@ -23,8 +23,6 @@ pytestmark = pytest.mark.timeout(1800)
 
 @attrs.frozen
 class Temporal:
-    """The server, its command, and the program."""
-
     server: TemporalServer
     scene: Scene
     program: Path
@@ -36,17 +34,14 @@ class Temporal:
         subprocess.run([tool, *command, "--address", self.server.address], check=True, capture_output=True)
 
     def start(self, workflow: str, batch_id: str) -> None:
-        """Start a workflow that pays a batch."""
         what = ("--task-queue", "payroll", "--type", "Payroll", "--input", f'"{batch_id}"')
         self.run("workflow", "start", "--workflow-id", workflow, *what)
 
     async def ended(self, *workflows: str) -> None:
-        """Wait for the end of workflows. Raises for one that has failed."""
         client = await Client.connect(self.server.address)
         await asyncio.gather(*(client.get_workflow_handle(each).result() for each in workflows))
 
     def worker(self, **environment: str) -> Program:
-        """Start a worker."""
         return self.scene.start(self.program, TEMPORAL_ADDRESS=self.server.address, **environment)
 
     def stored(self) -> bytes:
@@ -84,12 +79,7 @@ async def test_killed_workers_and_activities_delivered_twice_pay_exactly(
     scene.file("june")
     for workflow in ("june", "june-again"):  # each activity of one has a twin
         temporal.start(workflow, "june")
-    workers = [temporal.worker(), temporal.worker()]
-    for kill in (1, 2, 3):
-        await scene.until_paid(kill * ROWS // 4)
-        for worker in workers:
-            worker.kill()
-        workers = [temporal.worker(), temporal.worker()]
+    await scene.kill_workers(temporal.worker)
     await temporal.ended("june", "june-again")
     await scene.judge(temporal.stored())
 
@@ -104,9 +94,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     await scene.until_paid(1)
     one.signal(signal.SIGTERM)
     assert await one.ended() in (0, -signal.SIGABRT)  # its library may abort as the interpreter ends
-    counts = await scene.counts("june")
-    assert counts["created"] == len(scene.books) < ROWS
-    assert counts["under_way"] == counts["in_doubt"] == 0
+    await scene.assert_drained("june")
     temporal.worker()
     await temporal.ended("june")
     await scene.judge(temporal.stored())

@@ -1,4 +1,4 @@
-"""schemathesis, run against a sandbox over loopback (`tests/campaigns/asking.py` does it at length)."""
+"""schemathesis, run against a sandbox over loopback."""
 
 from __future__ import annotations
 

@@ -133,9 +133,9 @@ def described(status: int) -> str:
     return "5XX" if status >= 500 else str(status)
 
 
-def validator(operation: str, status: int, *, closed: bool) -> Draft202012Validator:
+def validator(operation: str, status: int) -> Draft202012Validator:
     """What an answer of an operation has to be; `KeyError` for a status it does not have."""
-    document = _closed() if closed else DOCUMENT
+    document = _closed()
     (answers,) = [one["responses"] for *_, one in _operations_of(document) if one["operationId"] == operation]
     schema = answers[described(status)]["content"]["application/json"]["schema"]
     return Draft202012Validator({**schema, "components": document["components"]}, format_checker=_FORMATS)

@@ -12,7 +12,7 @@ from tests.fidelity.asking import WAIVED, ask
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 EXAMPLES = 4
-"""For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""
+"""For each operation and phase."""
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from contextvars import ContextVar
 from typing import Any
@@ -21,44 +20,11 @@ async def said(ask: Any) -> bool:
     return await answer(ask, "the request", seconds=3600, runtime=SYSTEM)
 
 
-def ended(end: object) -> object:
-    """What a function returns, or raises."""
-    if isinstance(end, BaseException):
-        raise end
-    return end
+async def test_a_function_that_ends_as_if_it_were_cancelled_says_no() -> None:
+    def ask(request: object) -> bool:
+        raise asyncio.CancelledError
 
-
-def plainly(end: object) -> Any:
-    return lambda request: ended(end)
-
-
-def awaited(end: object) -> Any:
-    async def ask(request: object) -> object:
-        return ended(end)
-
-    return ask
-
-
-def plainly_awaited(end: object) -> Any:
-    return lambda request: awaited(end)(request)
-
-
-@pytest.mark.parametrize("asking", [plainly, awaited, plainly_awaited])
-@pytest.mark.parametrize("end", [True, False, None, 1, "yes", asyncio.CancelledError()])
-async def test_only_true_is_a_yes(asking: Any, end: object) -> None:
-    assert await said(asking(end)) is (end is True)
-
-
-@pytest.mark.parametrize("asking", [plainly, awaited])
-@pytest.mark.parametrize("error", [ValueError("account 0244"), StopIteration("account 0244")])
-async def test_an_exception_is_a_no_and_only_its_type_is_logged(
-    asking: Any, error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert not await said(asking(error))
-    (record,) = caplog.records
-    assert (record.levelno, record.exc_info) == (logging.WARNING, None)
-    assert "account" not in caplog.text
-    assert "which refuses the payout" in record.getMessage()
+    assert not await said(ask)
 
 
 async def test_a_plain_function_runs_in_another_thread_and_a_coroutine_function_on_the_loop() -> None:

@@ -359,18 +359,49 @@ def key_guard(client: AsyncPayments | Payments) -> Any:
 # --- ask ---
 
 
-@pytest.mark.parametrize(("said", "is_sent"), [(True, True), (False, False), ("yes", False), (1, False)])
-async def test_only_a_yes_lifts_the_most_of_one_payout(connect: Connect, said: Any, is_sent: bool) -> None:
+def ended(end: object) -> object:
+    """What a function returns, or raises."""
+    if isinstance(end, Exception):
+        raise end
+    return end
+
+
+def plainly(asked: list[GuardRequest], end: object) -> Any:
+    return lambda request: asked.append(request) or ended(end)
+
+
+def awaited(asked: list[GuardRequest], end: object) -> Any:
+    async def ask(request: GuardRequest) -> object:
+        return plainly(asked, end)(request)
+
+    return ask
+
+
+def plainly_awaited(asked: list[GuardRequest], end: object) -> Any:
+    return lambda request: awaited(asked, end)(request)
+
+
+@pytest.mark.parametrize("asking", [plainly, awaited, plainly_awaited])
+@pytest.mark.parametrize(
+    "end", [True, False, None, 1, "yes", ValueError("account 0244"), StopIteration("account 0244")]
+)
+async def test_only_a_yes_lifts_the_most_of_one_payout(
+    connect: Connect, asking: Any, end: object, caplog: pytest.LogCaptureFixture
+) -> None:
     asked: list[GuardRequest] = []
-    guard = attrs.evolve(GUARD, ask=lambda request: asked.append(request) or said)
-    played = play(connect, answer_of(101), guard=guard)
+    played = play(connect, answer_of(101), guard=attrs.evolve(GUARD, ask=asking(asked, end)))
     call = played.client.payouts.create(**{**PAYOUT, "amount": 101})
-    await (call if is_sent else refused(call))
+    await (call if end is True else refused(call))
     assert [(each.amount, each.currency, each.most) for each in asked] == [
         (Decimal(101), "XOF", Decimal(100))
     ]
     assert "+229" not in repr(asked)
-    assert (len(played.transport.requests) == 1) is is_sent
+    assert (len(played.transport.requests) == 1) is (end is True)
+    if isinstance(end, Exception):  # only its type is logged
+        record = caplog.records[0]
+        assert (record.levelno, record.exc_info) == (logging.WARNING, None)
+        assert "account" not in caplog.text
+        assert "which refuses the payout" in record.getMessage()
 
 
 @pytest.mark.parametrize(

@@ -202,12 +202,6 @@ async def test_a_file_in_a_folder_that_is_not_there_is_not_made(connected: Any, 
             await client.payouts.create(**payout(1, 1))
 
 
-async def test_a_database_of_another_machine_needs_a_name_that_is_proven(connected: Any) -> None:
-    place = {"guard": Guard(most={"XOF": 100}, sums=SUMS), "limit_store": "postgresql://db.test/shop"}
-    with pytest.raises(ConfigurationError, match=r"sslmode=verify-full"):
-        connected(place)
-
-
 async def test_a_database_that_gives_no_rights_says_which_are_missing(
     connected: Any, postgres: PostgresServer
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 from payments_async import ConfigurationError
 from payments_async._guard import clocks, postgresql, sqlite
 from payments_async._guard.postgresql import DatabaseState
-from payments_async._guard.progress_note import ProgressNote
+from payments_async._guard.progress_note import noted
 from payments_async._guard.sqlite import FileState, MemoryState
 from payments_async._guard.state import StateUnavailable
 from payments_async._guard.sums import LEASE, SETTLING, GuardSums, WriteAmount, amount_of, units_of
@@ -160,30 +160,13 @@ def test_of_several_windows_the_one_without_room_is_named_with_the_time_of_room(
     assert (held.window, held.wait) == (HOUR, 1.0)
 
 
-WEEK = DAY * 7
-
-
-@pytest.mark.parametrize(
-    ("counted", "trusted", "at", "known_in"),
-    [
-        ((), False, 10, HELD + HOUR),
-        ((DAY,), False, 10, HELD + HOUR - 10),  # what a lost state may have paid until then is unknown
-        ((DAY,), False, 2_000, HOUR),
-        ((DAY,), False, HELD + DAY - 60, 60),
-        ((DAY,), True, 10, 0),
-        ((WEEK, DAY), True, 10, 0),
-    ],
-)
-def test_a_new_window_is_known_as_far_as_the_shortest_longer_one(
-    time: Time, counted: Any, trusted: bool, at: float, known_in: float
-) -> None:
-    sums = sums_in(MemoryState(time), {"GHS": [(seconds, Decimal(100)) for seconds in counted]})
-    sums.settle(amount("nothing", "1"), "never")
-    if trusted:
-        sums.begin()
-    time.at = BEGAN + at
+@pytest.mark.parametrize("counted", [(), (DAY,)])
+def test_a_new_window_is_not_known_though_others_are(time: Time, counted: tuple[int, ...]) -> None:
+    sums = begun(MemoryState(time), {"GHS": [(seconds, Decimal(100)) for seconds in counted]})
     sums.limits = LIMITS
-    assert [each.wait for each in sums.figures()] == [pytest.approx(known_in)]
+    assert [each.wait for each in sums.figures()] == [HELD + HOUR]
+    sums.begin()
+    assert [each.wait for each in sums.figures()] == [0.0]
 
 
 def test_who_only_looks_changes_nothing(time: Time) -> None:
@@ -207,9 +190,8 @@ def test_amounts_are_counted_to_four_decimals_and_rounded_up(value: str, units: 
 @pytest.mark.parametrize("loss", ["lost", "put back"])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_file_that_was_lost_or_put_back_refuses_and_counts_what_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, loss: str, is_new: bool
+    tmp_path: Path, time: Time, loss: str, is_new: bool
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     path, copy = tmp_path / "guard.sqlite", tmp_path / "copy.sqlite"
     first = begun(FileState(str(path), time))
     assert fits(first, "30", "first")
@@ -254,7 +236,6 @@ def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
 def test_a_file_that_another_process_has_is_waited_for_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time, ends: bool
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     path = tmp_path / "guard.sqlite"
     sums = begun(FileState(str(path), time))
     with closing(sqlite3.connect(path)) as other:
@@ -291,12 +272,11 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
 
 
 def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    note = ProgressNote(str(tmp_path / "guard.sqlite"), "account")
+    state = str(tmp_path / "guard.sqlite")
     with monkeypatch.context() as patch:
         patch.setattr("sys.platform", "win32")
-        note.note((1.0, 2))
-        assert note.reached() == (1.0, 2)
+        assert noted(state, "account", (1.0, 2)) is None
+        assert noted(state, "account") == (1.0, 2)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +325,6 @@ def test_a_clock_that_is_set_brings_no_room(
     who: str,
     where: str,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     state: Any = FileState(str(tmp_path / "guard.sqlite"), time)
     if where == "database":
         state = DatabaseState(request.getfixturevalue("database"), time)
@@ -378,7 +357,6 @@ def set_clock(patch: pytest.MonkeyPatch, time: Time, moved: float) -> None:
 def test_a_machine_without_a_known_start_goes_by_its_wall_clock_and_by_what_a_process_has_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(clocks, "BOOT_ID", str(tmp_path / "none"))
     monkeypatch.setattr(clocks, "_boot_id", clocks._boot_id.__wrapped__)
     sums = begun(FileState(str(tmp_path / "guard.sqlite"), time))

@@ -18,7 +18,6 @@ KEY = "Bearer sk_sandbox_canary_8c1f"
 def make_request(
     url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 60
 ) -> HTTPRequest:
-    """One attempt at a request."""
     headers = {"Authorization": KEY, "Accept": "application/json", "X-Idempotency-Key": "key-12345678"}
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -26,7 +25,6 @@ def make_request(
 
 
 def get(url: str, *, timeout: float = 60) -> HTTPRequest:
-    """One attempt at reading."""
     return make_request(url, "GET", body=None, timeout=timeout)
 
 

@@ -11,7 +11,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH
 from tests.http.requests import get, make_request
-from tests.support.patience import PATIENCE, timeout_once_asked
+from tests.support.patience import PATIENCE
 from tests.support.rawserver import RawServer, Step
 
 pytestmark = BOTH
@@ -55,13 +55,6 @@ async def test_the_cancellation_that_leaves_has_no_past(
     await asyncio.wait([task])
     assert (kept[0].__cause__, kept[0].__context__) == (None, None)
     assert task.cancelled()
-
-
-async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    with pytest.raises(TimeoutError):
-        async with timeout_once_asked(server):
-            await transport.send(make_request(server.url("/slow"), timeout=300))
 
 
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:
@@ -109,16 +102,3 @@ async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
         sizes.append(await received.get())
     assert max(sizes) < len(body)
     server.close()
-
-
-async def test_cancelling_one_of_many_leaves_the_others(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    slow = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))
-    others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]
-    answers = await asyncio.gather(*others)
-    slow.cancel()
-    await asyncio.wait([slow])
-    assert [answer.status for answer in answers] == [200] * 10
-    assert slow.cancelled()

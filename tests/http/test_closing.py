@@ -8,9 +8,8 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
-from tests.http.conftest import MakeTransport
 from tests.http.requests import make_request
-from tests.support.rawserver import RawServer, Step
+from tests.support.rawserver import RawServer
 
 
 class Silence:
@@ -42,51 +41,6 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     with pytest.raises(TransportError, match="client was closed") as caught:
         await asyncio.wait_for(task, 300)
     assert (caught.value.kind, request.sent) == ("closed", False)
-
-
-async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    transport = make_transport(max_connections=1)
-    requests = [make_request(server.url("/slow")), make_request(server.url("/"))]
-    tasks = [asyncio.ensure_future(transport.send(request)) for request in requests]
-    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/slow"
-    await transport.aclose()
-    failures = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [getattr(failure, "kind", failure) for failure in failures] == ["closed", "closed"]
-    assert [request.sent for request in requests] == [True, False]
-
-
-async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
-    server: RawServer, transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
-
-    async def work() -> tuple[bytes, int]:
-        with pytest.raises(TransportError):
-            await transport.send(make_request("http://localhost:1/"))
-        current = asyncio.current_task()
-        assert current is not None
-        return (await transport.send(make_request(server.url("/")))).body, current.cancelling()
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work())
-        await silence.asked.wait()
-        await transport.aclose()
-    assert task.result() == (b"{}", 0)
-
-
-async def test_an_attempt_cancelled_while_it_is_closed_is_cancelled(
-    transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
-    task = asyncio.ensure_future(transport.send(make_request("http://localhost:1/")))
-    await silence.asked.wait()
-    task.cancel()
-    await transport.aclose()
-    await asyncio.wait([task])
-    assert task.cancelled()
 
 
 async def test_an_unrequested_cancellation_is_a_failure(

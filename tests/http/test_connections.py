@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
 import pytest
 from yarl import URL
 
 from payments_async._http.connections import LONGEST, REST
-from payments_async._http.transport import AiohttpTransport, LoopConnections, Slots
+from payments_async._http.transport import AiohttpTransport, LoopConnections
 from payments_async._runtime import SystemRuntime, Timer
 from tests.http.requests import get, make_request
 from tests.support.rawserver import RawServer
@@ -48,7 +47,6 @@ def opened_by(transport: AiohttpTransport) -> LoopConnections:
 
 
 def pooled(transport: AiohttpTransport) -> int:
-    """How many connections aiohttp's pool holds idle."""
     connector = opened_by(transport).session.connector
     assert connector is not None
     return sum(map(len, connector._conns.values()))
@@ -64,14 +62,6 @@ async def test_the_pool_is_asked_for_the_first_request_only(
     for _ in range(3):
         assert (await transport.send(make_request(server.url("/next")))).status == 200
     assert (server.connections, pooled(transport)) == (1, 0)
-
-
-async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_afterwards(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    for _ in range(3):
-        await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(5)))
-    assert (server.connections, len(opened_by(transport).idle._ready)) == (5, 5)
 
 
 async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
@@ -166,34 +156,3 @@ async def test_nothing_waits_where_the_connections_were_closed(
     del taken
     assert (opened.idle._ready, pooled(transport)) == ([], 1)
     await transport.aclose()
-
-
-async def test_slots_are_neither_lost_nor_doubled_by_callers_who_give_up() -> None:
-    slots, chance = Slots(3), random.Random(7)
-
-    async def take() -> None:
-        if not slots.take():
-            await slots.acquire()
-
-    async def attempt() -> None:
-        await take()
-        try:
-            for _ in range(chance.randrange(4)):
-                await asyncio.sleep(0)
-        finally:
-            slots.release()
-
-    for _ in range(200):
-        tasks = [asyncio.ensure_future(attempt()) for _ in range(8)]
-        for _ in range(chance.randrange(8)):
-            await asyncio.sleep(0)
-            chance.choice(tasks).cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        taken = [asyncio.ensure_future(take()) for _ in range(4)]
-        await asyncio.wait(taken[:3])
-        await asyncio.sleep(0)
-        assert not taken[3].done()
-        taken[3].cancel()
-        for _ in range(3):
-            slots.release()
-        await asyncio.wait(taken)

@@ -11,38 +11,50 @@ from payments_async._http.deadlines import TICK, Deadlines
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 async def attempt(deadlines: Deadlines, seconds: float, work: float) -> tuple[str, float]:
     """What became of `work` seconds of work, and when."""
     task = deadlines.start(seconds)
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(work)
-    return deadlines.stop(task), now()
+    return deadlines.stop(task), asyncio.get_running_loop().time()
 
 
-def test_work_that_ends_in_time_is_left_alone() -> None:
-    async def main() -> tuple[str, float]:
-        return await attempt(Deadlines(SimulatedRuntime()), 5, 4)
+@pytest.mark.parametrize(
+    ("seconds", "cancelled_at", "closed_at", "ended", "requests"),
+    [
+        (7, None, None, ("undisturbed", 6), 0),
+        (5, None, None, ("overdue", 5), 0),  # its own cancellation is taken back
+        (0, None, None, ("overdue", 0), 0),
+        (-1, None, None, ("overdue", 0), 0),
+        (7, None, 1, ("closed", 1), 0),
+        (5, 1, None, ("cancelled", 1), 1),
+        (5, 5, None, ("cancelled", 5), 1),  # at the same moment: the other's wins
+        (7, 1, 1, ("cancelled", 1), 1),
+        (5, 0, None, ("cancelled", 0), 1),  # before the attempt: it arrives where the task next waits
+    ],
+)
+def test_six_seconds_of_work_end_at_their_deadline_or_by_a_cancellation(
+    seconds: float,
+    cancelled_at: float | None,
+    closed_at: float | None,
+    ended: tuple[str, float],
+    requests: int,
+) -> None:
+    async def work() -> tuple[tuple[str, float], int]:
+        task, deadlines = asyncio.current_task(), Deadlines(SimulatedRuntime())
+        assert task is not None
+        if closed_at is not None:
+            asyncio.get_running_loop().call_later(closed_at, deadlines.close)
+        if cancelled_at == 0:
+            task.cancel()
+        elif cancelled_at is not None:
+            asyncio.get_running_loop().call_later(cancelled_at, task.cancel)
+        return await attempt(deadlines, seconds, 6), task.cancelling()
 
-    assert run_simulated(main()) == ("undisturbed", 4)
+    async def main() -> tuple[tuple[str, float], int]:
+        return await asyncio.ensure_future(work())
 
-
-@pytest.mark.parametrize("seconds", [5.0, 0.0])
-def test_work_is_ended_at_its_deadline(seconds: float) -> None:
-    async def main() -> tuple[str, float]:
-        return await attempt(Deadlines(SimulatedRuntime()), seconds, 6)
-
-    assert run_simulated(main()) == ("overdue", seconds)
-
-
-def test_a_deadline_in_the_past_ends_work_at_once() -> None:
-    async def main() -> tuple[str, float]:
-        return await attempt(Deadlines(SimulatedRuntime()), -1, 6)
-
-    assert run_simulated(main()) == ("overdue", 0)
+    assert run_simulated(main()) == (ended, requests)
 
 
 def test_each_of_many_deadlines_is_kept_to_within_a_tick() -> None:
@@ -84,55 +96,6 @@ def test_the_timer_ends_with_the_last_attempt() -> None:
     assert run_simulated(main()) == ("overdue", 11.5)
 
 
-def test_a_cancellation_by_others_is_not_taken_for_the_deadline() -> None:
-    async def main() -> tuple[str, float]:
-        task = asyncio.ensure_future(attempt(Deadlines(SimulatedRuntime()), 5, 10))
-        asyncio.get_running_loop().call_later(1, task.cancel)
-        return await task
-
-    assert run_simulated(main()) == ("cancelled", 1)
-
-
-def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
-    async def main() -> tuple[tuple[str, float], int]:
-        async def work() -> tuple[tuple[str, float], int]:
-            ended = await attempt(Deadlines(SimulatedRuntime()), 5, 10)
-            current = asyncio.current_task()
-            assert current is not None
-            return ended, current.cancelling()
-
-        task = asyncio.ensure_future(work())
-        asyncio.get_running_loop().call_later(5, task.cancel)
-        return await task
-
-    assert run_simulated(main()) == (("cancelled", 5), 1)
-
-
-def test_an_outer_timeout_stays_the_outer_ones() -> None:
-    async def main() -> None:
-        async with asyncio.timeout(1):
-            deadlines = Deadlines(SimulatedRuntime())
-            task = deadlines.start(5)
-            try:
-                await asyncio.sleep(10)
-            finally:
-                assert deadlines.stop(task) == "cancelled"
-
-    with pytest.raises(TimeoutError):
-        run_simulated(main())
-
-
-def test_its_own_cancellation_is_taken_back() -> None:
-    async def main() -> int:
-        deadlines = Deadlines(SimulatedRuntime())
-        assert await attempt(deadlines, 1, 2) == ("overdue", 1)
-        current = asyncio.current_task()
-        assert current is not None
-        return current.cancelling()
-
-    assert run_simulated(main()) == 0
-
-
 def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
     async def main() -> list[tuple[str, float]]:
         deadlines = Deadlines(SimulatedRuntime())
@@ -141,16 +104,3 @@ def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
         return [*together, await attempt(deadlines, 5, 4)]
 
     assert run_simulated(main()) == [("closed", 1), ("closed", 1), ("undisturbed", 5)]
-
-
-def test_a_cancellation_from_before_the_attempt_stays() -> None:
-    async def main() -> tuple[str, float]:
-        async def work() -> tuple[str, float]:
-            current = asyncio.current_task()
-            assert current is not None
-            current.cancel()  # arrives where the task next waits
-            return await attempt(Deadlines(SimulatedRuntime()), 5, 10)
-
-        return await asyncio.ensure_future(work())
-
-    assert run_simulated(main()) == ("cancelled", 0)

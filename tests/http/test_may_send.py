@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import make_request
-from tests.support.rawserver import RawServer, Step, client_tls
+from tests.support.rawserver import RawServer, client_tls
 
 
 def asking(url: str, may_send: Callable[[], bool]) -> HTTPRequest:
@@ -55,23 +54,6 @@ async def test_permission_is_asked_for_after_the_tls_handshake(make_transport: M
         await withheld(transport, asking(server.url("/", scheme="https"), may_send))
         assert (asked, server.requests) == ([1], [])
         await transport.aclose()
-
-
-@BOTH
-async def test_permission_that_ends_while_a_request_waits_for_a_connection_withholds_it(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    transport, allowed = make_transport(max_connections=1), True
-    first = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))
-    await asyncio.to_thread(server.arrivals.get)
-    second = asyncio.ensure_future(withheld(transport, asking(server.url("/late"), lambda: allowed)))
-    await asyncio.sleep(0)
-    allowed = False
-    first.cancel()
-    await second
-    assert len(server.requests) == 1
-    await transport.aclose()
 
 
 @pytest.mark.parametrize("way", ["session"])

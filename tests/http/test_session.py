@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from aiohttp import ClientRequest, ClientSession, TraceConfig, TraceRequestStartParams
+from aiohttp import (
+    ClientConnectorError,
+    ServerDisconnectedError,
+)
+from aiohttp.client_reqrep import ConnectionKey
+from aioresponses import aioresponses
 
-from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from payments_async._runtime import SYSTEM
+from payments_async.testing import adapt_aioresponses
 from tests.http.requests import get, make_request
-from tests.support.rawserver import RawServer, Step
+from tests.support.rawserver import RawServer
 
 
 async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,23 +28,6 @@ async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch:
     assert not AiohttpTransport(runtime=SYSTEM, proxy="http://127.0.0.1:1")._is_direct
     monkeypatch.setattr(_transport, "is_supported", lambda: False)
     assert not AiohttpTransport(runtime=SYSTEM)._is_direct
-
-
-@pytest.mark.parametrize("way", ["session"])
-async def test_tracing_of_sessions_sees_the_headers_and_may_add_to_them(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    async def start(_: ClientSession, __: SimpleNamespace, params: TraceRequestStartParams) -> None:
-        params.headers["traceparent"] = params.headers["X-Idempotency-Key"]
-
-    config = TraceConfig()
-    config.on_request_start.append(start)
-    config.freeze()
-    await transport.send(get(server.url("/")))
-    (opened,) = transport._loops.values()
-    opened.session.trace_configs.append(config)
-    await transport.send(make_request(server.url("/")))
-    assert b"\r\ntraceparent: key-12345678\r\n" in server.requests[1]
 
 
 async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
@@ -49,16 +39,34 @@ async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(
     assert server.connections == 2
 
 
-async def test_with_an_aiohttp_that_does_not_call_its_request_nothing_is_known(
-    server: RawServer, monkeypatch: pytest.MonkeyPatch
+WHERE = ConnectionKey("api.example.com", 443, True, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "sent"),
+    [
+        (ServerDisconnectedError(), "reset", True),
+        (ClientConnectorError(WHERE, ConnectionRefusedError(111, "no")), "connect", False),
+    ],
+)
+async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt_unless_it_cannot_connect(
+    raised: Exception, kind: str, sent: bool, transport: AiohttpTransport
 ) -> None:
-    monkeypatch.setattr(_transport, "is_supported", lambda: False)
-    monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
-    monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
-    server.scripts["/none"] = [Step.CLOSE]
-    transport, unanswered = AiohttpTransport(runtime=SYSTEM), make_request(server.url("/none"))
-    refused = make_request("http://127.0.0.1:1/")
-    for request in (unanswered, refused):
-        with pytest.raises(TransportError):
-            await transport.send(request)
-    assert (unanswered.sent, refused.sent) == (True, False)
+    adapt_aioresponses()
+    request = make_request("https://api.example.com/v1/payouts")
+    with aioresponses() as service, pytest.raises(TransportError) as caught:
+        service.post(request.url, exception=raised)
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == (kind, sent)
+    await transport.aclose()
+
+
+def test_a_stand_in_that_was_there_first_is_recognised() -> None:
+    code = """
+from aioresponses import aioresponses
+with aioresponses():
+    from payments_async._http.session import is_replaced
+    assert is_replaced()
+assert is_replaced()
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=300)

@@ -22,14 +22,6 @@ def tls_server() -> Iterator[RawServer]:
         yield running
 
 
-async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transport: MakeTransport) -> None:
-    transport = make_transport(ssl_context=client_tls())
-    for _ in range(3):
-        assert (await transport.send(make_request(tls_server.url("/", scheme="https")))).body == b"{}"
-    assert (tls_server.connections, len(tls_server.requests)) == (1, 3)
-    await transport.aclose()
-
-
 async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     tls_server: RawServer, transport: AiohttpTransport
 ) -> None:
@@ -37,12 +29,11 @@ async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("tls", False)
-    assert caught.value.detail.startswith("the server's certificate was refused: self-signed certificate; ")
-    assert caught.value.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
+    assert caught.value.detail == "the server's certificate was refused: self-signed certificate"
     assert tls_server.requests == []
 
 
-async def test_an_expired_certificate_is_told_with_its_dates_and_the_clock(
+async def test_an_expired_certificate_is_told_with_the_clock(
     make_transport: MakeTransport,
 ) -> None:
     with RawServer(tls=EXPIRED) as server, pytest.raises(TransportError) as caught:
@@ -50,10 +41,7 @@ async def test_an_expired_certificate_is_told_with_its_dates_and_the_clock(
             make_request(server.url("/", scheme="https"))
         )
     reason, _, clock = caught.value.detail.rpartition(", and this machine's clock says ")
-    assert reason == (
-        "the server's certificate was refused: certificate has expired; "
-        "it is valid from 2020-01-01 00:00 UTC to 2020-02-01 00:00 UTC"
-    )
+    assert reason == "the server's certificate was refused: certificate has expired"
     assert clock.endswith(" UTC: is the clock right?")
     assert server.requests == []
 
@@ -95,33 +83,6 @@ async def test_a_proxy_tunnels_tls_and_does_not_see_the_key(
     await transport.aclose()
 
 
-async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
-    request = make_request("https://api.example.com/v1")
-    with pytest.raises(TransportError) as caught:
-        await make_transport(proxy=server.url("")).send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
-
-
-async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
-    make_transport: MakeTransport,
-) -> None:
-    request = make_request("http://api.example.com/v1")
-    with pytest.raises(TransportError) as caught:
-        await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
-    assert (caught.value.kind, request.sent) == ("connect", False)
-    assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
-
-
-def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(
-    make_transport: MakeTransport,
-) -> None:
-    with pytest.raises(ValueError, match="proxy must be"):
-        make_transport(proxy="127.0.0.1:3128")
-
-
 async def test_a_tunnel_in_use_is_closed_with_its_attempt(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
@@ -135,3 +96,16 @@ async def test_a_tunnel_in_use_is_closed_with_its_attempt(
     await asyncio.wait([task])
     assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
     await transport.aclose()
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_proxy_that_refuses_or_is_down_is_a_connect_failure_with_nothing_sent(
+    server: RawServer, make_transport: MakeTransport, is_down: bool
+) -> None:
+    server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
+    request = make_request("https://api.example.com/v1")
+    proxy = "http://shop:secret@127.0.0.1:1" if is_down else server.url("")
+    with pytest.raises(TransportError) as caught:
+        await make_transport(proxy=proxy).send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
+    assert ("no connection to the proxy 127.0.0.1:1 (" in caught.value.detail) is is_down

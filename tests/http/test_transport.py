@@ -16,9 +16,8 @@ import uvloop
 
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SYSTEM
 from tests.http.conftest import MakeTransport
-from tests.http.requests import cut_short, get, idle_connections_lost, make_request
+from tests.http.requests import cut_short, idle_connections_lost, make_request
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +38,22 @@ def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
     server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     transport = make_transport()
+    assert transport._loops == {}
     for _ in range(3):
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(calls(transport, server))
             runner.run(calls(transport, server))
     gc.collect()  # an unclosed session or socket would warn here
     assert (server.connections, len(transport._loops)) == (3, 1)
+
+
+def test_deadlines_and_cancellation_work_on_either_loop(
+    server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        _, caught = runner.run(cut_short(make_transport(), server.url("/slow")))
+    assert caught.value.kind == "timeout"
 
 
 def test_loops_in_several_threads_do_not_share_connections(
@@ -113,18 +122,6 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
     assert opened not in _transport._OPEN
 
 
-def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    transport = make_transport()
-    asyncio.run(calls(transport, server))
-    (opened,) = transport._loops.values()
-    assert opened.session.closed
-    del transport
-    gc.collect()
-    assert (opened.closing, opened in _transport._OPEN) == (None, False)
-
-
 DROP = """
 import asyncio, sys
 from payments_async._runtime import SYSTEM
@@ -187,24 +184,6 @@ async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_th
     await transport.aclose()
 
 
-async def test_deadlines_and_cancellation_work_on_uvloop(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts["/slow"] = [Step.HANG]
-    transport = make_transport()
-
-    async def work() -> None:
-        _, caught = await cut_short(transport, server.url("/slow"))
-        assert caught.value.kind == "timeout"
-        await asyncio.gather(*(calls(transport, server) for _ in range(32)))
-
-    def run() -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(work())
-
-    await asyncio.to_thread(run)
-
-
 async def test_what_a_child_inherits_is_neither_used_nor_closed(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
@@ -220,33 +199,3 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
     await transport.aclose()
     connector._closed = False
     await connector.close()
-
-
-async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
-    transport = make_transport()
-    await calls(transport, server)
-    (opened,) = transport._loops.values()
-    await opened.session.close()
-    _transport._after_fork()
-    await calls(transport, server)
-    assert len(transport._loops) == 1
-
-
-async def test_the_watch_on_attempts_ends_with_the_loops_connections(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    await transport.send(get(server.url("/")))
-    (opened,) = transport._loops.values()
-    assert opened.deadlines._timer is not None
-    await transport.aclose()
-    assert opened.deadlines._timer is None
-
-
-def test_importing_opens_no_loop_and_no_socket() -> None:
-    code = (
-        "import asyncio; import payments_async._http.transport as t\n"
-        "from payments_async._runtime import SYSTEM\n"
-        "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=300)
-    assert AiohttpTransport(runtime=SYSTEM)._loops == {}

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 
 import pytest
-from aiohttp import ThreadedResolver
-from aiohttp.abc import ResolveResult
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
@@ -73,14 +70,6 @@ async def test_common_headers_go_out_like_a_requests_own(
     sent = [{**common.headers, **({own: f"key-{number}"} if own else {})} for number in range(3)]
     wanted = [sent[0], sent[1] | {"X-Note": "added"}, sent[2] | {"Accept": "replaced"}]
     assert server.requests == [expected("POST", "/", headers, b"{}", server.port) for headers in wanted]
-
-
-async def test_requests_one_after_another_share_a_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    for _ in range(5):
-        assert (await transport.send(make_request(server.url("/")))).body == b"{}"
-    assert (server.connections, len(server.requests)) == (1, 5)
 
 
 async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
@@ -156,15 +145,6 @@ async def test_half_an_unsolicited_answer_is_never_the_next_ones_beginning(
         assert (await transport.send(get(server.url("/second")))).body != b"[]"
 
 
-async def test_a_second_answer_behind_the_first_ends_the_connection(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
-    assert (await transport.send(get(server.url("/two")))).status == 200
-    assert (await transport.send(get(server.url("/next")))).status == 200
-    assert server.connections == 2
-
-
 async def test_an_unusable_connection_is_left_before_anything_is_written(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
@@ -179,20 +159,6 @@ async def test_an_unusable_connection_is_left_before_anything_is_written(
     with pytest.raises(TransportError):
         await transport.send(request)
     assert (request.sent, len(server.requests)) == (False, 1)
-
-
-async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/head"] = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]
-    answer = await transport.send(make_request(server.url("/head"), "HEAD", body=None))
-    assert (answer.status, answer.body) == (200, b"")
-    await transport.send(get(server.url("/next")))
-    assert server.connections == 1
-
-
-async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
-    answer = await transport.send(make_request(server.url("/moved")))
-    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
 
 
 @pytest.mark.parametrize(
@@ -224,29 +190,3 @@ async def test_the_environment_chooses_no_proxy(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await transport.send(get(server.url("/")))).status == 200
-
-
-async def test_a_read_without_an_answer_body_is_whole(server: RawServer, transport: AiohttpTransport) -> None:
-    server.scripts["/none"] = [b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"]
-    answer = await transport.send(get(server.url("/none")))
-    assert (answer.status, answer.body) == (204, b"")
-    await transport.send(get(server.url("/next")))
-    assert server.connections == 1
-
-
-async def test_the_mark_is_set_only_when_a_connection_is_there(
-    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marks: list[bool] = []
-    request = make_request(f"http://localhost:{server.port}/")
-
-    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
-        marks.append(request.sent)
-        found = ResolveResult(
-            hostname="", host="127.0.0.1", port=server.port, family=socket.AF_INET, proto=0, flags=0
-        )
-        return [found]
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    await transport.send(request)
-    assert (marks, request.sent) == ([False], True)

@@ -1,11 +1,11 @@
-"""Who reaches the sandbox, its inspector and the listener, over real sockets."""
+"""Who reaches the sandbox, its inspector and the listener, and under which names, over real sockets."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 import attrs
@@ -15,11 +15,16 @@ from payments_async._cli.webhooks.receiver import Receiver
 from payments_async._loopback import access, peers, server
 from payments_async._loopback.access import Access, AccessRefused, under
 from payments_async.sandbox import Sandbox
-from tests.sandbox.raw_requests import PAYOUT
+from tests.sandbox.raw_requests import PAYOUT, Api
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
 
 CONSOLE = ("/_sandbox/", "/_sandbox/payouts", "/_sandbox/api/state", "/_sandbox/api/requests")
 EVERYWHERE = ("/v1/payouts", *CONSOLE, "/checkout/x", "/checkout/assets/checkout.css")
+OTHER_NAMES = (
+    *("evil.example", "evil.example:{port}", "127.0.0.1.evil.test:{port}", "127.0.0.1:x", "localhost:1:2"),
+    "",
+)
+OWN_NAMES = ("127.0.0.1:{port}", "localhost:{port}", "LocalHost", "[::1]", "[::1]:9000", "localhost:9000")
 
 
 @attrs.frozen
@@ -31,14 +36,13 @@ class Got:
     text: str
 
 
-def ask(sandbox: Sandbox, path: str, method: str = "GET", **headers: str) -> Got:
-    """Ask over a socket, as this user. Of a stream only the head is read."""
+def ask(sandbox: Sandbox, path: str, method: str = "GET", body: str = "", **headers: str) -> Got:
+    """Ask over a socket, as this user."""
     line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
-    line.request(method, path, headers=headers)
+    line.request(method, path, body, headers)
     answer = line.getresponse()
-    is_stream = answer.headers["Content-Type"] == "text/event-stream"
     try:
-        return Got(answer.status, dict(answer.headers), "" if is_stream else answer.read().decode())
+        return Got(answer.status, dict(answer.headers), answer.read().decode())
     finally:
         answer.close()
         line.close()
@@ -167,3 +171,50 @@ def test_the_kernel_is_asked_once_a_connection(monkeypatch: pytest.MonkeyPatch) 
                 assert line.getresponse().read()
             line.close()
             assert len(asked) == connections
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def ask_under(name: str, sandbox: Sandbox, path: str, method: str = "GET", body: str = "") -> Got:
+    """Ask with the key, under a name: a web page may have one of its own that leads to this machine."""
+    host, key = name.format(port=port_of(sandbox)), f"Bearer {sandbox.api_key}"
+    return ask(sandbox, path, method, body, Host=host, Authorization=key)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        *((path, OTHER_NAMES[0]) for path in (*EVERYWHERE, "/v1/nothing", "/actions/x", "/x")),
+        *((f"/checkout/{{session}}{part}", OTHER_NAMES[0]) for part in ("", "/phone")),
+        *(("/v1/payouts", name) for name in OTHER_NAMES[1:]),
+    ],
+)
+def test_another_name_is_refused_at_every_address(served: Sandbox, path: str, name: str) -> None:
+    session = Api(served, served.api_key).checkout().data["checkout"]["id"]
+    before = len(served.requests)
+    got = ask_under(name, served, path.format(session=session))
+    assert got.status == 403
+    assert "Host" in json.loads(got.text)["message"]
+    assert session not in got.text
+    assert len(served.requests) == before
+
+
+def test_a_payout_asked_for_under_another_name_is_not_made(served: Sandbox) -> None:
+    assert ask_under("evil.example", served, "/v1/payouts", "POST", json.dumps(PAYOUT)).status == 403
+    assert served.books.payouts() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        *((path, OWN_NAMES[0]) for path in ("/checkout/{session}/phone", "/_sandbox/")),
+        *(("/v1/payouts", name) for name in OWN_NAMES),
+    ],
+)
+def test_its_own_names_are_answered_whatever_the_port(served: Sandbox, path: str, name: str) -> None:
+    session = Api(served, served.api_key).checkout().data["checkout"]["id"]
+    assert ask_under(name, served, path.format(session=session)).status == 200

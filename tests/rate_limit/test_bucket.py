@@ -1,312 +1,160 @@
-"""One bucket: the pacer, the window behind it, and closing after a 429."""
+"""One bucket: the pacer, the window behind it, and closing after a 429. Each fact is a line of time."""
 
 from __future__ import annotations
 
 import heapq
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async._rate_limit.bucket import NONE, ORDINARY, PROBE_PATIENCE, TokenBucket
+from payments_async._rate_limit.bucket import NONE, TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 
+# A fact, "requests a minute" x "at once", and what happens: the second, what, its figures. Grants are counted
+# from 0, and a probe is waited for 120 seconds.
+LINES = """
+the bucket refills at the rate of the limit; 60 x 1
+    10 takes one, 10.98 takes none, 11 takes one
+the bucket fills no further than its capacity; 60 x 5
+    0 uses 5, 59 takes_all 5
+waiting the time that was named is enough; 600 x 3
+    5 uses 3, 5 waits 0.099, 5.099000001 takes one
+nothing is to be waited for while there is room; 60 x 5
+    3 waits 0
 
-def take_all(bucket: TokenBucket, now: float) -> int:
-    """How many grants the bucket gives at one moment."""
-    count = 0
-    while bucket.take(now):
-        count += 1
-    return count
+a grant counts until a minute after its answer; 1 x 1
+    0 takes one, 20 answers 0, 80 takes none, 80 waits 0.03125, 80.03125 takes one
+an unanswered grant counts until a minute after it was given up; 1 x 1
+    0 takes one, 30 gives_up 0, 90 takes none, 90.1 takes one
+a grant under way counts however long it takes; 2 x 2
+    0 takes_all 2, 100000 takes none, 100000 waits 60
+the wait is known once an answer came; 1 x 1
+    0 takes one, 1 answers 0, 2 waits 59.03125
+an answer stamped by a slower reading of the clock counts in the newer slot; 2 x 2
+    10 takes_all 2, 11 answers 0, 10.5 answers 1, 70.9 takes none, 71.1 takes_all 2
+a lower limit holds at once and keeps what counts; 100 x 100
+    0 uses 100, 0 resizes 10 10, 59.9 takes none, 70 takes_all 10
+a higher limit admits more; 1 x 1
+    0 uses 1, 0 resizes 2 2, 59 takes one
+
+after a 429 nothing is granted until the time it named; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 4 waits 6, 9.999 takes none, 10 takes probe
+exactly one probe goes first; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 10 takes none, 69 takes none, 10 waits 1
+the probe's answer opens the bucket; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 10.2 answers 1, 10.3 takes_all 1000, 12 takes one
+a probe refused again closes the bucket anew; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 10.2 refuses 1 5, 15.1 takes none, 15.2 takes probe
+    15.2 takes none
+after a probe that got no answer the next caller is the probe; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 40 gives_up 1, 40 takes probe, 40 takes none
+after a probe that was never sent the next caller is the probe; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 10 puts_back 1, 10 takes probe, 10 takes none
+a probe that is lost makes way in the end; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 129.9 takes none, 130 takes probe, 131 answers 2
+    132 answers 1, 133 takes one
+answers of requests that left before the closing do not open it; 60000 x 1000
+    0 takes one, 0 takes one, 0 takes one, 0.1 refuses 0 5, 0.2 answers 1, 1 takes none, 5.1 takes probe
+    5.2 answers 2, 5.3 takes none
+a probe of an earlier closing does not open a later one; 60000 x 1000
+    0 takes one, 0 takes one, 0.1 refuses 0 5, 5.1 takes probe, 5.2 refuses 1 30, 5.3 answers 2
+    35.1 takes none, 35.2 takes probe
+a closing is extended and never shortened; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 1 closes 2, 9.9 takes none, 2 closes 20, 21.9 takes none, 22 takes probe
+the patience with a probe does not extend the closing after it; 60000 x 1000
+    0 takes one, 0 refuses 0 10, 10 takes probe, 10.1 refuses 1 1, 11.1 takes probe
+a probe needs room in the window too; 1 x 1
+    0 takes one, 0 refuses 0 10, 10 takes none, 60.1 takes probe
+
+a bucket is idle when nothing counts; 60 x 10
+    0 idles, 0 takes one, 1000 works, 1000 answers 0, 1060 works, 1060.1 idles
+a closed bucket is not idle before its time; 60000 x 1000
+    0 takes one, 0 refuses 0 300, 299 works, 300 idles
+a snapshot tells limit, use, room and closing; 120 x 10
+    0 shows 120 0 10 0, 0 takes one, 0 takes one, 0 takes one, 0 takes one, 0 shows 120 4 6 0
+    0.5 shows 120 4 7 0, 0 refuses 0 30, 10 shows 120 4 0 20, 30 shows 120 4 1 0, 30 takes probe
+    30 shows 120 5 0 0
+a snapshot of a full window shows no room; 5 x 5
+    0 uses 5, 59 shows 5 5 0 0, 59 resizes 3 3, 59 shows 3 5 0 0
+"""
+FACTS = [line for line in LINES.splitlines() if line and line[0] != " "]
 
 
-def use_up(bucket: TokenBucket, now: float) -> None:
-    """Send and answer as much as the bucket grants at one moment."""
-    for _ in range(take_all(bucket, now)):
-        bucket.settle(ORDINARY, now)
+def take_all(bucket: TokenBucket, now: float) -> list[int]:
+    """The grants that the bucket gives at one moment."""
+    grants = []
+    while grant := bucket.take(now):
+        grants.append(grant)
+    return grants
 
 
-# --- Pacer -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_bucket_in_time(fact: str) -> None:
+    limit, capacity = fact.partition("; ")[2].split(" x ")
+    bucket, grants = TokenBucket(int(limit), int(capacity)), list[int]()
+    indented = takewhile(lambda line: line.startswith(" "), LINES.partition(fact)[2].splitlines()[1:])
+    for step in ", ".join(indented).split(", "):
+        moment, what, *figures = step.split()
+        play(bucket, grants, float(moment), what, figures)
+
+
+def play(bucket: TokenBucket, grants: list[int], now: float, what: str, figures: list[str]) -> None:
+    """Let one thing happen to the bucket, and compare it with what is expected."""
+    match what, figures:
+        case "takes", [kind]:
+            grant = bucket.take(now)
+            assert ("none", "one", "probe")[min(grant, 2)] == kind
+            grants += [grant] if grant else []
+        case "takes_all", [number]:
+            grants += (given := take_all(bucket, now))
+            assert len(given) == int(number)
+        case "uses", [number]:
+            for grant in (given := take_all(bucket, now)):
+                bucket.settle(grant, now)
+            assert len(given) == int(number)
+        case "waits", [seconds]:
+            assert bucket.wait(now) == pytest.approx(float(seconds), abs=1e-9)
+        case "answers" | "gives_up", [grant]:
+            bucket.settle(grants[int(grant)], now, answered=what == "answers")
+        case "puts_back", [grant]:
+            bucket.put_back(grants[int(grant)])
+        case "refuses", [grant, seconds]:
+            bucket.refuse(grants[int(grant)], now, float(seconds))
+        case "closes", [seconds]:
+            bucket.close(now, float(seconds))
+        case "resizes", [limit, capacity]:
+            bucket.resize(int(limit), int(capacity))
+        case "idles" | "works", []:
+            assert bucket.idle(now) is (what == "idles")
+        case "shows", [limit, used, available, closed_for]:
+            expected = LimitSnapshot(int(limit), int(used), int(available), float(closed_for))
+            assert bucket.snapshot(now) == expected
+        case _:
+            raise AssertionError(what)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, 123_456_789.123])
 @pytest.mark.parametrize(("limit", "capacity"), [(60_000, 1_000), (100, 12), (12, 12), (7, 1)])
 def test_a_rested_bucket_grants_its_capacity_at_once(limit: int, capacity: int, start: float) -> None:
-    assert take_all(TokenBucket(limit, capacity), start) == capacity
-
-
-def test_the_bucket_refills_at_the_rate_of_the_limit() -> None:
-    bucket = TokenBucket(60, 1)
-    assert bucket.take(10.0)
-    assert not bucket.take(10.98)
-    assert bucket.take(11.0)
-
-
-def test_the_bucket_fills_no_further_than_its_capacity() -> None:
-    bucket = TokenBucket(60, 5)
-    use_up(bucket, 0.0)
-    assert take_all(bucket, 59.0) == 5
-
-
-def test_waiting_the_time_that_was_named_is_enough() -> None:
-    bucket = TokenBucket(600, 3)
-    use_up(bucket, 5.0)
-    wait = bucket.wait(5.0)
-    assert 0.0 < wait <= 0.1
-    assert bucket.take(5.0 + wait + 1e-9)
-
-
-def test_nothing_is_to_be_waited_for_while_there_is_room() -> None:
-    assert TokenBucket(60, 5).wait(3.0) == 0.0
-
-
-# --- Window ------------------------------------------------------------------------------------------
-
-
-def test_a_grant_counts_until_a_minute_after_its_answer() -> None:
-    bucket = TokenBucket(1, 1)
-    assert bucket.take(0.0)
-    bucket.settle(ORDINARY, 20.0)
-    assert not bucket.take(80.0)
-    wait = bucket.wait(80.0)
-    assert 0.0 < wait <= 1 / 32
-    assert bucket.take(80.0 + wait)
-
-
-def test_an_unanswered_grant_counts_until_a_minute_after_it_was_given_up() -> None:
-    bucket = TokenBucket(1, 1)
-    assert bucket.take(0.0)
-    bucket.settle(ORDINARY, 30.0, answered=False)
-    assert not bucket.take(90.0)
-    assert bucket.take(90.1)
-
-
-def test_a_grant_under_way_counts_however_long_it_takes() -> None:
-    bucket = TokenBucket(2, 2)
-    assert take_all(bucket, 0.0) == 2
-    assert not bucket.take(100_000.0)
-    assert bucket.wait(100_000.0) == 60.0
-
-
-def test_the_wait_is_known_once_an_answer_came() -> None:
-    bucket = TokenBucket(1, 1)
-    bucket.take(0.0)
-    bucket.settle(ORDINARY, 1.0)
-    assert bucket.wait(2.0) == pytest.approx(59.0, abs=1 / 32)
+    assert len(take_all(TokenBucket(limit, capacity), start)) == capacity
 
 
 def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
     bucket = TokenBucket(60, 3)
     for _ in range(200):
-        grant = bucket.take(7.0)
-        assert grant
-        bucket.put_back(grant)
+        bucket.put_back(bucket.take(7.0))
     assert bucket.idle(7.0)
-    assert take_all(bucket, 7.0) == 3
-
-
-def test_an_answer_stamped_by_a_slower_clock_reading_counts_in_the_newer_slot() -> None:
-    """Two threads read the clock and reach the bucket in the other order."""
-    bucket = TokenBucket(2, 2)
-    assert take_all(bucket, 10.0) == 2
-    bucket.settle(ORDINARY, 11.0)
-    bucket.settle(ORDINARY, 10.5)
-    assert not bucket.take(70.9)
-    assert take_all(bucket, 71.1) == 2
+    assert len(take_all(bucket, 7.0)) == 3
 
 
 def test_what_was_answered_long_ago_is_forgotten() -> None:
     bucket = TokenBucket(60_000, 1_000)
     for second in range(10_000):
-        assert bucket.take(float(second))
-        bucket.settle(ORDINARY, second + 0.5)
+        bucket.settle(bucket.take(float(second)), second + 0.5)
     assert len(bucket._slots) <= 61
     assert bucket.snapshot(10_000.0).used <= 61
-
-
-def test_a_lower_limit_holds_at_once_and_keeps_what_counts() -> None:
-    bucket = TokenBucket(100, 100)
-    use_up(bucket, 0.0)
-    bucket.resize(10, 10)
-    assert not bucket.take(59.9)
-    assert take_all(bucket, 70.0) == 10
-
-
-def test_a_higher_limit_admits_more() -> None:
-    bucket = TokenBucket(1, 1)
-    use_up(bucket, 0.0)
-    bucket.resize(2, 2)
-    assert bucket.take(59.0)
-
-
-# --- Closing -----------------------------------------------------------------------------------------
-
-
-def closed(until: float = 10.0) -> TokenBucket:
-    """A bucket that a 429 closed at 0.0."""
-    bucket = TokenBucket(60_000, 1_000)
-    bucket.refuse(bucket.take(0.0), 0.0, until)
-    return bucket
-
-
-def test_after_a_429_nothing_is_granted_until_the_time_it_named() -> None:
-    bucket = closed(10.0)
-    assert not bucket.take(9.999)
-    assert bucket.wait(4.0) == 6.0
-    assert bucket.take(10.0)
-
-
-def test_exactly_one_probe_goes_first() -> None:
-    bucket = closed()
-    assert bucket.take(10.0) > ORDINARY
-    assert take_all(bucket, 10.0) == take_all(bucket, 69.0) == 0
-    assert 0.0 < bucket.wait(10.0) <= 1.0
-
-
-def test_the_probes_answer_opens_the_bucket() -> None:
-    bucket = closed()
-    bucket.settle(bucket.take(10.0), 10.2)
-    assert take_all(bucket, 10.3) == 1_000
-    assert bucket.take(12.0) == ORDINARY
-
-
-def test_a_probe_refused_again_closes_the_bucket_anew() -> None:
-    bucket = closed()
-    bucket.refuse(bucket.take(10.0), 10.2, 5.0)
-    assert not bucket.take(15.1)
-    assert bucket.take(15.2) > ORDINARY
-    assert not bucket.take(15.2)
-
-
-def test_after_a_probe_that_got_no_answer_the_next_caller_is_the_probe() -> None:
-    bucket = closed()
-    bucket.settle(bucket.take(10.0), 40.0, answered=False)
-    assert bucket.take(40.0) > ORDINARY
-    assert not bucket.take(40.0)
-
-
-def test_after_a_probe_that_was_never_sent_the_next_caller_is_the_probe() -> None:
-    bucket = closed()
-    bucket.put_back(bucket.take(10.0))
-    assert bucket.take(10.0) > ORDINARY
-    assert not bucket.take(10.0)
-
-
-def test_a_probe_that_is_lost_makes_way_in_the_end() -> None:
-    bucket = closed()
-    lost = bucket.take(10.0)
-    assert not bucket.take(9.9 + PROBE_PATIENCE)
-    second = bucket.take(10.0 + PROBE_PATIENCE)
-    assert second > ORDINARY
-    bucket.settle(second, 11.0 + PROBE_PATIENCE)
-    bucket.settle(lost, 12.0 + PROBE_PATIENCE)
-    assert bucket.take(13.0 + PROBE_PATIENCE) == ORDINARY
-
-
-def test_only_the_probe_of_a_mistaken_closing_doubles_it() -> None:
-    bucket = TokenBucket(60_000, 1_000)
-    early = [bucket.take(0.0) for _ in range(8)]
-    assert [bucket.refuse(grant, 0.0, 120.0, mistaken=True) for grant in early] == [120.0] * 8
-    assert bucket.refuse(bucket.take(120.0), 120.0, 100.0, mistaken=True) == 240.0
-
-
-def test_a_believable_closing_ends_the_doubling() -> None:
-    bucket = TokenBucket(60_000, 1_000)
-    bucket.refuse(bucket.take(0.0), 0.0, 120.0, mistaken=True)
-    assert bucket.refuse(bucket.take(120.0), 120.0, 300.0) == 300.0
-    assert bucket.refuse(bucket.take(420.0), 420.0, 120.0, mistaken=True) == 120.0
-
-
-def test_the_doubling_begins_anew_after_the_bucket_was_open() -> None:
-    bucket = TokenBucket(60_000, 1_000)
-    bucket.refuse(bucket.take(0.0), 0.0, 120.0, mistaken=True)
-    bucket.settle(bucket.take(120.0), 120.0)
-    assert bucket.refuse(bucket.take(121.0), 121.0, 60.0, mistaken=True) == 60.0
-
-
-def test_answers_of_requests_that_left_before_the_closing_do_not_open_it() -> None:
-    bucket = TokenBucket(60_000, 1_000)
-    early = [bucket.take(0.0) for _ in range(3)]
-    bucket.refuse(early[0], 0.1, 5.0)
-    bucket.settle(early[1], 0.2)
-    assert not bucket.take(1.0)
-    probe = bucket.take(5.1)
-    bucket.settle(early[2], 5.2)
-    assert probe > ORDINARY
-    assert not bucket.take(5.3)
-
-
-def test_a_probe_of_an_earlier_closing_does_not_open_a_later_one() -> None:
-    bucket = TokenBucket(60_000, 1_000)
-    first, late = bucket.take(0.0), bucket.take(0.0)
-    bucket.refuse(first, 0.1, 5.0)
-    probe = bucket.take(5.1)
-    bucket.refuse(late, 5.2, 30.0)
-    bucket.settle(probe, 5.3)
-    assert not bucket.take(35.1)
-    assert bucket.take(35.2) > ORDINARY
-
-
-def test_a_closing_is_extended_and_never_shortened() -> None:
-    bucket = closed(10.0)
-    bucket.close(1.0, 2.0)
-    assert not bucket.take(9.9)
-    bucket.close(2.0, 20.0)
-    assert not bucket.take(21.9)
-    assert bucket.take(22.0)
-
-
-def test_the_patience_with_a_probe_does_not_extend_the_closing_after_it() -> None:
-    bucket = closed()
-    bucket.refuse(bucket.take(10.0), 10.1, 1.0)
-    assert bucket.take(11.1) > ORDINARY
-
-
-def test_a_probe_needs_room_in_the_window_too() -> None:
-    bucket = TokenBucket(1, 1)
-    bucket.refuse(bucket.take(0.0), 0.0, 10.0)
-    assert not bucket.take(10.0)
-    assert bucket.take(60.1) > ORDINARY
-
-
-# --- Idle and snapshot -------------------------------------------------------------------------------
-
-
-def test_a_bucket_is_idle_when_nothing_counts_and_nothing_is_closed() -> None:
-    bucket = TokenBucket(60, 10)
-    assert bucket.idle(0.0)
-    grant = bucket.take(0.0)
-    assert not bucket.idle(1_000.0)
-    bucket.settle(grant, 1_000.0)
-    assert not bucket.idle(1_060.0)
-    assert bucket.idle(1_060.1)
-
-
-def test_a_closed_bucket_is_not_idle_before_its_time() -> None:
-    bucket = closed(300.0)
-    assert not bucket.idle(299.0)
-    assert bucket.idle(300.0)
-
-
-def test_a_snapshot_tells_limit_use_room_and_closing() -> None:
-    bucket = TokenBucket(120, 10)
-    assert bucket.snapshot(0.0) == LimitSnapshot(120, 0, 10, 0.0)
-    grants = [bucket.take(0.0) for _ in range(4)]
-    assert bucket.snapshot(0.0) == LimitSnapshot(120, 4, 6, 0.0)
-    assert bucket.snapshot(0.5).available == 7
-    bucket.refuse(grants[0], 0.0, 30.0)
-    assert bucket.snapshot(10.0) == LimitSnapshot(120, 4, 0, 20.0)
-    assert bucket.snapshot(30.0) == LimitSnapshot(120, 4, 1, 0.0)
-    assert bucket.take(30.0)
-    assert bucket.snapshot(30.0).available == 0
-
-
-def test_a_snapshot_of_a_full_window_shows_no_room() -> None:
-    bucket = TokenBucket(5, 5)
-    use_up(bucket, 0.0)
-    assert bucket.snapshot(59.0) == LimitSnapshot(5, 5, 0, 0.0)
-    bucket.resize(3, 3)
-    assert bucket.snapshot(59.0) == LimitSnapshot(3, 5, 0, 0.0)
 
 
 @given(
@@ -323,7 +171,7 @@ def test_the_room_a_snapshot_shows_is_what_the_bucket_grants(
     bucket = TokenBucket(limit, min(limit, capacity))
     for _ in range(taken):
         bucket.take(now)
-    assert bucket.snapshot(now + later).available == take_all(bucket, now + later)
+    assert bucket.snapshot(now + later).available == len(take_all(bucket, now + later))
 
 
 # --- Any schedule ------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import concurrent.futures
 import gc
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import wraps
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from payments_async._rate_limit.limiter import LimiterTimeout, RateLimiter
 from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, SystemRuntime, Timer
-from tests.support.simulated import SimulatedRuntime, run_simulated
+from tests.support.simulated import SimulatedRuntime, simulated
 
 Answer = concurrent.futures.Future[int]
 
@@ -31,16 +30,6 @@ class CountingRuntime(SimulatedRuntime):
     def call_later(self, delay: float, callback: Any) -> Timer:
         self.timers += 1
         return super().call_later(delay, callback)
-
-
-def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test on simulated time."""
-
-    @wraps(test)
-    def run() -> None:
-        run_simulated(test())
-
-    return run
 
 
 def full_limiter(places: int) -> tuple[RateLimiter, list[int]]:
@@ -56,17 +45,6 @@ async def settle_down() -> None:
 
 
 # --- Passing and waiting -----------------------------------------------------------------------------
-
-
-def test_with_room_and_no_queue_a_caller_passes_at_once() -> None:
-    assert RateLimiter(TokenBucket(60, 2)).try_acquire(0.0) == ORDINARY
-
-
-def test_without_room_there_is_a_time_to_wait() -> None:
-    limiter = RateLimiter(TokenBucket(60, 1))
-    limiter.try_acquire(0.0)
-    assert limiter.try_acquire(0.0) == 0
-    assert limiter.wait(0.0) == pytest.approx(1.0, abs=0.02)
 
 
 @simulated
@@ -129,17 +107,6 @@ async def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_
 
 
 @simulated
-async def test_a_caller_whose_time_runs_out_in_line_gets_no_grant_and_keeps_no_place() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    limiter.try_acquire(0.0)
-    with pytest.raises(LimiterTimeout):
-        await limiter.acquire(runtime, until=0.25)
-    assert runtime.monotonic() == pytest.approx(0.25)
-    assert limiter.snapshot(0.25).used == 1
-    assert limiter.try_acquire(1.0) == ORDINARY
-
-
-@simulated
 async def test_a_caller_whose_time_is_up_does_not_enter_even_where_there_is_room() -> None:
     limiter = RateLimiter(TokenBucket(60, 1))
     with pytest.raises(LimiterTimeout):
@@ -171,18 +138,7 @@ async def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> 
         "e": ("out", 1.5),
         "d": ("in", 2.0),
     }
-
-
-@simulated
-async def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
-    limiter.try_acquire(0.0)
-    patient = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    with pytest.raises(LimiterTimeout):
-        await limiter.acquire(runtime, until=3.0)
-    assert runtime.monotonic() == pytest.approx(3.0)
-    patient.cancel()
+    assert limiter.snapshot(2.0).used == 3
 
 
 # --- Cancellation ------------------------------------------------------------------------------------
@@ -191,14 +147,22 @@ async def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() 
 @simulated
 async def test_a_cancelled_caller_leaves_the_line() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    limiter.try_acquire(0.0)
+    held = limiter.try_acquire(0.0)
     gone, stays = (asyncio.create_task(limiter.acquire(runtime)) for _ in range(2))
     await settle_down()
     gone.cancel()
-    await stays
+    granted = await stays
     assert gone.cancelled()
     assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
     assert limiter.snapshot(1.0).used == 2
+    last = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    assert not limiter.idle(1_000.0)
+    last.cancel()
+    await asyncio.gather(last, return_exceptions=True)
+    for grant in (granted, held):
+        limiter.put_back(grant)
+    assert limiter.idle(1.0)
 
 
 @simulated
@@ -216,19 +180,6 @@ async def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_t
     assert await following == ORDINARY
     assert gone.cancelled()
     assert limiter.snapshot(0.0).used == 1
-
-
-@simulated
-async def test_when_the_last_waiter_is_cancelled_the_limiter_is_free_of_it() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
-    held = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    assert not limiter.idle(0.0)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    limiter.put_back(held)
-    assert limiter.idle(0.0)
 
 
 # --- Answers, refusals, other figures ----------------------------------------------------------------
@@ -261,30 +212,6 @@ async def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() 
     assert [task.done() for task in waiting] == [True, False]
     limiter.release(waiting[0].result(), runtime.monotonic())
     await waiting[1]
-
-
-@simulated
-async def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    first = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    limiter.close_after_429(first, 0.0, 30.0)
-    await task
-    assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
-
-
-@simulated
-async def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
-    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-    grant = limiter.try_acquire(0.0)
-    task = asyncio.create_task(limiter.acquire(runtime))
-    await settle_down()
-    limiter.release(grant, 0.0)
-    await settle_down()
-    assert not task.done()
-    await task
-    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
 
 
 @simulated
@@ -347,44 +274,21 @@ def running_elsewhere() -> Iterator[Elsewhere]:
         elsewhere.loop.close()
 
 
-def test_two_loops_in_two_threads_stand_in_one_line() -> None:
+def test_two_loops_in_two_threads_stand_in_one_line_in_which_bulk_callers_are_the_last() -> None:
     limiter, grants = full_limiter(8)
-    with ExitStack() as stack:
-        loops = [stack.enter_context(running_elsewhere()) for _ in range(2)]
-        entered = [loops[number % 2].line_up(limiter) for number in range(8)]
+    with running_elsewhere() as one, running_elsewhere() as other:
+        bulk = one.line_up(limiter, "bulk")
+        entered = [(one, other)[number % 2].line_up(limiter) for number in range(7)] + [bulk]
         for number, grant in enumerate(grants):
             limiter.put_back(grant)
             assert entered[number].result(60) == ORDINARY
             assert not any(later.done() for later in entered[number + 1 :])
 
 
-def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> None:
-    limiter, grants = full_limiter(2)
-    with running_elsewhere() as one, running_elsewhere() as other:
-        bulk = one.line_up(limiter, "bulk")
-        interactive = other.line_up(limiter)
-        limiter.put_back(grants[0])
-        assert interactive.result(60)
-        assert not bulk.done()
-        limiter.put_back(grants[1])
-        assert bulk.result(60)
-
-
-def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
-    """The other loop would look by itself only a second later, while a probe is out."""
-    limiter = RateLimiter(TokenBucket(60_000, 1_000))
-    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 1.0)
-    now = SYSTEM.monotonic()
-    probe = limiter.try_acquire(now)
-    with running_elsewhere() as elsewhere:
-        entered = elsewhere.line_up(limiter, runtime=Unhurried())
-        limiter.release(probe, now)
-        assert entered.result(60) == ORDINARY
-
-
-def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_sooner() -> None:
-    """The answer opens the limiter and an empty bucket: the other loop has to set its timer anew."""
-    limiter = RateLimiter(TokenBucket(600, 1))
+@pytest.mark.parametrize(("limit", "capacity"), [(60_000, 1_000), (600, 1)])
+def test_an_answer_on_one_loop_wakes_a_caller_on_another(limit: int, capacity: int) -> None:
+    """It opens the limiter: the other loop is woken, or, with an empty bucket, has to set its timer anew."""
+    limiter = RateLimiter(TokenBucket(limit, capacity))
     now = SYSTEM.monotonic()
     limiter.close_after_429(limiter.try_acquire(now - 10.0), now - 10.0, 10.0)
     probe = limiter.try_acquire(now)
@@ -439,7 +343,7 @@ def other_loop() -> Iterator[Pretending]:
     loop.close()
 
 
-def test_a_closed_loop_does_not_block_the_others(other_loop: Pretending) -> None:
+def test_a_closed_loop_does_not_block_the_others_and_gives_nothing_back_twice(other_loop: Pretending) -> None:
     async def main() -> None:
         waiting = await stand(limiter)
         limiter.put_back(held)
@@ -451,17 +355,9 @@ def test_a_closed_loop_does_not_block_the_others(other_loop: Pretending) -> None
     asyncio.run(main())
     assert not forgotten.done()
     assert limiter.idle(SYSTEM.monotonic())
-
-
-def test_a_caller_forgotten_with_its_loop_gives_nothing_back_twice(other_loop: Pretending) -> None:
-    limiter, (held,) = full_limiter(1)
-    forgotten = other_loop.run_until_complete(stand(limiter))
-    other_loop.close()
-    limiter.put_back(held)
-    assert asyncio.run(limiter.acquire(SYSTEM)) == ORDINARY
     del forgotten
     gc.collect()
-    assert limiter.snapshot(SYSTEM.monotonic()).used == 1
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 0
 
 
 def test_a_grant_that_a_dead_loop_never_took_is_given_back_with_its_caller(other_loop: Pretending) -> None:
@@ -497,27 +393,16 @@ def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop:
     assert limiter.snapshot(SYSTEM.monotonic()).used == 2
 
 
-def test_a_caller_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
-    """Here nothing but the loop's own timer, long due, calls it back."""
-    limiter = RateLimiter(TokenBucket(6_000, 1))
-    limiter.try_acquire(SYSTEM.monotonic() + 0.3)  # full until both stand in line, on a busy machine, too
-    cancelled, asleep = (other_loop.run_until_complete(stand(limiter)) for _ in range(2))
-    assert asyncio.run(limiter.acquire(SYSTEM)) == ORDINARY
-    cancelled.cancel()
-    assert other_loop.run_until_complete(asleep) == ORDINARY
-    assert cancelled.cancelled()
-    assert limiter.snapshot(SYSTEM.monotonic()).used == 3
-
-
 def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_loop: Pretending) -> None:
     async def main() -> None:
+        waiting = await stand(limiter)
+        other_loop.close()
+        other_loop.pretends = True
         limiter.put_back(held)
-        assert await limiter.acquire(SYSTEM) == ORDINARY
+        assert await waiting == ORDINARY
 
     limiter, (held,) = full_limiter(1)
     other_loop.run_until_complete(stand(limiter))
-    other_loop.close()
-    other_loop.pretends = True
     asyncio.run(main())
     assert limiter.snapshot(SYSTEM.monotonic()).used == 1
 

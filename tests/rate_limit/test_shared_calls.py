@@ -33,19 +33,22 @@ from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
 from tests.support.scripted import ScriptedTransport, Step, lost
-from tests.support.simulated import SimulatedRuntime, run_simulated
+from tests.support.simulated import SimulatedRuntime, run_simulated, simulated
 
 CREATED = payout_answer(reference=None)
 
 
-def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test that runs on simulated time."""
+def in_fleet(*script: Step, **options: Any) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """A test of processes that share a limit, in simulated time. It takes all, and the first one's client."""
 
-    def test() -> None:
-        run_simulated(main())
+    def decorate(main: Callable[[Fleet, Any], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        async def played() -> None:
+            async with fleet(*script, **options) as world:
+                await main(world, world.clients[0])
 
-    test.__name__, test.__doc__ = main.__name__, main.__doc__
-    return test
+        return simulated(played)
+
+    return decorate
 
 
 def fleet(*script: Step, processes: int = 1, **options: Any) -> Fleet:
@@ -65,153 +68,126 @@ def wanted(asked: list[tuple[Any, BlockRequest]]) -> list[int]:
 # --- In good times ---
 
 
-@simulated
-async def test_callers_get_what_the_store_lends_and_one_question_serves_all_who_wait() -> None:
-    async with fleet() as world:
-        await create(world.clients[0], 40)
-        assert wanted(world.server.asked) == [40]
-        row, ask = world.server.asked[0]
-        assert (row.address, row.kind) == ("http://127.0.0.1:9/v1", "write")
-        assert (ask.step, ask.ahead) == (pytest.approx(0.0011046, abs=1e-6), AHEAD)
-        assert "canary" not in row.fingerprint.lower()
+@in_fleet()
+async def test_callers_get_what_the_store_lends_and_one_question_serves_all_who_wait(
+    world: Fleet, client: Any
+) -> None:
+    await create(client, 40)
+    assert wanted(world.server.asked) == [40]
+    row, ask = world.server.asked[0]
+    assert (row.address, row.kind) == ("http://127.0.0.1:9/v1", "write")
+    assert (ask.step, ask.ahead) == (pytest.approx(0.0011046, abs=1e-6), AHEAD)
+    assert "canary" not in row.fingerprint.lower()
 
 
-@simulated
-async def test_a_call_that_finds_a_permit_does_not_wait() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
-        await create(client, 40)
-        await create(client, 1)
-        asked = len(world.server.asked)
-        before = world.runtime.monotonic()
-        await create(client, 5)
-        assert world.runtime.monotonic() == before
-        assert len(world.server.asked) == asked
+@in_fleet()
+async def test_a_call_that_finds_a_permit_does_not_wait(world: Fleet, client: Any) -> None:
+    await create(client, 40)
+    await create(client, 1)
+    asked = len(world.server.asked)
+    before = world.runtime.monotonic()
+    await create(client, 5)
+    assert world.runtime.monotonic() == before
+    assert len(world.server.asked) == asked
 
 
-@simulated
-async def test_a_block_is_void_after_the_machine_was_suspended() -> None:
-    async with fleet() as world:
-        client, clock = world.clients[0], world.runtime.monotonic
-        await create(client, 40)
-        await create(client)
-        asked = len(world.server.asked)
-        world.runtime.boottime = lambda: clock() + VALID  # type: ignore[method-assign]
-        await create(client)
-        assert len(world.server.asked) > asked
+@in_fleet()
+async def test_a_block_is_void_after_the_machine_was_suspended(world: Fleet, client: Any) -> None:
+    clock = world.runtime.monotonic
+    await create(client, 40)
+    await create(client)
+    asked = len(world.server.asked)
+    world.runtime.boottime = lambda: clock() + VALID  # type: ignore[method-assign]
+    await create(client)
+    assert len(world.server.asked) > asked
 
 
-@simulated
-async def test_where_no_clock_counts_suspension_the_other_is_used() -> None:
-    async with fleet() as world:
-        world.runtime.boottime = lambda: None  # type: ignore[assignment,method-assign,return-value]
-        await create(world.clients[0], 3)
-        assert len(world.server.asked) == 1
+@in_fleet()
+async def test_where_no_clock_counts_suspension_the_other_is_used(world: Fleet, client: Any) -> None:
+    world.runtime.boottime = lambda: None  # type: ignore[assignment,method-assign,return-value]
+    await create(client, 3)
+    assert len(world.server.asked) == 1
 
 
-@simulated
-async def test_each_class_has_permits_of_its_own() -> None:
-    async with fleet(CREATED, refusal(404)) as world:
-        client = world.clients[0]
-        await create(client)
-        for call in (client.payouts.list, lambda: client.payment_intents.refund_availability("pi_1")):
-            with pytest.raises(Exception, match="404"):
-                await call()
-        kinds = [row.kind for row, _ in world.server.asked]
-        assert kinds == ["write", "read", "refund_availability", "read"]
-
-
-@simulated
-async def test_limits_of_one_record_stay_with_the_process() -> None:
-    async with fleet(payout_answer(200, id=None)) as world:
-        await asyncio.gather(*(world.clients[0].payouts.sync("po_1") for _ in range(12)))
-        assert world.runtime.monotonic() < 1.0
-        await world.clients[0].payouts.sync("po_1")
-        assert world.runtime.monotonic() >= 60.0
-
-
-@simulated
-async def test_the_connection_ends_with_the_client_and_the_next_call_opens_another() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
-        await create(client)
-        assert world.server.open == 1
-        await client.aclose()
-        await world.runtime.sleep(0.1)
-        assert world.server.open == 0
-        await create(client)
-        assert world.server.open == 1
-
-
-@simulated
-async def test_it_ends_after_a_minute_without_callers() -> None:
-    async with fleet() as world:
-        await create(world.clients[0])
-        await world.runtime.sleep(LINGER - 1.0)
-        assert world.server.open == 1
-        await world.runtime.sleep(2.0)
-        assert world.server.open == 0
-        await create(world.clients[0])
-
-
-@simulated
-async def test_calls_that_wait_while_their_client_is_closed_are_served() -> None:
-    async with fleet(processes=2, limits=RateLimits(writes=60)) as world:
-        waiting = [asyncio.create_task(create(world.clients[0])) for _ in range(3)]
-        await world.runtime.sleep(0.5)
-        await world.clients[0].aclose()
-        await asyncio.gather(*waiting)
-        await world.clients[0].aclose()
-        await world.runtime.sleep(0.1)
-        assert world.server.open == 0
-
-
-@simulated
-async def test_who_called_when_the_thread_ends_is_served_by_the_next() -> None:
-    async with fleet(refusal(404), delay=1.0) as world:
-        client = world.clients[0]
-        first = asyncio.create_task(create(client))
-        second = asyncio.create_task(client.payouts.list())
-        await world.runtime.sleep(0.5)  # the first is asked for
-        (task,) = world.tasks
-        task.cancel()
+@in_fleet(CREATED, refusal(404))
+async def test_each_class_has_permits_of_its_own(world: Fleet, client: Any) -> None:
+    await create(client)
+    for call in (client.payouts.list, lambda: client.payment_intents.refund_availability("pi_1")):
         with pytest.raises(Exception, match="404"):
-            await second
-        first.cancel()
-        await asyncio.wait([task, first])
-        assert [row.kind for row, _ in world.server.asked] == ["write", "read"]
+            await call()
+    kinds = [row.kind for row, _ in world.server.asked]
+    assert kinds == ["write", "read", "refund_availability", "read"]
 
 
-@simulated
-async def test_a_caller_who_does_not_wait_is_refused_when_the_store_has_nothing_to_lend() -> None:
-    async with fleet(on_limit="raise", limits=RateLimits(writes=60)) as world:
-        client = world.clients[0]
-        await world.runtime.sleep(1.0)
-        with pytest.raises(LimitReached):  # a new row owes a burst
-            await create(client)
-        await world.runtime.sleep(5.0)
+@in_fleet(payout_answer(200, id=None))
+async def test_limits_of_one_record_stay_with_the_process(world: Fleet, client: Any) -> None:
+    await asyncio.gather(*(client.payouts.sync("po_1") for _ in range(12)))
+    assert world.runtime.monotonic() < 1.0
+    await client.payouts.sync("po_1")
+    assert world.runtime.monotonic() >= 60.0
+
+
+@in_fleet()
+async def test_the_connection_ends_with_the_client_and_the_next_call_opens_another(
+    world: Fleet, client: Any
+) -> None:
+    await create(client)
+    assert world.server.open == 1
+    await client.aclose()
+    await world.runtime.sleep(0.1)
+    assert world.server.open == 0
+    await create(client)
+    assert world.server.open == 1
+
+
+@in_fleet()
+async def test_it_ends_after_a_minute_without_callers(world: Fleet, client: Any) -> None:
+    await create(client)
+    await world.runtime.sleep(LINGER - 1.0)
+    assert world.server.open == 1
+    await world.runtime.sleep(2.0)
+    assert world.server.open == 0
+    await create(client)
+
+
+@in_fleet(processes=2, limits=RateLimits(writes=60))
+async def test_calls_that_wait_while_their_client_is_closed_are_served(world: Fleet, client: Any) -> None:
+    waiting = [asyncio.create_task(create(client)) for _ in range(3)]
+    await world.runtime.sleep(0.5)
+    await client.aclose()
+    await asyncio.gather(*waiting)
+    await client.aclose()
+    await world.runtime.sleep(0.1)
+    assert world.server.open == 0
+
+
+@in_fleet(refusal(404), delay=1.0)
+async def test_who_called_when_the_thread_ends_is_served_by_the_next(world: Fleet, client: Any) -> None:
+    first = asyncio.create_task(create(client))
+    second = asyncio.create_task(client.payouts.list())
+    await world.runtime.sleep(0.5)  # the first is asked for
+    (task,) = world.tasks
+    task.cancel()
+    with pytest.raises(Exception, match="404"):
+        await second
+    first.cancel()
+    await asyncio.wait([task, first])
+    assert [row.kind for row, _ in world.server.asked] == ["write", "read"]
+
+
+@in_fleet(on_limit="raise", limits=RateLimits(writes=60))
+async def test_a_caller_who_does_not_wait_is_refused_when_the_store_has_nothing_to_lend(
+    world: Fleet, client: Any
+) -> None:
+    await world.runtime.sleep(1.0)
+    with pytest.raises(LimitReached):  # a new row owes a burst
         await create(client)
-        with pytest.raises(LimitReached) as caught:
-            await create(client)
-        assert not isinstance(caught.value, LimitStoreUnavailable)
-        assert 0.0 < caught.value.retry_after < 2.0
-
-
-@simulated
-async def test_callers_whose_time_is_up_leave() -> None:
-    async with fleet(limits=RateLimits(writes=60)) as world:
-        with pytest.raises(DeadlineExceeded):
-            await world.clients[0].payouts.create(**ARGUMENTS, deadline=0.1)
-
-
-@simulated
-async def test_clients_of_one_key_in_one_process_share_what_is_lent() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
+    await world.runtime.sleep(5.0)
+    await create(client)
+    with pytest.raises(LimitReached) as caught:
         await create(client)
-        sibling = client.with_options(max_retries=0)
-        await create(sibling)
-        assert sibling.limits_snapshot()["write"].used == 2
+    assert not isinstance(caught.value, LimitStoreUnavailable)
+    assert 0.0 < caught.value.retry_after < 2.0
 
 
 @simulated
@@ -314,119 +290,106 @@ async def test_while_a_probe_is_out_nobody_goes_by_a_block_that_the_store_lends(
 # --- Without the store ---
 
 
-@simulated
-async def test_with_the_number_of_processes_calls_go_on_at_this_ones_part() -> None:
-    async with fleet(expected_workers=4) as world:
-        client = world.clients[0]
-        world.server.down = "cut"
-        await create(client, 1_000)
-        assert world.runtime.monotonic() == pytest.approx(1.0 + 1_000 / (13_579 / 60), abs=0.1)
-        assert client.limits_snapshot()["write"].limit == 13_579
+@in_fleet(expected_workers=4)
+async def test_with_the_number_of_processes_calls_go_on_at_this_ones_part(world: Fleet, client: Any) -> None:
+    world.server.down = "cut"
+    await create(client, 1_000)
+    assert world.runtime.monotonic() == pytest.approx(1.0 + 1_000 / (13_579 / 60), abs=0.1)
+    assert client.limits_snapshot()["write"].limit == 13_579
 
 
-@simulated
-async def test_without_it_calls_wait_within_their_deadline() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
-        world.server.down = "refused"
-        with pytest.raises(DeadlineExceeded) as caught:
-            await client.payouts.create(**ARGUMENTS, deadline=20.0)
-        assert world.runtime.monotonic() == pytest.approx(20.0)
-        assert (caught.value.effect, caught.value.attempts) == ("none", ())
-        assert re.search(r"it waited (19|20) s: .*cannot be reached", str(caught.value))
-        waiting = asyncio.create_task(create(client, 5))
-        await world.runtime.sleep(25.0)
-        assert not waiting.done()
-        world.server.down = None
-        await waiting
-        assert world.runtime.monotonic() < 47.0
+@in_fleet()
+async def test_without_it_calls_wait_within_their_deadline(world: Fleet, client: Any) -> None:
+    world.server.down = "refused"
+    with pytest.raises(DeadlineExceeded) as caught:
+        await client.payouts.create(**ARGUMENTS, deadline=20.0)
+    assert world.runtime.monotonic() == pytest.approx(20.0)
+    assert (caught.value.effect, caught.value.attempts) == ("none", ())
+    assert re.search(r"it waited (19|20) s: .*cannot be reached", str(caught.value))
+    waiting = asyncio.create_task(create(client, 5))
+    await world.runtime.sleep(25.0)
+    assert not waiting.done()
+    world.server.down = None
+    await waiting
+    assert world.runtime.monotonic() < 47.0
 
 
-@simulated
-async def test_without_it_no_call_waits_longer_than_half_a_minute() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
-        world.server.down = "refused"
-        for began in (0.0, 30.0):
-            with pytest.raises(LimitStoreUnavailable, match="cannot be reached") as caught:
-                await client.payouts.create(**ARGUMENTS)
-            assert began + 30.0 <= world.runtime.monotonic() <= began + 33.0
-            assert (caught.value.effect, caught.value.attempts) == ("none", ())
-        assert await client.warm_up() is False
-
-
-@simulated
-async def test_an_attempt_that_may_have_left_before_keeps_the_call_in_doubt() -> None:
-    async with fleet(lost(), CREATED, limits=RateLimits(writes=60)) as world:
-        client = world.clients[0]
-        sending = asyncio.create_task(client.payouts.create(**ARGUMENTS))
-        while not any(answer.granted for answer in world.server.answers):
-            await world.runtime.sleep(0.01)
-        world.server.down = "refused"
-        with pytest.raises(OutcomeUnknown, match=r"client\.resolve") as caught:
-            await sending
-        assert isinstance(caught.value.__cause__, LimitStoreUnavailable)
-
-
-@simulated
-async def test_a_caller_who_does_not_wait_is_refused_soon() -> None:
-    async with fleet(on_limit="raise") as world:
-        world.server.down = "cut"
-        with pytest.raises(LimitReached) as caught:
-            await create(world.clients[0])
-        assert world.runtime.monotonic() == pytest.approx(0.25)
-        await world.runtime.sleep(2.0)
-        with pytest.raises(LimitReached) as caught:
-            await create(world.clients[0])
-        assert caught.value.retry_after == 1.0
-
-
-@simulated
-async def test_a_caller_who_does_not_wait_goes_at_the_processs_part() -> None:
-    async with fleet(on_limit="raise", expected_workers=1) as world:
-        world.server.down = "refused"
-        await create(world.clients[0])
-
-
-@simulated
-async def test_the_store_is_tried_once_a_second_for_all_classes_together() -> None:
-    async with fleet(expected_workers=4) as world:
-        client, server = world.clients[0], world.server
-        server.down = "refused"
-        await asyncio.gather(create(client), client.payouts.list(), return_exceptions=True)
-        await asyncio.gather(client.payouts.sync("po_1"), return_exceptions=True)
-        tried = server.tried
-        await world.runtime.sleep(10.0)
-        assert 9 <= server.tried - tried <= 10
-        server.down = None
-        await world.runtime.sleep(1.5)
-        assert sorted(row.kind for row, _ in server.asked) == ["diagnostic", "read", "write"]
-
-
-@simulated
-async def test_bulk_calls_wait_a_minute_and_then_fail_closed() -> None:
-    async with fleet(expected_workers=4) as world:
-        client = world.clients[0]
-        await create(client)
-        prepared = client.payouts.prepare(**ARGUMENTS)
-        world.server.down = "refused"
-        await world.runtime.sleep(2.0)
+@in_fleet()
+async def test_without_it_no_call_waits_longer_than_half_a_minute(world: Fleet, client: Any) -> None:
+    world.server.down = "refused"
+    for began in (0.0, 30.0):
         with pytest.raises(LimitStoreUnavailable, match="cannot be reached") as caught:
-            await client.send(prepared, priority="bulk")
-        assert 60.0 <= world.runtime.monotonic() <= 63.0
+            await client.payouts.create(**ARGUMENTS)
+        assert began + 30.0 <= world.runtime.monotonic() <= began + 33.0
         assert (caught.value.effect, caught.value.attempts) == ("none", ())
-        assert isinstance(caught.value, LimitReached)
+    assert await client.warm_up() is False
 
 
-@simulated
-async def test_a_bulk_call_outlasts_a_shorter_outage() -> None:
-    async with fleet(expected_workers=4) as world:
-        client = world.clients[0]
-        world.server.down = "refused"
-        sending = asyncio.create_task(client.send(client.payouts.prepare(**ARGUMENTS), priority="bulk"))
-        await world.runtime.sleep(45.0)
-        world.server.down = None
-        assert (await sending).id == "po_1"
+@in_fleet(lost(), CREATED, limits=RateLimits(writes=60))
+async def test_an_attempt_that_may_have_left_before_keeps_the_call_in_doubt(
+    world: Fleet, client: Any
+) -> None:
+    sending = asyncio.create_task(client.payouts.create(**ARGUMENTS))
+    while not any(answer.granted for answer in world.server.answers):
+        await world.runtime.sleep(0.01)
+    world.server.down = "refused"
+    with pytest.raises(OutcomeUnknown, match=r"client\.resolve") as caught:
+        await sending
+    assert isinstance(caught.value.__cause__, LimitStoreUnavailable)
+
+
+@in_fleet(on_limit="raise")
+async def test_a_caller_who_does_not_wait_is_refused_soon(world: Fleet, client: Any) -> None:
+    world.server.down = "cut"
+    with pytest.raises(LimitReached) as caught:
+        await create(client)
+    assert world.runtime.monotonic() == pytest.approx(0.25)
+    await world.runtime.sleep(2.0)
+    with pytest.raises(LimitReached) as caught:
+        await create(client)
+    assert caught.value.retry_after == 1.0
+
+
+@in_fleet(on_limit="raise", expected_workers=1)
+async def test_a_caller_who_does_not_wait_goes_at_the_processs_part(world: Fleet, client: Any) -> None:
+    world.server.down = "refused"
+    await create(client)
+
+
+@in_fleet(expected_workers=4)
+async def test_the_store_is_tried_once_a_second_for_all_classes_together(world: Fleet, client: Any) -> None:
+    server = world.server
+    server.down = "refused"
+    await asyncio.gather(create(client), client.payouts.list(), return_exceptions=True)
+    await asyncio.gather(client.payouts.sync("po_1"), return_exceptions=True)
+    tried = server.tried
+    await world.runtime.sleep(10.0)
+    assert 9 <= server.tried - tried <= 10
+    server.down = None
+    await world.runtime.sleep(1.5)
+    assert sorted(row.kind for row, _ in server.asked) == ["diagnostic", "read", "write"]
+
+
+@in_fleet(expected_workers=4)
+async def test_bulk_calls_wait_a_minute_and_then_fail_closed(world: Fleet, client: Any) -> None:
+    await create(client)
+    prepared = client.payouts.prepare(**ARGUMENTS)
+    world.server.down = "refused"
+    await world.runtime.sleep(2.0)
+    with pytest.raises(LimitStoreUnavailable, match="cannot be reached") as caught:
+        await client.send(prepared, priority="bulk")
+    assert 60.0 <= world.runtime.monotonic() <= 63.0
+    assert (caught.value.effect, caught.value.attempts) == ("none", ())
+    assert isinstance(caught.value, LimitReached)
+
+
+@in_fleet(expected_workers=4)
+async def test_a_bulk_call_outlasts_a_shorter_outage(world: Fleet, client: Any) -> None:
+    world.server.down = "refused"
+    sending = asyncio.create_task(client.send(client.payouts.prepare(**ARGUMENTS), priority="bulk"))
+    await world.runtime.sleep(45.0)
+    world.server.down = None
+    assert (await sending).id == "po_1"
 
 
 @simulated
@@ -443,114 +406,90 @@ async def test_a_call_whose_permission_has_ended_does_not_wait_for_the_store() -
     assert [(each.verdict, each.reason) for each in caught.value.attempts] == [("not_sent", "withheld")]
 
 
-@simulated
-async def test_every_call_of_a_client_that_fails_closed_does() -> None:
-    async with fleet() as world:
-        client = world.clients[0].with_options()
-        client._internal.fail_closed()
-        world.server.down = "refused"
-        other = asyncio.create_task(create(world.clients[0]))
-        with pytest.raises(LimitStoreUnavailable):
-            await create(client)
-        assert 60.0 <= world.runtime.monotonic() <= 62.0
-        assert other.done()  # after half a minute
-        with pytest.raises(LimitStoreUnavailable):
-            await other
+@in_fleet()
+async def test_every_call_of_a_client_that_fails_closed_does(world: Fleet, client: Any) -> None:
+    closing = client.with_options()
+    closing._internal.fail_closed()
+    world.server.down = "refused"
+    other = asyncio.create_task(create(client))
+    with pytest.raises(LimitStoreUnavailable):
+        await create(closing)
+    assert 60.0 <= world.runtime.monotonic() <= 62.0
+    assert other.done()  # after half a minute
+    with pytest.raises(LimitStoreUnavailable):
+        await other
 
 
-@simulated
-async def test_an_outage_is_told_once_to_each_hook_and_so_is_its_end() -> None:
+def test_an_outage_is_told_once_to_each_hook_and_in_the_log_and_so_is_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     heard: list[Any] = []
-    async with fleet(expected_workers=4, on_event=heard.append) as world:
-        client, server = world.clients[0], world.server
-        await create(client, 5)
-        for _ in range(2):
-            server.down = "refused"
-            await world.runtime.sleep(2.0)
+
+    async def main() -> None:
+        async with fleet(expected_workers=4, on_event=heard.append) as world:
+            client, server = world.clients[0], world.server
             await create(client, 5)
-            await create(client, 5)
-            server.down = None
-            await world.runtime.sleep(30.0)
-            await create(client, 5)
+            for _ in range(2):
+                server.down = "refused"
+                await world.runtime.sleep(2.0)
+                await create(client, 5)
+                await create(client, 5)
+                server.down = None
+                await world.runtime.sleep(30.0)
+                await create(client, 5)
+
+    with caplog.at_level(logging.INFO, logger="payments"):
+        run_simulated(main())
     told = [event for event in heard if isinstance(event, events.LimitStoreLost | events.LimitStoreFound)]
     assert [type(event).__name__ for event in told] == ["LimitStoreLost", "LimitStoreFound"] * 2
     lost, found = told[:2]
     assert (lost.operation, lost.attempt, lost.limit) == ("payouts.create", 1, 13_579)
     assert "refused" in lost.reason
     assert 0.0 < found.lasted < 40.0
-
-
-@simulated
-async def test_a_client_without_a_hook_is_told_nothing() -> None:
-    async with fleet(expected_workers=4) as world:
-        world.server.down = "refused"
-        await create(world.clients[0], 5)
-        world.server.down = None
-        await world.runtime.sleep(2.0)
-        await create(world.clients[0], 5)
-
-
-def test_the_log_has_one_warning_of_an_outage(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with fleet(expected_workers=4) as world:
-            world.server.down = "refused"
-            for _ in range(5):
-                await create(world.clients[0])
-                await world.runtime.sleep(5.0)
-            world.server.down = None
-            await world.runtime.sleep(2.0)
-            await create(world.clients[0])
-
-    with caplog.at_level(logging.INFO, logger="payments"):
-        run_simulated(main())
     said = [record for record in caplog.records if "store" in record.getMessage()]
-    assert [record.levelname for record in said] == ["WARNING", "INFO"]
+    assert [record.levelname for record in said] == ["WARNING", "INFO"] * 2
     assert "back after" in said[1].getMessage()
 
 
-@simulated
-async def test_a_store_that_refuses_from_the_start_is_a_mistake_in_the_configuration() -> None:
-    async with fleet(expected_workers=4) as world:
-        world.server.fault = ConfigurationError("the limit store refuses the password")
-        with pytest.raises(
-            ConfigurationError, match=r"payouts\.create: the limit store refuses the password"
-        ):
-            await world.clients[0].payouts.create(**ARGUMENTS)
-            await create(world.clients[0])
-        world.server.fault = None
-        await world.runtime.sleep(2.0)
-        await create(world.clients[0])
+@in_fleet(expected_workers=4)
+async def test_a_store_that_refuses_from_the_start_is_a_mistake_in_the_configuration(
+    world: Fleet, client: Any
+) -> None:
+    world.server.fault = ConfigurationError("the limit store refuses the password")
+    with pytest.raises(ConfigurationError, match=r"payouts\.create: the limit store refuses the password"):
+        await client.payouts.create(**ARGUMENTS)
+        await create(client)
+    world.server.fault = None
+    await world.runtime.sleep(2.0)
+    await create(client)
 
 
-@simulated
-async def test_a_store_that_refuses_later_is_as_one_that_is_gone() -> None:
-    async with fleet(expected_workers=4) as world:
-        await create(world.clients[0])
-        world.server.fault = ConfigurationError("the limit store refuses the password")
-        await world.runtime.sleep(2.0)
-        await create(world.clients[0])
+@in_fleet(expected_workers=4)
+async def test_a_store_that_refuses_later_is_as_one_that_is_gone(world: Fleet, client: Any) -> None:
+    await create(client)
+    world.server.fault = ConfigurationError("the limit store refuses the password")
+    await world.runtime.sleep(2.0)
+    await create(client)
 
 
-@simulated
-async def test_an_outage_that_turns_out_to_be_a_refusal_becomes_one() -> None:
-    async with fleet() as world:
-        world.server.down = "refused"
-        waiting = asyncio.create_task(create(world.clients[0]))
-        await world.runtime.sleep(2.0)
-        world.server.down = None
-        world.server.fault = ConfigurationError("the limit store refuses the password")
-        with pytest.raises(ConfigurationError):
-            await waiting
+@in_fleet()
+async def test_an_outage_that_turns_out_to_be_a_refusal_becomes_one(world: Fleet, client: Any) -> None:
+    world.server.down = "refused"
+    waiting = asyncio.create_task(create(client))
+    await world.runtime.sleep(2.0)
+    world.server.down = None
+    world.server.fault = ConfigurationError("the limit store refuses the password")
+    with pytest.raises(ConfigurationError):
+        await waiting
 
 
-@simulated
-async def test_a_fault_in_a_store_is_an_outage_and_ends_nothing() -> None:
-    async with fleet(expected_workers=4) as world:
-        world.server.fault = ZeroDivisionError("a secret")
-        await create(world.clients[0])
-        world.server.fault = None
-        await world.runtime.sleep(5.0)
-        await create(world.clients[0], 5)
+@in_fleet(expected_workers=4)
+async def test_a_fault_in_a_store_is_an_outage_and_ends_nothing(world: Fleet, client: Any) -> None:
+    world.server.fault = ZeroDivisionError("a secret")
+    await create(client)
+    world.server.fault = None
+    await world.runtime.sleep(5.0)
+    await create(client, 5)
 
 
 @simulated
@@ -587,36 +526,35 @@ async def test_a_429_whose_time_is_over_when_the_store_is_back_closes_nothing() 
         assert world.runtime.monotonic() - before < 1.0
 
 
-@simulated
-async def test_a_thread_that_ended_during_an_outage_is_started_by_the_next_call() -> None:
-    async with fleet(expected_workers=4) as world:
-        client, server = world.clients[0], world.server
-        server.down = "refused"
-        await create(client)
-        await client.aclose()
-        await world.runtime.sleep(2.0)
-        tried = server.tried
-        await world.runtime.sleep(10.0)
-        assert server.tried == tried
-        server.down = None
-        await create(client)
-        await world.runtime.sleep(1.0)
-        assert len(server.asked) == 1
+@in_fleet(expected_workers=4)
+async def test_a_thread_that_ended_during_an_outage_is_started_by_the_next_call(
+    world: Fleet, client: Any
+) -> None:
+    server = world.server
+    server.down = "refused"
+    await create(client)
+    await client.aclose()
+    await world.runtime.sleep(2.0)
+    tried = server.tried
+    await world.runtime.sleep(10.0)
+    assert server.tried == tried
+    server.down = None
+    await create(client)
+    await world.runtime.sleep(1.0)
+    assert len(server.asked) == 1
 
 
-@simulated
-async def test_what_a_forked_child_inherits_is_not_used() -> None:
-    async with fleet() as world:
-        client = world.clients[0]
-        await create(client, 5)
-        (task,) = world.tasks
-        task.cancel()  # the parent's
-        await asyncio.wait([task])
-        client._pipeline.keys.of(client._internal.key()).limiter.forked()
-        store_client._after_fork()
-        assert client.limits_snapshot()["write"].used == 0
-        await create(client, 3)
-        assert client.limits_snapshot()["write"].used == 3
+@in_fleet()
+async def test_what_a_forked_child_inherits_is_not_used(world: Fleet, client: Any) -> None:
+    await create(client, 5)
+    (task,) = world.tasks
+    task.cancel()  # the parent's
+    await asyncio.wait([task])
+    client._pipeline.keys.of(client._internal.key()).limiter.forked()
+    store_client._after_fork()
+    assert client.limits_snapshot()["write"].used == 0
+    await create(client, 3)
+    assert client.limits_snapshot()["write"].used == 3
 
 
 def test_a_process_has_one_client_of_a_store() -> None:
@@ -650,11 +588,10 @@ def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
     assert (limiter.outage, limiter.part, limiter.lag) == (None, None, 0.0)
 
 
-@simulated
-async def test_the_last_connection_may_fail_to_close() -> None:
-    async with fleet() as world:
-        await create(world.clients[0])
-        world.server.fails_to_close = True
-        await world.clients[0].aclose()
-        await world.runtime.sleep(1.0)
-        await create(world.clients[0])
+@in_fleet()
+async def test_the_last_connection_may_fail_to_close(world: Fleet, client: Any) -> None:
+    await create(client)
+    world.server.fails_to_close = True
+    await client.aclose()
+    await world.runtime.sleep(1.0)
+    await create(client)

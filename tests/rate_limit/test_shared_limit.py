@@ -47,13 +47,6 @@ def hoarded(limit: int, seed: int, *, valid: float = VALID, seconds: float = 200
     blocks: list[tuple[float, float, int]] = []  # (start, end, permits)
     forgets = chance.uniform(0.0, seconds)
     while now < seconds:
-        request = BlockRequest(
-            wanted=terms.block,
-            pause=0.0,
-            step=terms.step,
-            saved=terms.block * terms.step,
-            ahead=AHEAD,
-        )
         answer = row.reserve(request, now)
         if answer.granted:
             blocks.append((now + answer.wait, now + valid, answer.granted))
@@ -68,9 +61,7 @@ def hoarded(limit: int, seed: int, *, valid: float = VALID, seconds: float = 200
 
 
 @pytest.mark.parametrize("limit", [6, 60, 600, 6_000])
-def test_permits_that_are_kept_back_as_long_as_they_may_overfill_no_minute(
-    limit: int,
-) -> None:
+def test_permits_that_are_kept_back_as_long_as_they_may_overfill_no_minute(limit: int) -> None:
     fullest = max(fullest_sliding(sorted(hoarded(limit, seed))) for seed in range(5))
     assert fullest <= limit
     assert fullest >= 0.95 * limit - 2  # what is left is for the store that forgets

@@ -1,10 +1,13 @@
-"""Idempotency keys as values: their form, their memory."""
+"""Idempotency keys as values: their form, their memory, and their age when clocks lie."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from payments_async._request.idempotency import UsedKeys, difference
+from payments_async._request import idempotency
+from payments_async._request.key_age import CLOCK_TOLERANCE, Timestamps, key_age
 from payments_async._request.prepare import key_problem
 
 
@@ -18,17 +21,14 @@ def test_which_characters_will_do_depends_on_their_place() -> None:
         assert fine == [chr(code) for code in range(0x21, 0x7F)]
 
 
-def used(keys: UsedKeys, key: str, body: bytes, now: float) -> str | None:
-    """What `UsedKeys` says of one use."""
-    return keys.conflict(keys.first_use(key, body, now), body)
-
-
-def test_the_oldest_keys_are_forgotten_first() -> None:
-    keys = UsedKeys(size=2)
-    for name in "abc":
-        used(keys, name, b"{}", 0.0)
-    assert not used(keys, "a", b'{"a": 1}', 0.0)
-    assert used(keys, "c", b'{"a": 1}', 0.0)
+def test_the_oldest_keys_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "_MOST_USED", 2)
+    keys = idempotency.PendingRequests()
+    first, *others, last = [("https://pay.test/v1", "fingerprint", key) for key in "abc"]
+    for identity in (first, *others, last):
+        keys.first_use(identity, b"{}", 0.0)
+    assert keys.first_use(first, b'{"a": 1}', 0.0).body == b'{"a": 1}'
+    assert keys.first_use(last, b'{"a": 1}', 0.0).body == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,27 @@ def test_the_oldest_keys_are_forgotten_first() -> None:
         (b'{"a": 0.1}', b'{"a": 0.10}', "a differs"),
         (b'{"a": 1}', b'{"a": 1, "b": null}', "b differs"),
         (b'{"a": 1, "b": 1, "c": 1}', b'{"d": 1}', "a, b, c and d differ"),
-        (b'{"a": 1, "b": 1}', b'{"b": 1, "a": 1}', "the order of fields differs"),
+        (b'{"a": 1, "b": 1}', b'{"b": 1, "a": 1}', None),
         (rb'{"\u001b": 1}', b"{}", "\\x1b differs"),
     ],
 )
-def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str) -> None:
-    assert difference(one, other) == told
+def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str | None) -> None:
+    assert idempotency.difference(one, other) == told
+
+
+HOUR = 3600.0
+ENDED = Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
+
+
+@pytest.mark.parametrize(
+    ("now", "age"),
+    [
+        (Timestamps(1e9 + 60, 160.0, "a", 2e9 + 60), 70.0),
+        (Timestamps(1e9 + 60, 160.0, "a"), 70.0),
+        (Timestamps(1e9 + 21 * HOUR, 0.0, "b", 2e9 + 26 * HOUR), 26 * HOUR + 10),
+        (Timestamps(1e9 + 60, 0.0, "b", 2e9 - CLOCK_TOLERANCE - 1), math.inf),
+        (Timestamps(1e9 - CLOCK_TOLERANCE - 1, 160.0, "a", 2e9 + 60), math.inf),
+    ],
+)
+def test_the_clock_that_gives_the_most_counts_forwards(now: Timestamps, age: float) -> None:
+    assert key_age(1e9 - 10, ENDED, 10.0, now) == age

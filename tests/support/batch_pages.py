@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
+from payments_async.bulk._ledger.figures import Figures
 from payments_async.bulk._page.feed import BatchFeed, PageFigures
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding
@@ -47,16 +48,13 @@ def row(number: int, **changes: Any) -> RowView:
         "sends": 3,
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
-        "sent_under": "0123456789abcdef",
         "decided_at": BEGAN + 6.0,
-        "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
     }
     return RowView(**{**facts, **changes})
 
 
 def in_doubt(number: int) -> RowView:
-    """A row that had no clear answer."""
     no_reason = {"failure_code": None, "failure_message": None}
     return row(number, outcome=Outcome.IN_DOUBT, sends=9, **UNPAID, **no_reason)
 
@@ -67,7 +65,6 @@ def cause(outcome: Outcome, count: int, *rows: RowView, reason: str | None = Non
 
 
 def causes() -> tuple[Cause, ...]:
-    """Rows of each outcome that needs a person."""
     taken = {"failure_code": "HTTP 409", "failure_message": "The reference belongs to another payout."}
     invalid = {"failure_code": "HTTP 422", "failure_message": "The given data was invalid."}
     no_reason = {"failure_code": None, "failure_message": None}
@@ -104,7 +101,7 @@ def figures(
     extra = {(word, names[0]): (number, number * EACH) for word, number in payouts.items() if number}
     asked = sum(rows.values())
     known = Batch(BINDING, float(BEGAN), asked, {names[0]: asked * EACH})
-    plain = report_of(known, totals, extra, is_balanced=True)
+    plain = report_of(known, Figures(float(BEGAN), totals, extra, is_balanced=True))
     report = attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]))
     if findings is not None:
         batch["certificate"] = certificate(report, *findings)
@@ -121,7 +118,6 @@ def figures(
 
 
 def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
-    """A certificate as a ledger has it."""
     created, facts = report.counts["created"], report.facts()
     turns = [finding for finding in findings if "had ended" in finding]
     findings = tuple(finding for finding in findings if finding not in turns)
@@ -156,7 +152,6 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
 
 
 def states() -> dict[str, PageFigures]:
-    """Every state of the page by name."""
     of = {outcome: [each for each in causes() if each.outcome == outcome] for outcome in Cause.outcomes}
     waits = Activity(doing="waiting", why="rows have no clear answer yet", next_look=12.0)
     done = {"arrived": 12000}
@@ -202,7 +197,6 @@ def states() -> dict[str, PageFigures]:
 
 
 def words_of(html: str) -> str:
-    """The words of a page, without its head."""
     body = re.sub(r"(?s)<(head|title|script)\b.*?</\1>", " ", html)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 

@@ -15,9 +15,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
-from payments_async._runtime import SYSTEM
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk._ledger.database import Database
 from payments_async.bulk._ledger.views import all_rows
@@ -45,7 +43,6 @@ def item(number: int, **changes: Any) -> Item:
 
 
 def items(count: int) -> list[Item]:
-    """So many rows."""
     return [item(number) for number in range(1, count + 1)]
 
 
@@ -74,7 +71,6 @@ class Between:
         self._pipeline.transport = self
 
     def remove(self) -> None:
-        """Let requests pass by it again."""
         self._pipeline.transport = self._transport
 
     async def send(self, request: Any) -> Any:
@@ -82,24 +78,19 @@ class Between:
         return await self._transport.send(request)
 
     async def aclose(self) -> None:
-        """Close the client's own."""
         await self._transport.aclose()
 
 
 class Altering(Between):
-    """Alters answers."""
-
     def __init__(self, client: Any, function: Callable[[Any, Any], Any]) -> None:
         super().__init__(client)
         self._function = function
 
     async def send(self, request: Any) -> Any:
-        """Pass the request on, and alter its answer."""
         return self._function(request, await super().send(request))
 
 
 def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
-    """Have a client's answers altered."""
     Altering(client, function)
 
 
@@ -132,7 +123,6 @@ class SteadyRuntime(JumpingRuntime):
 
 
 def ledger_now() -> float:
-    """The time of the test's ledgers, in seconds since 1970."""
     return max([clock.now() for clock in SteadyRuntime.clocks], default=EPOCH).timestamp()
 
 
@@ -160,15 +150,6 @@ def steady_ledgers() -> Iterator[None]:
         yield
 
 
-def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayments:
-    """A client on a real socket; the sandbox's clock moves along with its waits."""
-    runtime = SteadyRuntime(seed, on_jump=sandbox.advance)
-    transport = Dated(runtime.wrap(AiohttpTransport(runtime=SYSTEM)), sandbox)
-    return AsyncPayments(
-        sandbox.api_key, base_url=sandbox.base_url, transport=transport, runtime=runtime, **options
-    )
-
-
 def in_process(
     sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **options: Any
 ) -> AsyncPayments:
@@ -185,22 +166,25 @@ def calling(sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **op
 
 
 def runtime_of(client: AsyncPayments) -> Any:
-    """The jumping clock of a client."""
     return client._pipeline.runtime
 
 
 def open_at(place: Path | str, client: AsyncPayments | None = None, **options: Any) -> PayoutBatch:
-    """The batch of a test at a place, a file or a database."""
     return PayoutBatch.open(place, client, **{"batch_id": "batch", **options})
 
 
 async def paid(place: Path | str, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
-    """Open, load and run a batch once."""
     max_rows = options.pop("max_rows", None)
     async with open_at(place, client) as batch:
         await batch.load(rows)
         await batch.limit(max_rows=max_rows)
         return await batch.run(**options)
+
+
+async def run_rows(batch: Any, rows: int | Sequence[Item], *progress: Any, **options: Any) -> Any:
+    """Load an open batch, of either surface, with these rows, or so many, and run it: its report."""
+    await batch.load(items(rows) if isinstance(rows, int) else rows)
+    return await batch.run(*progress, **options)
 
 
 async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
@@ -214,7 +198,6 @@ async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
 
 
 async def ledger_rows(batch: PayoutBatch) -> list[LedgerRow]:
-    """Every row of an open batch."""
     return [row async for row in all_rows(batch._ledger)]
 
 

@@ -2,114 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from decimal import Decimal
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import attrs
 
-from payments_async import Instrument
-from tests.support import bodies
+from tests.support import bodies, motion
 from tests.support.bodies import Json, encoded
-from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer
+from tests.support.motion import play
+from tests.support.scripted import answer
 from tests.support.surfaces import Connect
 
-PAYMENT: Mapping[str, Any] = {"amount": Decimal("10.10"), "currency": "XOF"}
-PAYOUT: Mapping[str, Any] = {
-    **PAYMENT,
-    "method": "mtn_bj",
-    "instrument": Instrument.phone(bodies.PHONE, "BJ"),
-    "reference": "inv-7",
-}
+PAYMENT: Mapping[str, Any] = motion.INTENT
+PAYOUT: Mapping[str, Any] = {**motion.PAYOUT, "reference": "inv-7"}
 
 
 @attrs.frozen
 class Operation:
-    """`call(client, **options)` does it, `body` answers it, `id_path` leads to the id a create must show."""
+    """How one is called, what answers it, and the way to the id that the answer to a create must show."""
 
     name: str
-    call: Callable[..., Awaitable[Any]]
     body: Json
-    creates: bool = False
+    arguments: Mapping[str, Any] = {}
     id_path: tuple[str, ...] = ()
 
+    @property
+    def creates(self) -> bool:
+        return bool(self.id_path)
 
-def _both(payment: Json) -> Json:
-    return {"checkout": bodies.CHECKOUT, "payment": payment}
+    def call(self, client: Any, **options: Any) -> Awaitable[Any]:
+        resource, method = self.name.split(".")
+        called: Awaitable[Any] = getattr(getattr(client, resource), method)(**self.arguments, **options)
+        return called
 
 
+_BOTH = {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}
+_OF_INTENT = {"payment_intent_id": "pi_1"}
+_OF_ATTEMPT = {**_OF_INTENT, "attempt_id": "pa_1"}
+_OF_PAYOUT = {"payout_id": "po_1"}
 _ALL = (
     Operation(
         "checkouts.create",
-        lambda client, **options: client.checkouts.create(**PAYMENT, **options),
-        {"message": "Checkout created.", "data": _both(bodies.INTENT)},
-        creates=True,
-        id_path=("data", "checkout", "id"),
+        {"message": "Checkout created.", "data": _BOTH},
+        PAYMENT,
+        ("data", "checkout", "id"),
     ),
     Operation(
         "payment_intents.create",
-        lambda client, **options: client.payment_intents.create(**PAYMENT, **options),
         {"message": "Payment created.", "data": bodies.INTENT},
-        creates=True,
-        id_path=("data", "id"),
+        PAYMENT,
+        ("data", "id"),
     ),
     Operation(
-        "payouts.create",
-        lambda client, **options: client.payouts.create(**PAYOUT, **options),
-        {"message": "Payout created.", "data": bodies.PAYOUT},
-        creates=True,
-        id_path=("data", "id"),
+        "payouts.create", {"message": "Payout created.", "data": bodies.PAYOUT}, PAYOUT, ("data", "id")
     ),
-    Operation(
-        "checkouts.retrieve",
-        lambda client, **options: client.checkouts.retrieve("cs_1", **options),
-        {"data": _both(bodies.INTENT)},
-    ),
-    Operation(
-        "payment_intents.list",
-        lambda client, **options: client.payment_intents.list(**options),
-        {"data": [bodies.INTENT_LIST], "pagination": bodies.PAGINATION},
-    ),
-    Operation(
-        "payment_intents.retrieve_attempt",
-        lambda client, **options: client.payment_intents.retrieve_attempt("pi_1", "pa_1", **options),
-        {"data": bodies.ATTEMPT},
-    ),
-    Operation(
-        "payment_intents.refund_availability",
-        lambda client, **options: client.payment_intents.refund_availability("pi_1", **options),
-        {"data": bodies.REFUND_AVAILABILITY},
-    ),
-    Operation(
-        "payment_intents.requery",
-        lambda client, **options: client.payment_intents.requery("pi_1", **options),
-        {"data": bodies.REQUERY},
-    ),
-    Operation(
-        "payment_intents.inspect_attempt",
-        lambda client, **options: client.payment_intents.inspect_attempt("pi_1", "pa_1", **options),
-        {"data": bodies.INSPECTION},
-    ),
-    Operation(
-        "payouts.list",
-        lambda client, **options: client.payouts.list(**options),
-        {"data": [bodies.PAYOUT], "pagination": bodies.PAGINATION},
-    ),
-    Operation(
-        "payouts.sync",
-        lambda client, **options: client.payouts.sync("po_1", **options),
-        {"data": bodies.PAYOUT},
-    ),
-    Operation(
-        "payouts.inspect",
-        lambda client, **options: client.payouts.inspect("po_1", **options),
-        {"data": bodies.INSPECTION},
-    ),
+    Operation("checkouts.retrieve", {"data": _BOTH}, {"checkout_id": "cs_1"}),
+    Operation("payment_intents.list", {"data": [bodies.INTENT_LIST], "pagination": bodies.PAGINATION}),
+    Operation("payment_intents.retrieve_attempt", {"data": bodies.ATTEMPT}, _OF_ATTEMPT),
+    Operation("payment_intents.refund_availability", {"data": bodies.REFUND_AVAILABILITY}, _OF_INTENT),
+    Operation("payment_intents.requery", {"data": bodies.REQUERY}, _OF_INTENT),
+    Operation("payment_intents.inspect_attempt", {"data": bodies.INSPECTION}, _OF_ATTEMPT),
+    Operation("payouts.list", {"data": [bodies.PAYOUT], "pagination": bodies.PAGINATION}),
+    Operation("payouts.sync", {"data": bodies.PAYOUT}, _OF_PAYOUT),
+    Operation("payouts.inspect", {"data": bodies.INSPECTION}, _OF_PAYOUT),
     Operation(
         "methods.status",
-        lambda client, **options: client.methods.status("mtn_bj", "BJ", **options),
         {"data": bodies.METHOD_STATUS, "meta": bodies.METHOD_STATUS_META},
+        {"method_code": "mtn_bj", "country_code": "BJ"},
     ),
 )
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}
@@ -123,6 +82,4 @@ async def call(
     """What the operation returns for one answer."""
     raw = body if isinstance(body, bytes) else encoded(body)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    transport = ScriptedTransport(answer(status, raw, names))
-    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
-    return await OPERATIONS[operation].call(client)
+    return await OPERATIONS[operation].call(play(connect, answer(status, raw, names), max_retries=0).client)

@@ -68,7 +68,6 @@ def told_by(error: BaseException) -> str:
 
 
 def notes(error: BaseException) -> list[str]:
-    """What was added with `add_note`."""
     return list(getattr(error, "__notes__", ()))
 
 
@@ -86,7 +85,6 @@ def without_tests(trace: TracebackType | None) -> TracebackType | None:
 
 
 def of_tests(frame: FrameType) -> bool:
-    """Whether the code is the tests'."""
     return frame.f_code.co_filename.startswith(f"{_HOME}/tests/")
 
 

@@ -15,22 +15,12 @@ import subprocess
 import sys
 import time
 from array import array
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
-PAYOUT: Final = {
-    "message": "Payout created.",
-    "data": {
-        "id": "po_1",
-        "status": "pending",
-        "reference": None,
-        "amount": {"value": 10.1, "currency": "XOF"},
-    },
-}
-BODY: Final = json.dumps(PAYOUT).encode()
-HEAD: Final = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(
-    BODY
-)
+from tests.support.motion import payout_answer
+
+BODY: Final = payout_answer(reference=None).body
+HEAD: Final = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
 
 class Counter:
@@ -55,11 +45,9 @@ class Line(asyncio.Protocol):
         self._counter, self._pending = counter, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every whole request."""
         self._pending += data
         while (head := self._pending.find(b"\r\n\r\n")) >= 0:
             _, _, rest = self._pending[:head].lower().partition(b"content-length: ")
@@ -67,11 +55,12 @@ class Line(asyncio.Protocol):
             if len(self._pending) < whole:
                 return
             self._pending = self._pending[whole:]
-            asyncio.get_running_loop().call_later(self._counter.count(), self._transport.write, HEAD + BODY)
+            asyncio.get_running_loop().call_later(
+                self._counter.count(), self._transport.write, HEAD % len(BODY) + BODY
+            )
 
 
 async def serve() -> None:
-    """Serve until the input ends."""
     loop, counter = asyncio.get_running_loop(), Counter()
     server = await loop.create_server(lambda: Line(counter), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -81,8 +70,6 @@ async def serve() -> None:
 
 
 class CountingService:
-    """The process, from outside."""
-
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.support.counting_service"]
         self._process: Any = subprocess.Popen(
@@ -92,13 +79,10 @@ class CountingService:
         self.base_url = f"http://127.0.0.1:{int(self._process.stdout.readline())}/v1"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
     def counted(self) -> list[float]:
-        """When requests counted, on the monotonic clock of this machine."""
         self._process.stdin.write("counted\n")
         self._process.stdin.flush()
         return cast(list[float], json.loads(self._process.stdout.readline()))

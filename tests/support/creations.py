@@ -31,5 +31,4 @@ def row(*values: Any, facts: str = "", id: str | None = None) -> Any:
 
 
 async def create(client: Any, resource: str, **fields: Any) -> Any:
-    """Create with the smallest arguments and these over them."""
     return await getattr(client, resource).create(**{**SMALLEST[resource], **fields})

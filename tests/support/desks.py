@@ -33,15 +33,12 @@ class Desk:
         return make_client(self.surface, **calling(sandbox, **options))
 
     def other_client(self, api_key: str, base_url: str) -> Any:
-        """A client of another place."""
         return make_client(self.surface, api_key, base_url=base_url)
 
     def open(self, path: Path | str, client: Any = None, **options: Any) -> Any:
-        """A batch, to be entered."""
         return make_batch(self.surface, path, client, **{"batch_id": "batch", **options})
 
     async def paid(self, path: Path | str, client: Any, rows: Sequence[Item], **options: Any) -> BatchReport:
-        """Open, load and run a batch once."""
         max_rows = options.pop("max_rows", None)
         async with self.open(path, client) as batch:
             await batch.load(rows)
@@ -50,7 +47,6 @@ class Desk:
             return report
 
     async def rows(self, batch: Any) -> list[LedgerRow]:
-        """Every row of an open batch."""
         if self.surface == "async":
             return await ledger_rows(batch)
         twin = batch._blocking

@@ -19,7 +19,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -54,8 +54,6 @@ METHODS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @attrs.frozen
 class Guarded:
-    """What a process is to do."""
-
     base_url: str
     store: str
     """The guard's store, an address."""
@@ -81,31 +79,17 @@ class Guarded:
     """Have the store's windows trusted first; without tasks, nothing else."""
 
 
-def _held_alone() -> None:
-    _set(sums, _USED=sums._USED.replace("sum(units * (1 - paid))", "sum(0)"))
-
-
-def _paid_never() -> None:
-    _set(sums, _SETTLE={**sums._SETTLE, "paid": sums._NEVER})
-
-
-def _trusted_when_new() -> None:
-    _set(sums, _NEW_WINDOW=sums._NEW_WINDOW.replace(":known_from", "0"))
-
-
-def _clock_believed() -> None:
-    _set(clocks.Clocks, since=lambda self, earlier: self.clock - earlier.clock)
-    seen = sums._Seen
-    _set(sums, _Seen=lambda place, now, ticks: seen(place, now, ticks - 1e9))
-
-
-ABLATIONS: Final[Mapping[str, Callable[[], None]]] = {
-    "held": _held_alone,
-    "paid": _paid_never,
-    "distrust": _trusted_when_new,
-    "clock": _clock_believed,
+_SEEN: Final = sums._Seen
+ABLATIONS: Final[Mapping[str, Sequence[tuple[Any, str, Any]]]] = {
+    "held": [(sums, "_USED", sums._USED.replace("sum(units * (1 - paid))", "sum(0)"))],
+    "paid": [(sums, "_SETTLE", {**sums._SETTLE, "paid": sums._NEVER})],
+    "distrust": [(sums, "_NEW_WINDOW", sums._NEW_WINDOW.replace(":known_from", "0"))],
+    "clock": [
+        (clocks.Clocks, "since", lambda self, earlier: self.clock - earlier.clock),
+        (sums, "_Seen", lambda place, now, ticks: _SEEN(place, now, ticks - 1e9)),
+    ],
 }
-"""Rules that are left out, to show that the judge sees it."""
+"""Rules that are left out, to show that the judge sees it: what stands in the place of what."""
 
 
 def _set(place: Any, **values: Any) -> None:
@@ -117,8 +101,8 @@ def _scale(options: Guarded) -> None:
     """Bring what is made for windows of hours to windows of seconds; leave a rule out."""
     _set(sums, LEASE=options.lease, SETTLING=options.settling)
     _set(key_guard, LEASE=options.lease, _KNOWN=options.known)
-    if options.without:
-        ABLATIONS[options.without]()
+    for place, name, value in ABLATIONS[options.without] if options.without else ():
+        setattr(place, name, value)
 
 
 def _have_clocks(options: Guarded) -> None:
@@ -143,7 +127,6 @@ class Road:
         self._late: set[asyncio.Task[None]] = set()
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """Send it, now or later."""
         drawn, strange = self._chance.random(), self._options.strange
         if request.method == "POST" and drawn < strange:
             await asyncio.sleep(self._chance.uniform(0.0, 1.0))
@@ -153,7 +136,6 @@ class Road:
         return await self._inner.send(request)
 
     async def aclose(self) -> None:
-        """Wait for what was abandoned."""
         await asyncio.gather(*self._late)
         await self._inner.aclose()
 
@@ -171,8 +153,6 @@ class Road:
 
 
 class Sender:
-    """What one process does."""
-
     def __init__(self, options: Guarded, client: AsyncPayments, chance: random.Random) -> None:
         self._options, self._client, self._chance = options, client, chance
         self._folder = Path(options.folder)
@@ -182,7 +162,6 @@ class Sender:
         self._over = asyncio.Event()
 
     async def work(self) -> None:
-        """Send until the input ends."""
         tasks = [asyncio.create_task(self._repeat(prepared)) for prepared in self._left_over()]
         tasks += [asyncio.create_task(self._work_on()) for _ in range(self._options.tasks)]
         await asyncio.to_thread(sys.stdin.read)
@@ -208,7 +187,6 @@ class Sender:
                 await self._rest(1.0)
 
     async def _rest(self, seconds: float) -> None:
-        """Wait, unless it is over."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), seconds)
 
@@ -234,7 +212,6 @@ class Sender:
         return prepared
 
     def _of_another(self) -> PreparedRequest | None:
-        """The last request of another process."""
         number = self._chance.randrange(self._options.processes)
         found = lines_of(self._folder / f"{number}.outbox", last=4_096)
         return _read(found[-1]) if found else None
@@ -314,8 +291,6 @@ async def _run(options: Guarded) -> None:
 
 
 class GuardedProcess:
-    """The process, from outside."""
-
     def __init__(self, options: Guarded, api_key: str) -> None:
         command = [sys.executable, "-m", "tests.support.guarded_process", json.dumps(attrs.asdict(options))]
         environment = {**os.environ, "PAYMENTS_API_KEY": api_key}
@@ -324,19 +299,16 @@ class GuardedProcess:
         )
 
     def kill(self) -> None:
-        """Kill -9."""
         self._process.kill()
         self._process.communicate()
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Context in which it stands still."""
         self._process.send_signal(signal.SIGSTOP)
         yield
         self._process.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:
-        """Begin no more calls."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
@@ -350,7 +322,6 @@ class GuardedProcess:
 
 
 def main() -> None:
-    """The command."""
     logging.disable()  # what is refused, and what of the store's outages
     options = Guarded(**json.loads(sys.argv[1]))
     _scale(options)

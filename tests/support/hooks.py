@@ -41,8 +41,7 @@ class Hook:
 
     @property
     def waiting(self) -> int:
-        """Deliveries that wait for a look."""
-        return sum(len(case) for each in self.coalescers for case in each._waiting.values())
+        return sum(url.waiting for each in self.coalescers for url in each._urls.values())
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:

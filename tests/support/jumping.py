@@ -18,21 +18,9 @@ from typing import Any
 
 from payments_async._http import shared
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
+from payments_async.testing._skipping_clock import _Timer
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class _Timer:
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object], background: bool
-    ) -> None:
-        self.loop = loop
-        self.callback = callback
-        self.background = background
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
 
 class JumpingRuntime:
@@ -74,7 +62,6 @@ class JumpingRuntime:
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """The clock stands still meanwhile."""
         self.busy += 1
         try:
             yield

@@ -45,6 +45,5 @@ def ledger_time(clock: Callable[[], float]) -> Iterator[None]:
 
 
 def shift_by(path: Path) -> None:
-    """Let the clock of this process's ledgers be shifted by the seconds that a file has."""
     global _clock
     _clock = lambda: time.time() + float(path.read_text() or 0)  # noqa: E731

@@ -27,7 +27,6 @@ class Row:
     arrival: float
 
     def reserve(self, request: BlockRequest, now: float) -> Reservation:
-        """Reserve a block."""
         lead = max(self.arrival - now if self.arrival <= now + 60.0 else 0.0, request.pause)
         room = math.floor((request.saved + request.ahead - lead) / request.step)
         granted = max(min(room, request.wanted), 0)
@@ -57,11 +56,9 @@ class StoreServer:
 
     @property
     def wall(self) -> float:
-        """The store's clock."""
         return self.runtime.monotonic() + 1_800.0
 
     def empty(self) -> None:
-        """Forget everything, as after a restart."""
         self.rows.clear()
 
 
@@ -73,7 +70,6 @@ class MemoryStore:
         self._is_open = False
 
     async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
         server = self._server
         await self._pass()
         server.asked.append((row, request))
@@ -84,7 +80,6 @@ class MemoryStore:
         return answer
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._server.runtime.sleep(self._server.delay)
         self._server.open -= self._is_open
         self._is_open = False
@@ -131,7 +126,6 @@ class Fleet:
         self.clients = [self.client() for _ in range(processes)]
 
     def client(self, **options: Any) -> AsyncPayments:
-        """Another process."""
         return AsyncPayments(CANARY_KEY, base_url="http://127.0.0.1:9/v1", **{**self._options, **options})
 
     async def __aenter__(self) -> Self:

@@ -38,7 +38,6 @@ def payout_answer(
 
 
 def refusal(status: int, headers: Mapping[str, str] | None = None, message: str = "No.") -> HTTPResponse:
-    """An error answer."""
     return answer(status, {"message": message}, headers)
 
 
@@ -48,7 +47,6 @@ OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": 
 
 
 def listed(*payouts: dict[str, Any]) -> HTTPResponse:
-    """The only page of the list of payouts."""
     return answer(200, {"data": list(payouts), "pagination": {"has_more_pages": False}})
 
 
@@ -62,7 +60,6 @@ class Played:
 
     @property
     def keys(self) -> list[str | None]:
-        """The idempotency key of each request sent."""
         return [request.headers.get("X-Idempotency-Key") for request in self.transport.requests]
 
 
@@ -82,19 +79,16 @@ async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
 
 
 async def unresolved(played: Played, given: Any, match: str | None = None) -> Any:
-    """The error of resolving what stays in doubt."""
     with pytest.raises(OutcomeUnknown, match=match) as caught:
         await played.client.resolve(given)
     return caught.value
 
 
 def methods(played: Played) -> list[str]:
-    """The method of each request."""
     return [request.method for request in played.transport.requests]
 
 
 def sent(played: Played) -> list[str]:
-    """Method and path of each request."""
     return [f"{request.method} {request.url.partition('/v1')[2]}" for request in played.transport.requests]
 
 

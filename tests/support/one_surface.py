@@ -7,5 +7,4 @@ import pytest
 
 @pytest.fixture
 def surface() -> str:
-    """Which client the test drives."""
     return "async"

@@ -15,7 +15,6 @@ PATIENCE: Final = (0.05, 0.2, 0.8, 3.2, 12.8)
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Give way until something is so."""
     while not condition():  # noqa: ASYNC110 - another thread or process brings it about, and no event tells
         await asyncio.sleep(0.001)
 

@@ -6,15 +6,14 @@ import json
 import os
 import re
 import select
-import socket
-import ssl
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from payments_async._cli import main as main
 from payments_async._cli._exit_codes import Exit as Exit
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
+from tests.support.serving import serving
 
 HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 PHONE = "+2290190112233"
@@ -41,7 +41,6 @@ def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
 
 
 def totals_of(count: int) -> dict[str, Decimal]:
-    """{currency: sum} of such a file."""
     found: dict[str, Decimal] = {}
     for n in range(1, count + 1):
         currency = "GHS" if n % 3 == 0 else "XCD"
@@ -50,7 +49,6 @@ def totals_of(count: int) -> dict[str, Decimal]:
 
 
 def environment_of(sandbox: Sandbox) -> dict[str, str]:
-    """The variables that lead the command to a sandbox."""
     return {"PAYMENTS_API_KEY": sandbox.api_key, "PAYMENTS_BASE_URL": sandbox.base_url}
 
 
@@ -77,11 +75,9 @@ class Said:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def step(self, name: str) -> dict[str, Any]:
-        """The last line of this name."""
         return next(line for line in reversed(self.lines) if line["step"] == name)
 
     def assert_one_message(self, code: int, *parts: str) -> None:
@@ -105,14 +101,16 @@ class Here:
 
     def __call__(self, *argv: str | Path, as_text: bool = False) -> Said:
         """Run it; a command that shows its progress does so as JSON, unless `as_text`."""
+        return self.command("payouts", *argv, *(() if as_text else as_json(argv)))
+
+    def command(self, *argv: str | Path) -> Said:
+        """Run any command of `payments`."""
         self._capsys.readouterr()
-        code = main(["payouts", *map(str, argv), *(() if as_text else as_json(argv))])
-        out, err = self._capsys.readouterr()
-        return Said(code, out, err)
+        code = main([*map(str, argv)])
+        return Said(code, *self._capsys.readouterr())
 
 
 def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
     return subprocess.Popen(
         [*COMMAND, *map(str, argv), *as_json(argv)],
         env={**os.environ, **variables},
@@ -181,18 +179,15 @@ class OnTerminal:
         return self.seen
 
     def type(self, text: str) -> None:
-        """Type it."""
         os.write(self._ours, text.encode())
 
     def end(self) -> int:
-        """Read to the end; its exit code."""
         while self._read():
             pass
         return self.process.wait(300)
 
     @property
     def seen(self) -> str:
-        """What was seen, without colours and cursor moves."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._seen.decode(errors="replace")).replace(
             "\r\n", "\n"
         )
@@ -213,46 +208,35 @@ class OnTerminal:
 def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
     """A TLS address that takes a live key and passes requests on to a sandbox; the variables for it."""
     key = "sk_live_".ljust(len(sandbox.api_key), "L")
-    target = ("127.0.0.1", urlsplit(sandbox.base_url).port or 0)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        accepting = threading.Thread(
-            target=_accept, args=(server, target, key.encode(), sandbox.api_key.encode()), daemon=True
-        )
-        accepting.start()
+
+    class Relay(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            given = {
+                **self.headers,
+                "Authorization": self.headers["Authorization"].replace(key, sandbox.api_key),
+            }
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            with closing(HTTPConnection(urlsplit(sandbox.base_url).netloc, timeout=300)) as line:
+                line.request(self.command, self.path, body, given)
+                answer = line.getresponse()
+                content = answer.read()
+            self.send_response_only(answer.status)
+            for header in answer.getheaders():
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
+    server.socket = server_tls().wrap_socket(server.socket, server_side=True)
+    with serving(server):
         yield {
             "PAYMENTS_API_KEY": key,
-            "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.getsockname()[1]}/v1",
+            "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.server_port}/v1",
             "SSL_CERT_FILE": str(CERTIFICATE),
         }
-        server.shutdown(socket.SHUT_RDWR)
-        accepting.join(300)
-
-
-def _accept(server: socket.socket, target: tuple[str, int], key: bytes, real: bytes) -> None:
-    tls = server_tls()
-    while True:
-        try:
-            raw, _ = server.accept()
-        except OSError:
-            return
-        threading.Thread(target=_relay, args=(raw, tls, target, key, real), daemon=True).start()
-
-
-def _relay(raw: socket.socket, tls: ssl.SSLContext, target: tuple[str, int], key: bytes, real: bytes) -> None:
-    """One connection, a request and its answer at a time."""
-    try:
-        with tls.wrap_socket(raw, server_side=True) as near, socket.create_connection(target) as far:
-            while True:
-                ready, _, _ = select.select([near, far], [], [])
-                for side in ready:
-                    chunk = side.recv(65536)
-                    while side is near and near.pending():
-                        chunk += near.recv(65536)
-                    if not chunk:
-                        return
-                    if side is near:
-                        far.sendall(chunk.replace(key, real))
-                    else:
-                        near.sendall(chunk)
-    except OSError:
-        return

@@ -38,24 +38,20 @@ def jsonl_file(folder: Path, *rows: Any) -> Path:
 
 
 def bytes_file(folder: Path, content: bytes, name: str = "payouts.csv") -> Path:
-    """A file of exactly these bytes."""
     path = folder / name
     path.write_bytes(content)
     return path
 
 
 def read(path: Path, **options: Any) -> tuple[list[Row], list[RowFault]]:
-    """The rows and the faults of a file."""
     return split(open_source(path, **options))
 
 
 def split(source: FileSource) -> tuple[list[Row], list[RowFault]]:
-    """The rows and the faults of a source."""
     items = list(source.read())
     rows = [item for item in items if isinstance(item, Row)]
     return rows, [item for item in items if isinstance(item, RowFault)]
 
 
 def reported(faults: Iterable[RowFault]) -> list[tuple[int | None, str | None, str]]:
-    """Line, column and reason of each."""
     return [(fault.line, fault.column, fault.reason) for fault in faults]

@@ -17,23 +17,19 @@ BODY = b'{"amount":10.1,"currency":"XOF","reference":"r-1"}'
 
 
 def prepared(operation: Operation[Any], body: bytes = BODY, reference: str | None = "r-1") -> PreparedRequest:
-    """A write's bytes and key."""
     origin = ("http://127.0.0.1:9/v1", "sandbox", "0123456789abcdef")
     return PreparedRequest(operation.name, operation.path, body, "key-0001", NOW, *origin, reference)
 
 
 def write(operation: Operation[Any], **changes: Any) -> Call:
-    """A write."""
     return prepare.writing(prepared(operation, **changes), {}, operation=operation)
 
 
 def read(operation: Operation[Any] = operations.PAYOUTS_SYNC, **ids: str) -> Call:
-    """A read."""
     return prepare.reading(operation, {}, ids or {"payout_id": "po_1"})
 
 
 def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Call:
-    """The same call, begun anew."""
     fresh = copy(call)
     fresh.tries = []
     fresh.begin(now, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))

@@ -12,7 +12,6 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import attrs
@@ -43,14 +42,12 @@ Script = Sequence[bytes | Step | Drip]
 
 
 def server_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
-    """A server's side of TLS with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context
 
 
 def client_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
-    """A client's side that trusts one certificate alone."""
     return ssl.create_default_context(cafile=str(certificate))
 
 
@@ -81,14 +78,11 @@ class RawServer:
         assert self._ready.wait(300)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(300)
 
     def url(self, target: str, *, scheme: str = "http") -> str:
-        """The absolute address of a target."""
         return f"{scheme}://127.0.0.1:{self.port}{target}"
 
     def broadcast(self, data: bytes) -> None:

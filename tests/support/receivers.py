@@ -49,6 +49,5 @@ def make_receiver(client: Any, **options: Any) -> Any:
 
 
 async def bring(receiver: Any, delivery: Delivery) -> WebhookResponse:
-    """What a service does: post the body to the URL."""
     answer: WebhookResponse = await receiver.receive(path=urlsplit(delivery.url).path, body=delivery.body)
     return answer

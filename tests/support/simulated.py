@@ -7,6 +7,7 @@ import random
 import selectors
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from typing import Any, TypeVar
 
 from payments_async._runtime import Timer
@@ -66,6 +67,15 @@ class SimulatedRuntime:
 
 
 def run_simulated(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on simulated time."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(main)
+
+
+def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """A test on simulated time."""
+
+    @wraps(test)
+    def run() -> None:
+        run_simulated(test())
+
+    return run

@@ -24,11 +24,9 @@ class Snapshots:
 
     @property
     def file(self) -> Path:
-        """Where they are."""
         return self.module.parent / "snapshots" / f"{self.module.stem}.txt"
 
     def read(self) -> dict[str, str]:
-        """Each text by its name."""
         text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
         names_and_texts = re.split(r"^=== (.*)\n", text, flags=re.MULTILINE)[1:]
         return dict(zip(names_and_texts[::2], names_and_texts[1::2], strict=True))

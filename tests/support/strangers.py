@@ -35,8 +35,6 @@ print(json.dumps([answer.status, dict(answer.getheaders()), answer.read().decode
 
 @attrs.frozen
 class Reply:
-    """What the stranger got."""
-
     status: int
     headers: Mapping[str, str]
     text: str

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
 from collections.abc import Awaitable as Awaited
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,21 +19,10 @@ import pytest
 import payments_async
 from payments_async.bulk import PayoutBatch
 from payments_async.client import AsyncPayments
-from payments_async.resources.checkouts import AsyncCheckouts
-from payments_async.resources.methods import AsyncMethods
-from payments_async.resources.payment_intents import AsyncPaymentIntents
-from payments_async.resources.payouts import AsyncPayouts
 
 E = TypeVar("E", bound=BaseException)
 Connect = Callable[..., Any]
 """What the `connect` fixture gives: makes a client of the surface under test."""
-
-_TWINS: dict[str, type[Any]] = {
-    "checkouts": AsyncCheckouts,
-    "methods": AsyncMethods,
-    "payment_intents": AsyncPaymentIntents,
-    "payouts": AsyncPayouts,
-}
 
 
 class Awaitable:
@@ -44,13 +34,13 @@ class Awaitable:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._blocking, name)
-        if name in _TWINS:
-            return Awaitable(value, _TWINS[name])
         twin = getattr(self._twin, {"close": "aclose"}.get(name, name), None)
+        if inspect.isclass(twin):  # a resource
+            return Awaitable(value, twin)
         if inspect.isasyncgenfunction(twin):
             return _generator(value)
         if inspect.iscoroutinefunction(inspect.unwrap(twin) if callable(twin) else twin):
-            return _on_a_thread(value)
+            return partial(asyncio.to_thread, value)
         if name == "with_options":
             return lambda **options: Awaitable(value(**options), self._twin)
         return value
@@ -70,17 +60,9 @@ class Awaitable:
 
 
 async def error_of(kind: type[E] | tuple[type[E], ...], call: Awaited[Any], match: str | None = None) -> E:
-    """The error that a call ends with."""
     with pytest.raises(kind, match=match) as caught:
         await call
     return caught.value
-
-
-def _on_a_thread(method: Callable[..., Any]) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        return await asyncio.to_thread(method, *args, **kwargs)
-
-    return call
 
 
 def _generator(method: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:

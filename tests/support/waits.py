@@ -24,13 +24,11 @@ class Watched:
     plans: list[tuple[float, Callable[[], object]]] = attrs.field(factory=list)
 
     def client(self, **options: Any) -> Any:
-        """A client whose waits move the sandbox's clock."""
         runtime = JumpingRuntime(on_jump=self._pass)
         transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
         return self.connect(self.sandbox, runtime=runtime, transport=transport, **options)
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something when so much time has been waited."""
         self.plans.append((seconds, act))
 
     def reads(self) -> Iterator[tuple[float, str]]:
@@ -48,5 +46,4 @@ class Watched:
 
 
 def gaps(moments: list[float]) -> list[float]:
-    """The time between each two."""
     return [later - earlier for earlier, later in itertools.pairwise(moments)]

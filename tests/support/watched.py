@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,17 +16,11 @@ class WatchedSandbox(Sandbox):
 
     def __init__(self, **options: Any) -> None:
         self.arrived: list[Request] = []
-        self._arrival = threading.Event()
         super().__init__(clock=VirtualClock.frozen(), **options)
 
     def _answer(self, request: Request) -> Answer:
         self.arrived.append(request)
-        self._arrival.set()
         return super()._answer(request)
-
-    def await_arrival(self) -> None:
-        """Block until the first request is there."""
-        assert self._arrival.wait(300)
 
     def admit(self, key: str) -> None:
         """Serve a key of the test's choice as another one of the first tenant."""
@@ -35,21 +28,17 @@ class WatchedSandbox(Sandbox):
 
     @property
     def line(self) -> str:
-        """Method and address of the newest request."""
         newest = self.arrived[-1]
         return f"{newest.method} {newest.path}"
 
     @property
     def body(self) -> Any:
-        """The JSON of the newest request, numbers exact."""
         return json.loads(self.arrived[-1].body, parse_float=Decimal)
 
     @property
     def query(self) -> dict[str, str]:
-        """The query of the newest request, decoded."""
         return dict(parse_qsl(self.arrived[-1].query, keep_blank_values=True))
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the newest request, names in lower case."""
         return dict(self.arrived[-1].headers)

@@ -32,7 +32,6 @@ def workbook(folder: Path, lines: Lines, *, name: str = "payouts.xlsx", change: 
 
 
 def fill(sheet: Any, lines: Lines) -> None:
-    """Add lines to a sheet."""
     for line in lines:
         sheet.append(line)
         for cell in sheet[sheet.max_row]:
@@ -41,13 +40,11 @@ def fill(sheet: Any, lines: Lines) -> None:
 
 
 def parts_of(path: Path) -> dict[str, bytes]:
-    """The parts of a workbook."""
     with zipfile.ZipFile(path) as package:
         return {name: package.read(name) for name in package.namelist()}
 
 
 def rewritten(path: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
-    """The workbook with its parts changed."""
     parts = parts_of(path)
     change(parts)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
@@ -67,6 +64,5 @@ def replaced(old: str, new: str, part: str = SHEET) -> Callable[[dict[str, bytes
 
 
 def values_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """The values of every sheet."""
     book = openpyxl.load_workbook(path)
     return {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}

@@ -15,6 +15,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse
 
 if TYPE_CHECKING:  # scripts import this module, too
     from payments_async.sandbox import Sandbox
+    from payments_sync._blocking_call import BlockingCall
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY, ADDRESS = "sk_sandbox_" + "0" * 32, "https://p.test/v1"
@@ -49,6 +50,14 @@ def note(error: BaseException) -> str:
     """The one note of an error."""
     (text,) = error.__notes__
     return text
+
+
+async def alone(call: BlockingCall[Any]) -> None:
+    """Run a call as a queue does."""
+    running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
+    running[call] = asyncio.create_task(call.run(running))
+    await running[call]
+    assert running == {}
 
 
 class Silence:

@@ -17,7 +17,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
 from payments_sync._blocking_call import BlockingCall
 from payments_sync._event_loop import Bridge
-from tests.sync.scenes import ADDRESS, KEY, Silence, interrupt_main_thread, note, payout, run
+from tests.sync.scenes import ADDRESS, KEY, Silence, alone, interrupt_main_thread, note, payout
 
 
 class Doorbell(VirtualClock):
@@ -126,39 +126,12 @@ async def nothing() -> None:
     """What there is to close."""
 
 
-async def alone(call: BlockingCall[Any]) -> None:
-    """Run a call as a queue does."""
-    running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
-    running[call] = asyncio.create_task(call.run(running))
-    await running[call]
-    assert running == {}
-
-
 async def fail_definitely() -> str:
     raise PaymentsError("refused")
 
 
 async def fail_afterwards() -> str:
     raise PaymentsError("unreadable", effect="happened")
-
-
-@pytest.mark.parametrize(
-    ("ending", "result", "shown"),
-    [
-        (succeed, "record", "its record is in .result"),
-        (fail_definitely, None, "before it could move money"),
-        (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
-    ],
-)
-def test_an_interruption_just_after_the_end_says_how_it_ended(
-    ending: Any, result: str | None, shown: str
-) -> None:
-    call: BlockingCall[str] = BlockingCall(ending, (), {})
-    asyncio.run(alone(call))
-    stopped = KeyboardInterrupt()
-    call.annotate(stopped, ended=call.wait_briefly())
-    assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert shown in note(stopped)
 
 
 def test_a_call_cancelled_before_it_began_never_runs() -> None:
@@ -177,56 +150,34 @@ def test_a_call_cancelled_before_it_began_never_runs() -> None:
         call.result()
 
 
-def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseException:
-    """What leaves a call whose wait, or handing over, was patched to be interrupted."""
-    bridge = Bridge(nothing)
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        bridge.call(ending)
-    monkeypatch.undo()  # closing is a call, too
-    bridge.close()
-    return stopped.value
-
-
-def test_an_interruption_seen_when_the_wait_is_over_says_how_the_call_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Between the end of the wait and the next line of Python, signals are handled once more."""
-    wait = BlockingCall.wait
-
-    def wait_and_be_interrupted(call: BlockingCall[Any]) -> None:
-        wait(call)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(BlockingCall, "wait", wait_and_be_interrupted)
-    stopped = interruption_of(succeed, monkeypatch)
-    assert stopped.result == "record"  # type: ignore[attr-defined] # what the bridge adds
-    assert "its record is in .result" in note(stopped)
-
-
 @pytest.mark.parametrize(
     ("ending", "result", "shown"),
     [
         (succeed, "record", "its record is in .result"),
+        (fail_definitely, None, "before it could move money"),
         (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
     ],
 )
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(("moment", "late"), [("wait", True), ("result", False), ("result", True)])
 def test_an_interruption_of_the_handing_over_says_how_the_call_ended(
-    ending: Any, result: str | None, shown: str, late: bool, monkeypatch: pytest.MonkeyPatch
+    ending: Any, result: str | None, shown: str, moment: str, late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signals are handled whenever a function begins, and before an exception leaves one."""
-    hand_over = BlockingCall.result
+    """Signals are handled whenever a function begins, after it ended, and before an exception leaves it."""
+    step = getattr(BlockingCall, moment)
 
     def interrupted(call: BlockingCall[Any]) -> Any:
         if late:
             with contextlib.suppress(PaymentsError):
-                hand_over(call)
+                step(call)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(BlockingCall, "result", interrupted)
-    stopped = interruption_of(ending, monkeypatch)
-    assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert shown in note(stopped)
+    bridge = Bridge(nothing)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt) as stopped:
+        patched.setattr(BlockingCall, moment, interrupted)
+        bridge.call(ending)
+    bridge.close()  # closing is a call, too
+    assert stopped.value.result == result  # type: ignore[attr-defined] # what the bridge adds
+    assert shown in note(stopped.value)
 
 
 def test_a_long_wait_is_made_of_short_ones() -> None:
@@ -237,24 +188,3 @@ def test_a_long_wait_is_made_of_short_ones() -> None:
     call.wait()
     assert slices.call_count == 3
     assert {call.args for call in slices.call_args_list} == {(True, 0.2)}
-
-
-SENT = """
-import logging, sys
-logging.getLogger("payments").addHandler(logging.StreamHandler(sys.stdout))
-from payments_sync import Payments
-from tests.sync.scenes import ADDRESS, KEY, Silence, interrupt_main_thread, payout
-
-client = Payments(KEY, base_url=ADDRESS, transport=Silence(interrupt_main_thread, sent=True))
-try:
-    client.payouts.create(**payout("r-1"), idempotency_key="key-00001")
-except KeyboardInterrupt as stopped:
-    print(type(stopped.outcome).__name__, stopped.outcome.reference, len(stopped.__notes__))
-"""
-
-
-def test_in_a_process_of_its_own_a_sent_call_is_unknown_and_the_exit_is_clean() -> None:
-    warning, shown = run(SENT).splitlines()
-    assert warning.startswith("payouts.create was cancelled after it had been sent")
-    assert warning.endswith("its idempotency key is key-00001")
-    assert shown == "OutcomeUnknown r-1 1"

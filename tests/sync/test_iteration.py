@@ -54,22 +54,6 @@ def test_an_abandoned_iteration_is_closed_on_the_loop(client: Payments, way: str
     assert watched.thread == "payments-sync"
 
 
-def test_any_asynchronous_iterator_can_be_walked(client: Payments) -> None:
-    class Once:
-        def __init__(self) -> None:
-            self.left = [1]
-
-        def __aiter__(self) -> Once:
-            return self
-
-        async def __anext__(self) -> int:
-            if not self.left:
-                raise StopAsyncIteration
-            return self.left.pop()
-
-    assert list(client._bridge.iterate(Once)) == [1]
-
-
 def test_closing_in_the_middle_is_an_error_and_never_a_short_list(full: Payments) -> None:
     items = full.payouts.iterate(page_size=2)
     next(items)

@@ -17,13 +17,9 @@ from payments_sync import Payments, _event_loop
 from tests.sync.scenes import ADDRESS, KEY, Silence, loop_threads, payout, run
 
 
-def test_constructing_and_closing_start_nothing() -> None:
-    client = Payments(KEY, base_url=ADDRESS)
-    client.close()
+def test_a_client_starts_nothing_before_its_first_call_and_a_closed_one_opens_again(sandbox: Sandbox) -> None:
+    Payments(KEY, base_url=ADDRESS).close()
     assert loop_threads() == []
-
-
-def test_a_closed_client_opens_again(sandbox: Sandbox) -> None:
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         client.payouts.create(**payout("r-1"))
     assert loop_threads() == []

@@ -14,13 +14,6 @@ import pytest
 import payments_async
 import payments_sync
 
-CLASSES = {
-    "client": ("AsyncPayments", "Payments"),
-    "bulk.outbox": ("Outbox", "Outbox"),
-}
-"""What is written by hand: the mirror's tests see to the rest."""
-RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
-
 
 def test_both_packages_show_the_same_names_but_for_the_client() -> None:
     asynchronous, blocking = set(payments_async.__all__), set(payments_sync.__all__)
@@ -66,34 +59,27 @@ def test_an_import_loads_no_more_than_is_needed() -> None:
     assert shown == "set()\n" * 4
 
 
+@pytest.mark.parametrize(("module", "name"), [("client", "AsyncPayments"), ("bulk.outbox", "Outbox")])
+def test_a_class_has_the_same_methods_with_the_same_signatures_and_they_block(module: str, name: str) -> None:
+    """The mirror's own tests see to the rest."""
+    asynchronous = public(getattr(importlib.import_module(f"payments_async.{module}"), name))
+    blocking = public(getattr(importlib.import_module(f"payments_sync.{module}"), name.removeprefix("Async")))
+    assert {RENAMED.get(each, each) for each in asynchronous} == blocking.keys()
+    for each, method in asynchronous.items():
+        twin = blocking[RENAMED.get(each, each)]
+        theirs = re.sub(
+            r"\bAsync(Connection|Iterator|Payments|Session)\b", r"\1", str(inspect.signature(method))
+        )
+        assert str(inspect.signature(twin)) == theirs
+        assert not inspect.iscoroutinefunction(twin)
+        assert not inspect.isasyncgenfunction(twin)
+
+
+RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
+
+
 def public(cls: type[Any]) -> dict[str, Any]:
-    members = inspect.getmembers(cls, lambda value: inspect.isfunction(value) or inspect.ismethod(value))
-    found = dict(members)
+    """The public methods of a class."""
     special = {"__init__", "__repr__", *RENAMED, *RENAMED.values()}
-    return {name: value for name, value in found.items() if name in special or not name.startswith("_")}
-
-
-def pair(module: str) -> tuple[type[Any], type[Any]]:
-    asynchronous, blocking = CLASSES[module]
-    return (
-        getattr(importlib.import_module(f"payments_async.{module}"), asynchronous),
-        getattr(importlib.import_module(f"payments_sync.{module}"), blocking),
-    )
-
-
-@pytest.mark.parametrize("module", CLASSES)
-def test_every_method_has_a_twin_and_every_twin_a_method(module: str) -> None:
-    asynchronous, blocking = map(public, pair(module))
-    assert {RENAMED.get(name, name) for name in asynchronous} == set(blocking)
-
-
-@pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in CLASSES for name in public(pair(module)[0])]
-)
-def test_a_twin_has_the_same_signature_and_blocks(module: str, name: str) -> None:
-    asynchronous, blocking = (public(cls) for cls in pair(module))
-    twin = blocking[RENAMED.get(name, name)]
-    theirs, ours = inspect.signature(asynchronous[name]), inspect.signature(twin)
-    assert str(ours) == re.sub(r"\bAsync(Connection|Iterator|Payments|Session)\b", r"\1", str(theirs))
-    assert not inspect.iscoroutinefunction(twin)
-    assert not inspect.isasyncgenfunction(twin)
+    members = inspect.getmembers(cls, lambda value: inspect.isfunction(value) or inspect.ismethod(value))
+    return {name: value for name, value in members if name in special or not name.startswith("_")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.testing import adapt_aioresponses
-from payments_async.testing._aioresponses import AdaptingFinder, _adapt
+from payments_async.testing._aioresponses import _adapt
 
 OWN = ("-p", "payments_async.testing._plugin", "-p", "no:cacheprovider", "-W", "error")
 PLAIN = Path(__file__).parents[1] / "standins" / "plain_aioresponses.py"
@@ -26,33 +25,12 @@ def _unadapted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-@pytest.fixture
-def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """Runs the tests that users write, in this process; `early` imports aioresponses before the plugin."""
-
-    def run(ini: str = "", *, early: bool = False) -> pytest.RunResult:
-        if early:
-            importlib.import_module("aioresponses")
-        lines = ["[pytest]", "asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function", ini]
-        pytester.makeini("\n".join(lines))
-        pytester.makepyfile(PLAIN.read_text(encoding="utf-8"))
-        return pytester.runpytest_inprocess(*OWN, "-p", "pytest_asyncio.plugin", "-k", "answer or callback")
-
-    return run
-
-
-@pytest.mark.parametrize("early", [False, True], ids=["imported by the test", "imported before the plugin"])
-def test_tests_of_users_need_no_shim(run: Callable[..., pytest.RunResult], early: bool) -> None:
-    run(early=early).assert_outcomes(passed=2, deselected=7)
-
-
-def test_the_option_turns_it_off(run: Callable[..., pytest.RunResult]) -> None:
-    run("payments_aioresponses = false").assert_outcomes(failed=2, deselected=7)
-
-
-def test_the_hook_is_there_for_one_run_alone(run: Callable[..., pytest.RunResult]) -> None:
-    run()
-    assert not any(isinstance(finder, AdaptingFinder) for finder in sys.meta_path)
+def test_tests_of_users_need_no_shim(pytester: pytest.Pytester) -> None:
+    lines = ["[pytest]", "asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function"]
+    pytester.makeini("\n".join(lines))
+    pytester.makepyfile(PLAIN.read_text(encoding="utf-8"))
+    run = pytester.runpytest_inprocess(*OWN, "-p", "pytest_asyncio.plugin", "-k", "answer or callback")
+    run.assert_outcomes(passed=2, deselected=7)
 
 
 def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is() -> None:
@@ -67,8 +45,3 @@ def test_an_aioresponses_that_can_answer_is_left_as_it_is() -> None:
     adapted = core.ClientResponse
     adapt_aioresponses()
     assert core.ClientResponse is adapted
-
-
-def test_the_hook_finds_nothing_where_aioresponses_is_not() -> None:
-    finder = AdaptingFinder()
-    assert [finder.find_spec(name, []) for name in ("aioresponses.core", "json")] == [None, None]

@@ -53,14 +53,6 @@ async def test_line_faults_are_survived_with_one_payout(
     assert len(world[0].books.payouts(reference="r-1")) == 1
 
 
-async def test_a_slow_answer_in_time_arrives(
-    connect: Callable[..., Any], world: tuple[Sandbox, JumpingRuntime]
-) -> None:
-    world[0].on("payouts.create").respond("slow:20s", times=1)
-    payout = await client_of(connect, world).payouts.create(**PAYOUT)
-    assert len(payout.response.attempts) == 1
-
-
 @pytest.mark.parametrize("fault", ["slow:40s", "hang"])
 async def test_an_answer_past_the_timeout_leaves_a_write_in_doubt(
     connect: Callable[..., Any], world: tuple[Sandbox, JumpingRuntime], fault: str

@@ -42,9 +42,8 @@ def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a project of one module, in this process."""
 
-    def run(tests: str, *options: str, mode: str = "strict", conftest: str = "") -> pytest.RunResult:
+    def run(tests: str, *options: str, mode: str = "strict") -> pytest.RunResult:
         pytester.makeini(f"[pytest]\nasyncio_mode = {mode}\nasyncio_default_fixture_loop_scope = function\n")
-        pytester.makeconftest(conftest)
         monkeypatch.setenv("COLUMNS", "300")  # a summary line is cut to the width of the terminal
         pytester.makepyfile(HEAD + tests)
         return pytester.runpytest_inprocess(*OWN, *ASYNCIO, *options)
@@ -83,70 +82,8 @@ def test_awaited(sandbox, payments_client):
     pytester.runpytest_inprocess(*OWN).assert_outcomes(passed=2)
 
 
-def test_clients_of_other_keys_share_the_clock_of_the_test(run: Run) -> None:
-    run(
-        """
-def test_blocking(sandbox, sync_payments_client):
-    merchant = sync_payments_client.with_options(api_key=sandbox.new_key())
-    assert merchant.payouts.wait(merchant.payouts.create(**PAYOUT, reference="a")).is_successful
-    assert len(sandbox.books.payouts()) == 1
-
-async def test_awaited(sandbox, payments_client):
-    merchant = payments_client.with_options(api_key=sandbox.new_key())
-    assert (await merchant.payouts.wait(await merchant.payouts.create(**PAYOUT, reference="a"))).is_successful
-""",
-        mode="auto",
-    ).assert_outcomes(passed=2)
-
-
-def test_each_test_has_a_tenant_of_its_own_on_one_service(run: Run) -> None:
-    run(
-        """
-seen = []
-
-@pytest.mark.parametrize("turn", [1, 2])
-def test_alone(turn, sandbox, sync_payments_client):
-    sync_payments_client.payouts.create(**PAYOUT, reference="a")
-    assert len(sandbox.books.payouts()) == len(sandbox.requests) == 1
-    seen.append((sandbox.base_url, sandbox.api_key))
-
-def test_one_address_two_keys():
-    assert len({address for address, _ in seen}) == 1
-    assert len({key for _, key in seen}) == 2
-"""
-    ).assert_outcomes(passed=3)
-
-
-def test_a_client_that_is_kept_beyond_its_test_is_refused_with_the_recipe(run: Run) -> None:
-    """The second test would pay into the first one's books, where no ledger sees a double payment."""
-    result = run(
-        """
-import functools
-
-@functools.cache
-def client():
-    return Payments()
-
-@pytest.mark.parametrize("turn", [1, 2])
-def test_pays(turn, sandbox):
-    client().payouts.create(**PAYOUT, reference="a")
-
-def test_rest():
-    client().close()
-"""
-    )
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "E *AuthenticationError*the test test_*::test_pays, which has ended*client was kept*"
-            "a client of its own (docs/testing.md, Programs that keep a client)*"
-        ]
-    )
-    result.stdout.no_fnmatch_line("*test_pays?1*has ended*")
-
-
-def test_a_program_that_hides_the_refusal_of_a_kept_client_does_not_pass(run: Run) -> None:
-    """Nothing was paid: a test of such a program would be green whatever it does."""
+def test_a_client_that_is_kept_beyond_its_test_pays_nothing_and_no_test_with_it_passes(run: Run) -> None:
+    """It would pay into the first test's books, where no ledger sees a double payment."""
     result = run(
         """
 import contextlib, functools
@@ -155,8 +92,13 @@ import contextlib, functools
 def client():
     return Payments()
 
-@pytest.mark.parametrize("turn", [1, 2])
-def test_pays(turn, sandbox):
+def test_first(sandbox):
+    client().payouts.create(**PAYOUT, reference="a")
+
+def test_refused(sandbox):
+    client().payouts.create(**PAYOUT, reference="a")
+
+def test_hidden(sandbox):
     with contextlib.suppress(Exception):
         client().payouts.create(**PAYOUT, reference="a")
 
@@ -164,33 +106,14 @@ def test_rest():
     client().close()
 """
     )
-    result.assert_outcomes(passed=3, errors=1)
+    result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["*req_00000002 paid nothing, refused for the key of a test which has ended*"]
+        [
+            "*req_00000003 paid nothing, refused for the key of a test which has ended*",
+            "E *AuthenticationError*the test test_*::test_first, which has ended*client was kept*"
+            "a client of its own (docs/testing.md, Programs that keep a client)*",
+        ]
     )
-
-
-def test_waits_take_no_time_and_the_clock_can_be_moved(run: Run) -> None:
-    run(
-        """
-from datetime import timedelta
-
-def test_patience(sandbox, sync_payments_client, sandbox_clock):
-    sandbox.on("payouts.create", reference="a").outcome("hang")
-    began = sandbox_clock.now()
-    payout = sync_payments_client.payouts.create(**PAYOUT, reference="a")
-    with pytest.raises(WaitTimeout):
-        sync_payments_client.payouts.wait(payout, deadline=3600)
-    assert sandbox_clock.now() - began >= timedelta(hours=1)
-
-def test_moved(sandbox, sync_payments_client, sandbox_clock):
-    sync_payments_client.payouts.create(**PAYOUT, reference="b")
-    changes = sandbox_clock.advance(timedelta(seconds=5))
-    assert [change.after for change in changes] == ["processing", "completed"]
-    assert sandbox_clock.advance(1.0) == []
-    assert "UTC" in repr(sandbox_clock)
-"""
-    ).assert_outcomes(passed=2)
 
 
 def test_a_fault_that_did_not_happen_fails_a_test_that_passed(run: Run) -> None:
@@ -341,10 +264,59 @@ def test_a_full_trace_shows_our_frames_too(run: Run) -> None:
     run(TOLD, "--full-trace", "-k", "refused").stdout.fnmatch_lines(["*payments_sync/*", "*payments_async/*"])
 
 
-def test_options_of_service_and_clients_are_fixtures_to_override(run: Run) -> None:
-    conftest = """
-import pytest
+PROJECTS = {
+    "other keys share the clock": (
+        2,
+        """
+def test_blocking(sandbox, sync_payments_client):
+    merchant = sync_payments_client.with_options(api_key=sandbox.new_key())
+    assert merchant.payouts.wait(merchant.payouts.create(**PAYOUT, reference="a")).is_successful
+    assert len(sandbox.books.payouts()) == 1
 
+async def test_awaited(sandbox, payments_client):
+    merchant = payments_client.with_options(api_key=sandbox.new_key())
+    assert (await merchant.payouts.wait(await merchant.payouts.create(**PAYOUT, reference="a"))).is_successful
+""",
+    ),
+    "a tenant of its own": (
+        3,
+        """
+seen = []
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_alone(turn, sandbox, sync_payments_client):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert len(sandbox.books.payouts()) == len(sandbox.requests) == 1
+    seen.append((sandbox.base_url, sandbox.api_key))
+
+def test_one_address_two_keys():
+    assert len({address for address, _ in seen}) == 1
+    assert len({key for _, key in seen}) == 2
+""",
+    ),
+    "waits take no time": (
+        2,
+        """
+from datetime import timedelta
+
+def test_patience(sandbox, sync_payments_client, sandbox_clock):
+    sandbox.on("payouts.create", reference="a").outcome("hang")
+    began = sandbox_clock.now()
+    payout = sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    with pytest.raises(WaitTimeout):
+        sync_payments_client.payouts.wait(payout, deadline=3600)
+    assert sandbox_clock.now() - began >= timedelta(hours=1)
+
+def test_moved(sandbox, sync_payments_client, sandbox_clock):
+    sync_payments_client.payouts.create(**PAYOUT, reference="b")
+    changes = sandbox_clock.advance(timedelta(seconds=5))
+    assert [change.after for change in changes] == ["processing", "completed"]
+    assert sandbox_clock.advance(1.0) == []
+""",
+    ),
+    "options": (
+        1,
+        """
 @pytest.fixture(scope="session")
 def payments_sandbox_options():
     return {"profile": "hostile"}
@@ -352,9 +324,7 @@ def payments_sandbox_options():
 @pytest.fixture
 def payments_client_options():
     return {"max_retries": 0, "timeout": 2.0}
-"""
-    run(
-        """
+
 def test_hostile_and_impatient(sandbox, sync_payments_client):
     assert sandbox.service.profile.name == "hostile"
     sandbox.on("payouts.create").respond("hang")
@@ -362,51 +332,45 @@ def test_hostile_and_impatient(sandbox, sync_payments_client):
         sync_payments_client.payouts.create(**PAYOUT, reference="a")
     assert "SandboxTenant of Sandbox" in repr(sandbox)
 """,
-        conftest=conftest,
-    ).assert_outcomes(passed=1)
-
-
-def test_a_client_with_a_runtime_of_its_own_is_left_as_it_is(run: Run) -> None:
-    conftest = """
-import pytest
-
+    ),
+    "a runtime of its own": (
+        1,
+        """
 @pytest.fixture
 def payments_client_options():
     from payments_async._runtime import SYSTEM
     return {"runtime": SYSTEM}
-"""
-    run(
-        """
-def test_real_time(sandbox, sync_payments_client, sandbox_clock):
+
+def test_a_runtime_of_its_own_is_left_as_it_is(sandbox, sync_payments_client):
     sync_payments_client.payouts.create(**PAYOUT, reference="a")
     assert sandbox.advance(5)
 """,
-        conftest=conftest,
-    ).assert_outcomes(passed=1)
-
-
-def test_a_project_s_own_fixture_named_sandbox_comes_first(run: Run) -> None:
-    conftest = """
-import pytest
+    ),
+    "a sandbox of its own": (
+        1,
+        """
 from payments_async.sandbox import Sandbox
 
 @pytest.fixture
 def sandbox():
     with Sandbox() as sandbox:
         yield sandbox
-"""
-    run(
-        """
-from payments_async.sandbox import Sandbox
 
-def test_ours(sandbox, sync_payments_client, sandbox_clock):
+def test_a_sandbox_of_the_project_s_own_comes_first(sandbox, sync_payments_client):
     assert type(sandbox) is Sandbox
     sync_payments_client.payouts.create(**PAYOUT, reference="a")
-    sandbox_clock.advance(5)
+    sandbox.advance(5)
     assert sandbox.books.payouts()[0].status == "completed"
 """,
-        conftest=conftest,
-    ).assert_outcomes(passed=1)
+    ),
+}
+"""What holds in tests: how many of them, and their texts. The last three override fixtures."""
+
+
+@pytest.mark.parametrize("case", PROJECTS)
+def test_what_projects_rely_on_holds(run: Run, case: str) -> None:
+    count, tests = PROJECTS[case]
+    run(tests, mode="auto").assert_outcomes(passed=count)
 
 
 def test_workers_have_services_of_their_own(run: Run, pytester: pytest.Pytester) -> None:

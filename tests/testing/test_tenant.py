@@ -33,8 +33,6 @@ SHARED = {
     "remove_rule",
     "reset",
     "rules",
-    "save",
-    "send_again",
     "start",
     "stop",
 }
@@ -63,17 +61,17 @@ def test_it_has_every_method_that_is_not_the_whole_service_s() -> None:
     assert public - set(dir(SandboxTenant)) == SHARED
 
 
-@pytest.mark.parametrize("name", ["pay", "settle", "hold", "refund", "resend", "forge", "wait_for_webhooks"])
+@pytest.mark.parametrize("name", ["pay", "settle", "refund", "resend", "forge", "wait_for_webhooks"])
 def test_methods_that_only_pass_on_have_the_signatures_of_the_sandbox(name: str) -> None:
     assert inspect.signature(getattr(SandboxTenant, name)) == inspect.signature(getattr(Sandbox, name))
 
 
 def test_each_sees_the_webhooks_of_its_own_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     for tenant in tenants:
-        sent, unsent = pay(tenant, webhook_url=NOWHERE), pay(tenant)
+        sent = pay(tenant, webhook_url=NOWHERE)
+        pay(tenant)
         tenant.wait_for_webhooks()
         assert [webhook.record_id for webhook in tenant.webhooks] == [sent]
-        assert [delivery.record_id for delivery in tenant.inbox] == [unsent]
         assert len(tenant.webhooks[0].tries) == 1
     assert len(tenants[0].webhooks) == 1
 
@@ -92,17 +90,16 @@ def test_a_closed_tenant_s_keys_are_refused_and_the_other_s_are_not(
         assert (b"was closed" in answer.body) == (tenant is first)
 
 
-def test_what_is_held_settled_sent_again_and_forged_is_its_own(
+def test_what_is_settled_sent_again_and_forged_is_its_own(
     tenants: tuple[SandboxTenant, SandboxTenant],
 ) -> None:
     tenant = tenants[0]
     payout = pay(tenant, webhook_url=NOWHERE)
-    tenant.hold(payout)
-    tenant.advance(3600)
-    assert tenant.books.payouts()[0].status == "processing"
+    tenant.settle(payout, "fail:NO_FUNDS")
+    assert tenant.books.payouts()[0].status == "failed"
     again = tenant.resend(tenant.webhooks[0].id)
     lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
-    assert [webhook.id for webhook in tenant.webhooks[1:]] == [again.id, lie.id]
+    assert [webhook.id for webhook in tenant.webhooks[2:]] == [again.id, lie.id]
     assert tenants[1].webhooks == []
 
 
@@ -122,7 +119,3 @@ def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTe
         "WebhookTried",
     }
     assert not {entry.seq for entry in found} & {entry.seq for entry in second.entries()}
-    assert first.entries(limit=2) == found[-2:]
-    assert first.entries(limit=0) == []
-    assert first.entries(limit=99) == found
-    assert first.entries(found[0].seq) == found[1:]

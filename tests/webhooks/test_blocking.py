@@ -123,7 +123,7 @@ def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: py
     assert len(paid.given) == 1
 
 
-def test_a_handler_that_outlives_the_client_s_loop_is_answered_as_failed() -> None:
+def test_a_handler_that_outlives_the_client_s_loop_is_answered_all_the_same() -> None:
     def handler(delivery: TrustedDelivery[Any]) -> None:
         client.close()
 
@@ -131,4 +131,4 @@ def test_a_handler_that_outlives_the_client_s_loop_is_answered_as_failed() -> No
     with Payments(KEY, base_url=ADDRESS, runtime=runtime, transport=runtime.wrap(transport)) as client:
         receiver = WebhookReceiver(client, secrets=[SECRET], base_url=HOOKS, on_payout=handler)
         assert receiver.receive(path=receiver.url_for_payout("r-1")).status == 503
-        assert receiver.receive(path=receiver.url_for_payout("r-1")).status == 500
+        assert receiver.receive(path=receiver.url_for_payout("r-1")).status == 200

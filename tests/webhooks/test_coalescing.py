@@ -49,15 +49,6 @@ async def test_a_delivery_during_a_lookup_of_many_requests_is_refused_when_that_
     assert hook.now < 5.0, "it did not wait"
 
 
-async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect: Connect) -> None:
-    paid = Handler()
-    hook = Hook(connect, paid, listed("completed"))
-    assert [(await hook.arrive()).status for _ in range(13)] == [200] * 13
-    assert len(paid.given) == 1
-    assert hook.reads == 13
-    assert hook.now >= 60.0, "twelve a minute"
-
-
 async def test_more_than_can_wait_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +63,15 @@ async def test_more_than_can_wait_are_told_to_come_again(
             assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "5"})
     assert {each.status for each in await asyncio.gather(*patient)} == {200}
     assert hook.reads == 2
+
+
+async def test_urls_without_deliveries_are_forgotten(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), EMPTY)
+    for number in range(20):
+        hook.url = hook.receiver.url_for_payout(f"r-{number}")
+        assert (await hook.arrive(b"")).status == 503
+        hook.played.runtime.advance(16.0)
+    assert len(hook.coalescers[0]._urls) == 1
 
 
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
@@ -247,12 +247,10 @@ async def test_a_record_is_called_unlisted_only_where_the_list_was_read_to_its_e
 
 
 def cursors_of(hook: Hook) -> list[str]:
-    """From where on pages were asked for."""
     return [request.url.partition("&cursor=")[2] for request in hook.played.transport.requests]
 
 
 def invalid(**errors: list[str]) -> Any:
-    """The refusal of a page."""
     return answer(422, {"message": "invalid", "errors": errors})
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
 
 from payments_async._waits.sweep import BURST
-from tests.support.jumping import EPOCH
 from tests.support.motion import play
 from tests.support.one_surface import surface as surface
 from tests.support.receivers import Handler, make_receiver
@@ -22,12 +20,11 @@ PER_PAGE = 0.6
 class Payments:
     """A service with a list of payments, newest first, three on a page; notes when each page was read."""
 
-    def __init__(self, connect: Connect, count: int, *, created_at: str | None = None) -> None:
+    def __init__(self, connect: Connect, count: int) -> None:
         self.played = play(connect, self.answer)
         self.paid = Handler()
         self.receiver = make_receiver(self.played.client, on_payment=self.paid, on_payout=self.paid)
         self.urls = [self.receiver.url_for_payment(f"order-{number}") for number in range(count)]
-        self.created_at = [created_at] * count
         self.reads: list[tuple[float, str]] = []
 
     def answer(self, request: Any) -> Any:
@@ -35,19 +32,15 @@ class Payments:
         cursor = request.url.partition("&cursor=")[2]
         self.reads.append((self.played.runtime.monotonic(), cursor))
         numbers = range(len(self.urls))[int(cursor or 0) :][:3]
-        items = [
-            {"id": f"pi_{n}", "webhook_url": self.urls[n], "created_at": self.created_at[n]} for n in numbers
-        ]
+        items = [{"id": f"pi_{n}", "webhook_url": self.urls[n]} for n in numbers]
         following = numbers[-1] + 1 if numbers and numbers[-1] + 1 < len(self.urls) else None
         return answer(200, {"data": items, "pagination": {"next_cursor": following and str(following)}})
 
     async def arrive(self, url: str) -> int:
-        """A delivery comes; the status of its answer."""
         return int((await self.receiver.receive(path=url)).status)
 
     @property
     def pages(self) -> int:
-        """Pages read."""
         return len(self.reads)
 
 
@@ -106,18 +99,6 @@ async def test_a_wait_and_a_delivery_share_their_pages(connect: Connect) -> None
     assert len(pages) == 1
 
 
-async def test_what_is_more_than_an_hour_older_than_its_url_is_not_looked_through(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    day = EPOCH.astimezone(UTC).replace(hour=0, minute=0, second=0)
-    ages = [timedelta(minutes=59), timedelta(minutes=61), timedelta(minutes=62)]
-    service = Payments(connect, 9)
-    service.created_at = [(day - age).isoformat() for age in ages for _ in range(3)]
-    assert await service.arrive(service.receiver.url_for_payment("nobody")) == 503
-    assert service.pages == 2
-    assert "it is not listed" in caplog.text
-
-
 async def test_a_caller_who_gave_up_is_not_read_for(connect: Connect) -> None:
     service = Payments(connect, 3_000)
     hasty = asyncio.create_task(service.arrive(service.receiver.url_for_payment("nobody")))
@@ -125,10 +106,6 @@ async def test_a_caller_who_gave_up_is_not_read_for(connect: Connect) -> None:
     hasty.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hasty
-    for task in next(iter(service.receiver._loops.values()))._tasks:
-        task.cancel()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
     read = service.pages
     await service.played.runtime.sleep(30.0)
     assert service.pages == read

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
 from tests.support.hooks import Hook, listed
 from tests.support.patience import until
 from tests.support.receivers import Handler, make_receiver
@@ -114,7 +113,7 @@ async def test_of_a_forged_delivery_no_body_is_taken(connect: Connect, surface: 
     hook, taken = Hook(connect, Handler(), listed()), list[bytes]()
     hook.url += "A"
     assert await hook.arrive(chunks(surface, b"{}", taken=taken)) == REFUSED
-    assert not taken
+    assert (taken, hook.reads) == ([], 0)
 
 
 async def test_a_burst_costs_one_look_now_and_one_five_seconds_later(connect: Connect) -> None:
@@ -220,66 +219,29 @@ class TestAwaited:
             await until(lambda: hook.waiting == 1)
             task.cancel()
             await asyncio.wait([task])
-        await until(lambda: not hook.coalescers[0]._waiting)
+        assert hook.waiting == 0
         assert hook.reads == 1
 
-    async def test_nothing_is_handed_over_when_everybody_hung_up(self, connect: Connect) -> None:
+    async def test_one_who_hangs_up_during_a_look_leaves_it_to_the_next(self, connect: Connect) -> None:
         def read(request: Any) -> Any:
             task.cancel()
             return listed("completed")
 
         paid = Handler()
-        hook = Hook(connect, paid, read)
+        hook = Hook(connect, paid, read, listed("pending"))
         task = asyncio.create_task(hook.arrive())
-        await asyncio.wait([task])
-        await until(lambda: not hook.coalescers[0]._waiting)
+        late = asyncio.create_task(hook.arrive())
+        assert (await late).status == 200
         assert task.cancelled()
-        assert not paid.given
-
-    async def test_an_offer_to_one_who_just_hung_up_is_taken_back(
-        self, connect: Connect, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        tell = WaitingDelivery.resolve
-
-        def tell_and_hang_up(waiter: WaitingDelivery, result: Any) -> None:
-            tell(waiter, result)
-            if isinstance(result, HandOver) and not task.done():
-                task.cancel()
-
-        monkeypatch.setattr(WaitingDelivery, "resolve", tell_and_hang_up)
-        paid = Handler()
-        hook = Hook(connect, paid, listed())
-        task = asyncio.create_task(hook.arrive())
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert not paid.given
-        monkeypatch.undo()
-        assert (await hook.arrive()).status == 200
-        assert len(paid.given) == 1
+        assert paid.states == [("r-1", "pending")]
+        assert hook.reads == 2
+        assert hook.now >= 5.0
 
     async def test_a_handler_that_is_cut_off_has_failed(self, connect: Connect) -> None:
         hook = Hook(connect, Handler(asyncio.CancelledError()), listed())  # type: ignore[arg-type] # the point
         with pytest.raises(asyncio.CancelledError):
             await hook.arrive()
         assert (await hook.arrive()).status == 200
-
-    async def test_a_round_that_is_cut_off_fails_its_deliveries(self, connect: Connect) -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
-
-        async def handler(delivery: Any) -> None:
-            begun.set()
-            await go_on.wait()
-
-        hook = Hook(connect, handler, listed())
-        first = asyncio.create_task(hook.arrive())
-        await begun.wait()
-        second = asyncio.create_task(hook.arrive())
-        await until(lambda: hook.waiting == 1)
-        for task in hook.coalescers[0]._tasks:
-            task.cancel()
-        assert (await second).status == 500
-        go_on.set()
-        assert (await first).status == 500
 
 
 async def later(hook: Hook, seconds: float) -> WebhookResponse:

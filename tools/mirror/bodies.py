@@ -18,12 +18,6 @@ def is_entered(owner: ast.ClassDef) -> bool:
     return "aclose" not in names and ("__aenter__" in names or "open" in names)
 
 
-def uses_client(owner: ast.ClassDef) -> bool:
-    """Return whether a class is made with a client."""
-    methods = [node for node in owner.body if isinstance(node, Function) and node.name == "__init__"]
-    return any(_clients(method) for method in methods)
-
-
 def made_with_twin(owner: ast.ClassDef) -> Iterator[str]:
     """The `__init__` of a class whose objects get their twin and its bridge."""
     entered = is_entered(owner)
@@ -33,18 +27,13 @@ def made_with_twin(owner: ast.ClassDef) -> Iterator[str]:
     yield "        self._async, self._bridge = twin, bridge"
 
 
-def _clients(method: Function) -> list[ast.arg]:
-    """The arguments that are clients."""
-    arguments = [*method.args.args, *method.args.kwonlyargs]
-    return [each for each in arguments if "AsyncPayments" in ast.unparse(each.annotation or each)]
-
-
 def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     """The statements that hand a call to the twin."""
-    ours = _working if is_entered(owner) or uses_client(owner) else _assembled
+    ours = _working if is_entered(owner) else _assembled
     twin, given = f"self._async.{method.name}", list(_given(method.args))
-    own = list(ours(owner, method, twin, given))
-    return _without_accounts(method, own or list(_plainly(owner, method, twin, given)))
+    if "json" in [each.arg for each in method.args.kwonlyargs]:
+        yield "json = hidden_pairs(json)"
+    yield from list(ours(owner, method, twin, given)) or _plainly(owner, method, twin, given)
 
 
 def way(owner: ast.ClassDef, method: Function) -> str | None:
@@ -56,20 +45,7 @@ def way(owner: ast.ClassDef, method: Function) -> str | None:
     return "Bridge.call" if isinstance(method, ast.AsyncFunctionDef) else "Bridge.call_plainly"
 
 
-def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
-    """The statements, with arguments deleted, so that tracebacks that print locals show no account data."""
-    if "json" in [each.arg for each in method.args.kwonlyargs]:
-        yield "json = hidden_pairs(json)"
-    kept = method.args.kwarg and ast.unparse(method.args.kwarg.annotation or ast.Pass())
-    if not kept or not re.search(r"(Arguments|Preparation)\]$", kept):
-        yield from statements
-        return
-    yield from ("try:", *(f"    {line}" for statement in statements for line in statement.splitlines()))
-    yield from ("finally:", "    del arguments  # tracebacks print locals")
-
-
 def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    returns = ast.unparse(method.returns) if method.returns else ""
     if "property" in map(ast.unparse, method.decorator_list):
         yield f"return {twin}"
     elif isinstance(method, ast.FunctionDef):
@@ -78,8 +54,7 @@ def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
         yield "# a ParamSpec does not hold overloads"
         yield _call("return self._bridge.call", [f"lambda: {_call(twin, given)}"])
     else:
-        way = "iterate" if returns.startswith("AsyncIterator") else "call"
-        yield _call(f"return self._bridge.{way}", [twin, *given])
+        yield _call("return self._bridge.call", [twin, *given])
 
 
 def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
@@ -94,27 +69,23 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
     elif isinstance(method, ast.FunctionDef) and method.returns and ast.unparse(method.returns) == "Self":
         yield "api_key = hidden(api_key)"
         yield _call(f"twin = {twin}", given)
-        yield "bridge = self._bridge if api_key is SAME_KEY else self._bridge.share(twin.aclose)"
+        yield "bridge = self._bridge if api_key is SAME_KEY else Bridge(twin.aclose, self._bridge)"
         yield "sibling = object.__new__(type(self))"
         yield "sibling._assemble(twin, bridge)"
         yield "return sibling"
 
 
 def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    """The methods of a class that uses a client, and is open for a while or has one long run.
+    """The methods of a class that uses a client, and is open for a while.
 
     An input is read in the caller's thread. A long run, or a method with `drain`, is stopped in order when it
     is interrupted. A plain method that returns None runs on the loop.
     """
     arguments = [*method.args.args, *method.args.kwonlyargs][1:]
-    if method.name == "__init__":
-        yield _call(f"twin = Async{owner.name}", _passed(method, given))
-        bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
-        yield _call("self._async, self._bridge = twin, BatchBridge", ["twin", *bridges])
-    elif method.name == "open":
-        yield _call(f"twin = Async{owner.name}.open", _passed(method, given))
-        bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
-        yield f"return cls(twin, {_call('BatchBridge', ['twin', *bridges])})"
+    if method.name == "open":
+        twins = ["None if client is None else client._async" if name == "client" else name for name in given]
+        yield _call(f"twin = Async{owner.name}.open", twins)
+        yield "return cls(twin, BatchBridge(twin, None if client is None else client._bridge))"
     elif method.name == "__aenter__":
         yield "self._bridge.open()"
         yield "return self"
@@ -129,27 +100,6 @@ def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
         yield _call("return self._bridge.call_with_rows", [twin, *given])
 
 
-def function_body(function: ast.AsyncFunctionDef, twin: str, source: str) -> str:
-    """The statement of a function that uses a client: one that runs a twin's method as it is, else a call."""
-    if len(function.body) == 2:
-        return source
-    (client,) = _clients(function)
-    given = _passed(function, list(_given(function.args, bound=False)))
-    return _call(f"return {client.arg}._bridge.call", [twin, *given])
-
-
-def _passed(method: Function, given: list[str]) -> list[str]:
-    """Arguments, with the twins of clients."""
-    twins = {each.arg: _twin_of(each, "_async") for each in _clients(method)}
-    return [twins.get(name, name) for name in given]
-
-
-def _twin_of(client: ast.arg, what: str) -> str:
-    name = client.arg
-    may_be_none = "None" in ast.unparse(client.annotation or client)
-    return f"None if {name} is None else {name}.{what}" if may_be_none else f"{name}.{what}"
-
-
 def _call(function: str, arguments: Sequence[str]) -> str:
     """A call, on one line, or with as many arguments as fit on each."""
     line = f"{function}({', '.join(arguments)})"
@@ -160,9 +110,9 @@ def _call(function: str, arguments: Sequence[str]) -> str:
     return f"{function}(\n{filled.replace(_GLUE, ' ')}\n)  # fmt: skip"
 
 
-def _given(arguments: ast.arguments, *, bound: bool = True) -> Iterator[str]:
-    """The arguments of a signature, as they are passed on. `bound`: the first is `self`."""
-    yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][bound:])
+def _given(arguments: ast.arguments) -> Iterator[str]:
+    """The arguments of a method, as they are passed on."""
+    yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][1:])
     yield from (f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs)
     if arguments.kwarg:
         yield f"**{arguments.kwarg.arg}"

@@ -10,23 +10,11 @@ from itertools import pairwise
 from textwrap import indent
 
 from .arguments import implementation
-from .bodies import (
-    Function,
-    assembly,
-    forwarding,
-    function_body,
-    is_entered,
-    made_with_twin,
-    uses_client,
-    way,
-)
+from .bodies import Function, assembly, forwarding, is_entered, made_with_twin, way
 from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
 """Methods of a client whose bodies are copied with other words."""
-
-_AWAITED = ("awaited_page",)
-"""Decorators of coroutines."""
 
 
 class Module:
@@ -41,13 +29,9 @@ class Module:
 
     def twin(self) -> str:
         """The blocking module's text."""
-        classes = "\n".join(
-            [line for node in self._classes() for line in self._class(node)]
-            + [line for node in self._functions() for line in self._function(node)]
-        )
+        classes = "\n".join(line for node in self._classes() for line in self._class(node))
         assigned = [node for node in self.tree.body if set(_targets(node)) & _used(classes)]
-        own = (ast.ClassDef, ast.AsyncFunctionDef)
-        variables = "\n".join(self._slice(node) for node in assigned if not isinstance(node, own))
+        variables = "\n".join(self._slice(node) for node in assigned if not isinstance(node, ast.ClassDef))
         imports = self._imports(_used(f"{variables}\n{classes}"))
         future = "from __future__ import annotations"
         parts = [header(self.path), self.docstring(self.tree), "", future, "", *imports]
@@ -63,12 +47,10 @@ class Module:
         return f"{header(self.path)}\n{text}\n"
 
     def public_names(self) -> list[str]:
-        """Its table of names, its `__all__`, or what stands at its top level."""
+        """Its table of names, or what stands at its top level."""
         names = [name for node in self.tree.body for name in _targets(node)]
         if "_HOMES" in names:
             return [name for of_module in self.constant("_HOMES").values() for name in of_module]
-        if "__all__" in names:
-            return list(self.constant("__all__"))
         return [name for name in names if not name.startswith("_")]
 
     def lists_names(self) -> bool:
@@ -87,46 +69,17 @@ class Module:
 
     def _classes(self) -> list[ast.ClassDef]:
         classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
-        return [
-            node for node in classes if node.name.startswith("Async") or uses_client(node) or is_entered(node)
-        ]
-
-    def _bases(self) -> set[str]:
-        """The classes that those which are entered are derived from."""
-        return {ast.unparse(base) for node in self._classes() if is_entered(node) for base in node.bases}
-
-    def _functions(self) -> list[ast.AsyncFunctionDef]:
-        functions = [node for node in self.tree.body if isinstance(node, ast.AsyncFunctionDef)]
-        return [node for node in functions if not node.name.startswith("_")]
-
-    def _function(self, node: ast.AsyncFunctionDef) -> Iterator[str]:
-        """A function, with its head and docstring as they stand."""
-        documented = node.body[0].end_lineno or 0
-        if runs := implementation(self.path, self.tree, node):
-            yield from ("", "", blocking(self._slice(runs)))
-        head = blocking("\n".join(self._lines[node.lineno - 1 : documented]))
-        yield from ("", "", *_decorators(node), head)
-        if runs is None:
-            body = blocking("\n".join(self._lines[documented : node.end_lineno])).strip()
-            yield indent(function_body(node, f"_{node.name}", body), " " * 4)
+        return [node for node in classes if node.name.startswith("Async") or is_entered(node)]
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         """A class with its twin, its bridge and its methods."""
-        derived = f"({', '.join(map(ast.unparse, node.bases))})" if is_entered(node) and node.bases else ""
-        yield from (
-            "",
-            "",
-            *_decorators(node),
-            f"class {blocking(node.name)}{derived}:",
-            self.docstring(node),
-        )
+        decorators = (f"@{ast.unparse(decorator)}" for decorator in node.decorator_list)
+        yield from ("", "", *decorators, f"class {blocking(node.name)}:", self.docstring(node))
         yield from self._attributes(node)
         methods = [method for method in node.body if isinstance(method, Function)]
-        if is_entered(node) and not uses_client(node):  # `open` makes its objects
+        if is_entered(node):  # `open` makes its objects
             methods = [each for each in methods if each.name != "__init__"]
-        if derived:
-            yield from ("", f"    _async: Async{node.name}")
-        elif "__init__" not in [method.name for method in methods]:
+        if "__init__" not in [method.name for method in methods]:
             yield from ("", *made_with_twin(node))
         runs = {each: implementation(self.path, node, each) for each in methods}
         written = {function.name: method for method, function in runs.items() if function}
@@ -159,7 +112,7 @@ class Module:
             raise Unmirrored(f"{self.path}: {owner.name}.{method.name} has no docstring")
         if any(mark.startswith("implemented_by") for mark in marks) and (forwards := way(owner, method)):
             marks = [f"forwarded({forwards})"]
-        yield from (f"    @{mark}" for mark in marks if mark not in _AWAITED)
+        yield from (f"    @{mark}" for mark in marks)
         last = method.body[0].end_lineno if documented or overload else method.body[0].lineno - 1
         yield blocking("\n".join(self._lines[method.lineno - 1 : last]))
         if method.name in _COPIED and not is_entered(owner):
@@ -185,7 +138,7 @@ class Module:
         yield from (line for node in froms if not node.level for line in self._import(node, used))
         yield ""
         ours = [line for node in froms if node.level for line in self._import(node, used)]
-        yield from sorted([*self._twins(used), *ours])
+        yield from sorted([self._twins(), *ours])
         bridge = "_batch_bridge import BatchBridge" if "BatchBridge" in used else "_event_loop import Bridge"
         yield ""
         yield from [f"from {'.' * len(self._package)}_blocking_call import forwarded"] * ("forwarded" in used)
@@ -194,16 +147,14 @@ class Module:
             yield from (
                 f"from {'.' * node.level}{node.module} import {blocking(name.name)}"
                 for name in node.names
-                if node.level and (name.name.startswith("Async") or name.name in self._bases())
+                if node.level and name.name.startswith("Async")
             )
         yield from ["", "if TYPE_CHECKING:", *(indent(line, " " * 4) for line in typed)] if typed else []
 
-    def _twins(self, used: set[str]) -> Iterator[str]:
+    def _twins(self) -> str:
         names = [node.name for node in self._classes()]
         named = [name if name.startswith("Async") else f"{name} as Async{name}" for name in names]
-        yield f"from {self.name} import {', '.join(named)}"
-        private = [(node.name, f"_{node.name}") for node in self._functions()]
-        yield from (f"from {self.name} import {name} as {own}" for name, own in private if own in used)
+        return f"from {self.name} import {', '.join(named)}"
 
     def _typed(self) -> list[ast.ImportFrom]:
         """The imports that only a type checker sees."""
@@ -213,8 +164,7 @@ class Module:
 
     def _import(self, node: ast.ImportFrom, used: set[str]) -> Iterator[str]:
         """The statement with the used names that are not twins themselves."""
-        ours = [name.name for name in node.names if name.name not in self._bases()]
-        names = [blocking(name) for name in ours if not re.match("Async(?!Iter)", name)]
+        names = [blocking(each.name) for each in node.names if not re.match("Async(?!Iter)", each.name)]
         if kept := [name for name in names if name in used]:
             yield f"from {self._home(node)} import {', '.join(kept)}"
 
@@ -230,10 +180,6 @@ class Module:
 
     def _slice(self, node: ast.stmt) -> str:
         return "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
-
-
-def _decorators(node: ast.ClassDef | ast.AsyncFunctionDef) -> list[str]:
-    return [f"@{ast.unparse(decorator)}" for decorator in node.decorator_list]
 
 
 def _used(text: str) -> set[str]:

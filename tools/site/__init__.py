@@ -4,7 +4,7 @@
 
     pages            the repository's pages, with links that hold on the site; the navigation
     reference        a page for each subject, for mkdocstrings
-    llms             llms.txt, llms-full.txt and the pages as Markdown, for language models
+    llms             llms.txt and the pages as Markdown, for language models
     links            every link and anchor of the built site
     zensical.toml, assets/    its settings
 

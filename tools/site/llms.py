@@ -1,7 +1,7 @@
-"""llms.txt and llms-full.txt of the site, and each page as Markdown, for language models (llmstxt.org).
+"""llms.txt of the site, and each page as Markdown, for language models (llmstxt.org).
 
-llms.txt lists the pages by section, each with its first sentence; llms-full.txt is all of them. The reference
-is listed only: its pages are made of docstrings, which `help()` shows.
+It lists the pages by section, each with its first sentence. The reference is listed only: its pages are made
+of docstrings, which `help()` shows.
 """
 
 from __future__ import annotations
@@ -53,16 +53,9 @@ def index(shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def full(shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> str:
-    """llms-full.txt: every page in the order of the navigation, each after a line that names it."""
-    pages = (page for section in shown.values() for page in section if page in texts)
-    return "\n".join(f"<!-- {page} -->\n\n{texts[page].strip()}\n" for page in pages)
-
-
 def write(site: Path, shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> None:
-    """Write both, and the pages as Markdown, into the built site."""
-    made = {**texts, "llms.txt": index(shown, texts), "llms-full.txt": full(shown, texts)}
-    for name, text in made.items():
+    """Write it, and the pages as Markdown, into the built site."""
+    for name, text in {**texts, "llms.txt": index(shown, texts)}.items():
         file = site / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")

@@ -32,13 +32,13 @@ NAVIGATION: Final = {
     "Start": ["index.md", "install.md", "tutorial.md", "getting-started.md", "overview.md"],
     "Guides": [  # and every page of docs/ that is not named here
         *("listing.md", "errors.md", "webhooks.md", "bulk.md", "testing.md", "sandbox.md", "frameworks.md"),
-        *("not-in-the-interface.md", "coming-from-requests.md", "limits.md", "cancellation.md"),
+        *("not-in-the-interface.md", "limits.md", "cancellation.md"),
         *("going-live.md", "guard.md", "environment.md", "observability.md", "engines.md"),
     ],
     "Examples": [],  # every page of examples/
     "Reference": [],  # one page for each subject
     "How it works": [
-        *("interface.md", "architecture.md", "machines.md", "proof.md", "performance.md", "benchmarks.md"),
+        *("interface.md", "architecture.md", "machines.md", "proof.md", "benchmarks.md"),
     ],
     "Project": ["support.md", "changelog.md", "security.md", "contributing.md", "tests.md"],
 }

@@ -8,7 +8,7 @@ import pytest
 from salaries import Salary, is_paid, pay, pay_all
 
 from payments_async import AsyncPayments
-from payments_async.testing import SandboxClock, SandboxTenant
+from payments_async.testing import SandboxTenant
 from payments_sync import Payments
 
 ADA = Salary("ada", "2026-01", "+233200000001", Decimal("5200.50"))
@@ -54,7 +54,7 @@ async def test_a_salary_that_fails_is_told(sandbox: SandboxTenant, payments_clie
 
 
 def test_the_back_office_sees_when_it_has_arrived(
-    sandbox: SandboxTenant, sync_payments_client: Payments, sandbox_clock: SandboxClock
+    sandbox: SandboxTenant, sync_payments_client: Payments
 ) -> None:
     sync_payments_client.payouts.create(
         amount=ADA.amount,
@@ -64,5 +64,5 @@ def test_the_back_office_sees_when_it_has_arrived(
         reference=ADA.reference,
     )
     assert not is_paid(sync_payments_client, ADA)
-    sandbox_clock.advance(5)
+    sandbox.advance(5)
     assert is_paid(sync_payments_client, ADA)

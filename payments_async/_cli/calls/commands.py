@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import attrs
 from cyclopts import App, Parameter
 
 from ..payouts import payouts
@@ -13,6 +12,7 @@ from .options import ApiOptions, CallOptions, CheckoutOptions, PayoutOptions, Wa
 
 _CALL: Final = CallOptions()
 _REQUEST: Final = ApiOptions()
+api: Final = App(name="api", help_epilogue="")
 checkouts: Final = App(name="checkouts", help="Collect a payment on a page of the service.")
 
 
@@ -21,10 +21,10 @@ def create_checkout(*, order: CheckoutOptions, call: CallOptions = _CALL) -> int
     """Create a checkout and print the link of its page. The key comes from PAYMENTS_API_KEY."""
     from .requests import create_checkout
 
-    return _performed(create_checkout(order, call), "checkout", call)
+    return create_checkout(order, call)
 
 
-@payouts.command(name="create", group=ONE)
+@payouts.command(name="create", group=ONE, help_epilogue="")
 def create_payout(*, order: PayoutOptions, call: CallOptions = _CALL) -> int:
     """Send one payout. The same command again pays nothing twice: a reference is paid once, for ever.
 
@@ -36,10 +36,10 @@ def create_payout(*, order: PayoutOptions, call: CallOptions = _CALL) -> int:
     """
     from .payouts import create
 
-    return _performed(create(order, call), order.reference, call)
+    return create(order, call)
 
 
-@payouts.command(name="find", group=ONE)
+@payouts.command(name="find", group=ONE, help_epilogue="")
 def find_payout(
     reference: str,
     /,
@@ -62,10 +62,11 @@ def find_payout(
     """
     from .payouts import find
 
-    return _performed(find(reference, created_on_or_after, wait, call), reference, call)
+    return find(reference, created_on_or_after, wait, call)
 
 
-def api(
+@api.default
+def send_request(
     method: Annotated[str, Parameter(metavar="METHOD")],
     path: Annotated[str, Parameter(metavar="PATH")],
     /,
@@ -76,7 +77,7 @@ def api(
     """Send one request to any endpoint and print the JSON that answers it: `payments api GET /payouts`.
 
     It goes through the client, so that limits, retries, guard and errors are the same. The key comes from
-    PAYMENTS_API_KEY. Numbers are printed with all their digits.
+    PAYMENTS_API_KEY. Numbers are printed with all their digits. Payouts are sent by `payouts create`.
 
     Exit codes: 0 done, 1 refused, 2 correct the command, 3 a write without a definite answer, 75 the service
     is away, 130 Ctrl-C.
@@ -90,11 +91,4 @@ def api(
     """
     from .requests import send_request
 
-    work = send_request(attrs.evolve(request, method=method.upper(), path=path), call)
-    return _performed(work, path.partition("?")[0], call)
-
-
-def _performed(work: Any, about: str, call: CallOptions) -> int:
-    from .sending import perform_call
-
-    return perform_call(work, about=about, as_json=call.json)
+    return send_request(method.upper(), path, request, call)

@@ -86,18 +86,6 @@ def read_object(source: str, option: str) -> dict[str, Any]:
     return value
 
 
-def read_fields(source: str, option: str, cls: type) -> dict[str, Any]:
-    """Read the fields of such a request object, as `read_object`; one that it has not is refused.
-
-    An unknown name is not in the message: it may be account data.
-    """
-    value, known = read_object(source, option), {field.name for field in attrs.fields(cls)}
-    if value.keys() - known:
-        problem = f"has a field that is not known; there are {', '.join(sorted(known))}"
-        raise CommandEnded(f"{option}: {problem}; nothing was sent", Exit.USAGE)
-    return value
-
-
 def _read(source: str, option: str) -> bytes:
     if source == "-":
         return sys.stdin.buffer.read()

@@ -29,6 +29,21 @@ class CallOptions:
 
 @Parameter(name="*")
 @attrs.frozen(kw_only=True)
+class CheckoutOptions:
+    """One checkout."""
+
+    amount: str
+    """Major units: 50 is 50.00."""
+    currency: str
+    """Three capital letters, such as GHS."""
+    description: str | None = None
+    """What it is for, at most 500 characters."""
+    return_url: str | None = None
+    """The page where the payer lands afterwards."""
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
 class PayoutOptions:
     """One payout."""
 
@@ -46,8 +61,6 @@ class PayoutOptions:
     {"type": "bank_account", "account_name": …, "account_number": …, "bank_code": …, "country": …}."""
     description: str | None = None
     """What it is for, at most 500 characters."""
-    customer: Source | None = None
-    """A JSON file with the receiver, such as {"first_name": "Ada"}."""
     confirm: Annotated[str | None, Parameter(metavar='"CUR AMOUNT"')] = None
     """The amount to pay, such as "GHS 50", instead of typing it."""
     wait: Wait = None
@@ -55,31 +68,12 @@ class PayoutOptions:
 
 @Parameter(name="*")
 @attrs.frozen(kw_only=True)
-class CheckoutOptions:
-    """One checkout."""
-
-    amount: str
-    """Major units: 50 is 50.00."""
-    currency: str
-    """Three capital letters, such as GHS."""
-    description: str | None = None
-    """What it is for, at most 500 characters."""
-    return_url: str | None = None
-    """The page where the payer lands afterwards."""
-
-
-@Parameter(name="*")
-@attrs.frozen(kw_only=True)
 class ApiOptions:
     """One request."""
 
-    method: Annotated[str, Parameter(parse=False)] = "GET"
-    path: Annotated[str, Parameter(parse=False)] = "/"
     write: Flag = False
     """Allow a request that may change records and move money."""
     body: Source | None = None
     """A JSON file with the body of a write; - for the standard input."""
     idempotency_key: Annotated[str | None, Parameter(metavar="KEY")] = None
     """8 to 128 characters: a request is carried out once for each key."""
-    confirm: Annotated[str | None, Parameter(metavar='"CUR AMOUNT"')] = None
-    """The amount that POST /payouts pays with a live key, such as "GHS 50", instead of typing it."""

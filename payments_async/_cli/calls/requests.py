@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -19,15 +17,13 @@ from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
 from .json_values import read_object, without_accounts
 from .options import ApiOptions, CallOptions, CheckoutOptions
-from .payouts import look_up
-from .sending import Work, advised, confirm_amount, require_clear_amount, send_surely
+from .sending import advised, perform_call, require_clear_amount, send_surely
 
-_PAYOUTS: Final = "/payouts"
 _NO_LINK: Final = "nobody has its link, so it collects nothing; the same command makes another one"
 
 
-def create_checkout(order: CheckoutOptions, call: CallOptions) -> Work:
-    """The work that makes a checkout."""
+def create_checkout(order: CheckoutOptions, call: CallOptions) -> Exit:
+    """Make a checkout and show its link."""
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(call.base_url) as client:
@@ -37,7 +33,7 @@ def create_checkout(order: CheckoutOptions, call: CallOptions) -> Work:
             _show_link(sent.record, context)
         return Exit.DONE
 
-    return work
+    return perform_call(work, about="checkout", as_json=call.json)
 
 
 def _show_link(made: Checkout, context: CommandContext) -> None:
@@ -50,54 +46,40 @@ def _show_link(made: Checkout, context: CommandContext) -> None:
         context.show.line(name, text)
 
 
-def send_request(request: ApiOptions, call: CallOptions) -> Work:
-    """The work that sends a request and prints its answer. Raises CommandEnded where that is not allowed."""
-    if request.method != "GET" and not request.write:
-        problem = f"{clean(request.method)} may change records and move money"
-        raise CommandEnded(f"{problem}: add --write if it is meant; nothing was sent", Exit.USAGE)
-    if request.method == "GET" and (request.body is not None or request.idempotency_key is not None):
-        raise CommandEnded("GET takes no --body and no --idempotency-key", Exit.USAGE)
-    path, _, query = request.path.partition("?")
+def send_request(method: str, path: str, request: ApiOptions, call: CallOptions) -> Exit:
+    """Send a request and print its answer. Raises CommandEnded where that is not allowed."""
+    bare, _, query = path.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
-    if len(dict(pairs)) != len(pairs):
-        raise CommandEnded("PATH: its query names a parameter twice; give each once", Exit.USAGE)
+    if problem := _problem(method, bare, pairs, request):
+        raise CommandEnded(f"{problem}; nothing was sent", Exit.USAGE)
     options: dict[str, Any] = {"params": dict(pairs)}
     if request.body is not None:
         options["json"] = read_object(request.body, "--body")
     if request.idempotency_key is not None:
         options["idempotency_key"] = request.idempotency_key
-    payout = options.get("json", {}) if _is_payout(request.method, path) else None
-    if request.confirm is not None and payout is None:
-        raise CommandEnded("--confirm is for POST /payouts alone; nothing was sent", Exit.USAGE)
 
     async def work(context: CommandContext) -> Exit:
         async with open_client(call.base_url) as client:
-            if payout is not None:
-                _confirm(payout, request.confirm, context)
-            with advised(lambda error: _advice(payout or {}, error, call), context):
-                answer = await client.request(request.method, path, **options)
+            with advised(_same_key, context):
+                answer = await client.request(method, bare, **options)
             sys.stdout.write(clean(json_text(answer if call.accounts else without_accounts(answer))) + "\n")
         return Exit.DONE
 
-    return work
+    return perform_call(work, about=bare, as_json=call.json)
 
 
-def _is_payout(method: str, path: str) -> bool:
-    """Whether a request makes a payout, however a server may read its path."""
-    return method == "POST" and unquote(path).casefold().partition(";")[0].rstrip("/") == _PAYOUTS
+def _problem(method: str, path: str, pairs: list[tuple[str, str]], request: ApiOptions) -> str | None:
+    """Why a request is not sent."""
+    if method != "GET" and not request.write:
+        return f"{clean(method)} may change records and move money: add --write if it is meant"
+    if method == "GET" and (request.body is not None or request.idempotency_key is not None):
+        return "GET takes no --body and no --idempotency-key"
+    # however a server may read the path: the amount of a payout is confirmed by a person
+    if method == "POST" and unquote(path).casefold().partition(";")[0].rstrip("/") == "/payouts":
+        return "a payout is sent by `payments payouts create`"
+    return "PATH: its query names a parameter twice" if len(dict(pairs)) != len(pairs) else None
 
 
-def _confirm(payout: Mapping[str, Any], given: str | None, context: CommandContext) -> None:
-    """Have the amount of a payout confirmed, as `payouts create` does; the service judges anything else."""
-    amount, currency = payout.get("amount"), payout.get("currency")
-    if isinstance(amount, Decimal | int) and not isinstance(amount, bool) and isinstance(currency, str):
-        confirm_amount(currency, Decimal(amount), given, context)
-        return
-    raise CommandEnded("--body: a payout needs an amount (a number) and a currency", Exit.USAGE)
-
-
-def _advice(payout: Mapping[str, Any], error: OutcomeUnknown, call: CallOptions) -> str:
+def _same_key(error: OutcomeUnknown) -> str:
     key = f"--idempotency-key {shlex.quote(error.idempotency_key or '')}"
-    again = f"The same command with {key} sends the same request again, which is carried out once"
-    reference = payout.get("reference")
-    return f"{again}; {look_up(reference, call.base_url)}" if isinstance(reference, str) else again
+    return f"The same command with {key} sends the same request again, which is carried out once"

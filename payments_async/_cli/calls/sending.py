@@ -23,18 +23,20 @@ from ..payouts.command_context import CommandContext, perform
 from ..payouts.confirm import ConfirmOptions, confirm_total, is_live, terminal
 
 R = TypeVar("R")
-Work = Callable[[CommandContext], Coroutine[Any, Any, Exit]]
 _DIGITS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
+def perform_call(
+    work: Callable[[CommandContext], Coroutine[Any, Any, Exit]], *, about: str, as_json: bool
+) -> Exit:
     """Do the work, as `perform`; bad arguments are named as options, and a signal exits 130."""
 
     async def worded(context: CommandContext) -> Exit:
         try:
             return await work(context)
         except InvalidRequest as error:
-            raise CommandEnded(_option_faults(error), Exit.USAGE) from error
+            faults = (f"{_option(field)}: {' and '.join(texts)}" for field, texts in error.errors.items())
+            raise CommandEnded(f"{'; '.join(faults)}; nothing was sent", Exit.USAGE) from error
         except NotFoundError as error:
             if error.message is None:  # not the service's answer: the address may be wrong
                 raise
@@ -45,6 +47,13 @@ def perform_call(work: Work, *, about: str, as_json: bool) -> Exit:
             raise CommandEnded(f"stopped by {context.interrupts.reason}", Exit.INTERRUPTED) from None
 
     return perform(worded, about=about, as_json=as_json)
+
+
+def _option(field: str) -> str:
+    """The option or argument of a field: `--instrument, phone_number`."""
+    name, dot, inner = field.partition(".")
+    shown = name if name in ("method", "path") and not dot else f"--{name.replace('_', '-')}"
+    return f"{shown}, {inner}" if dot else shown
 
 
 def require_clear_amount(text: str, currency: str) -> None:
@@ -68,21 +77,8 @@ def confirm_amount(currency: str, amount: Decimal, given: str | None, context: C
         option="--confirm",
         what="payout",
     )
-    how = confirm_total({currency: amount}, 1, asking)
-    if how:
+    if how := confirm_total({currency: amount}, 1, asking):
         context.show.step("Confirmed", f"{money_text({currency: amount})}, {how}", how=how)
-
-
-def _option_faults(error: InvalidRequest) -> str:
-    """The faults of arguments, with the names of options."""
-    faults = (f"{_option(field)}: {' and '.join(texts)}" for field, texts in error.errors.items())
-    return f"{'; '.join(faults)}; nothing was sent"
-
-
-def _option(field: str) -> str:
-    name, dot, inner = field.partition(".")
-    shown = name if name in ("method", "path") and not dot else f"--{name.replace('_', '-')}"
-    return f"{shown}, {inner}" if dot else shown
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 payout_file   the payouts as a CSV file, and the faults that disturb some of them
 client        the work itself: an example of a client
-compare       what happened, counted from events and compared with the service's books
+compare       the result, compared with the service's books
 processes     a batch that several processes pay, while they are killed
 """
 

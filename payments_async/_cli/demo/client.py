@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -15,11 +16,11 @@ from ... import AsyncPayments
 from ..._runtime import SYSTEM
 from ...models import Checkout, Payout
 from ...models.common import amount_text
-from ...sandbox import Sandbox
+from ...sandbox import Books, Sandbox
 from .._exit_codes import Exit
 from .._output import Show
-from .compare import DemoResult, EventCounts, payment_problems, payout_problems, show_books, show_faults
-from .payout_file import CURRENCY, DemoPayout, disturbed, read_csv, show_plan, write_csv
+from .compare import payment_problems, payout_problems, show_books
+from .payout_file import CURRENCY, FAULTS, METHOD, DemoPayout, disturbed, read_csv, show_plan, write_csv
 
 PRICE: Final = Decimal("25.50")
 """Amount that the simulated payer pays, major units."""
@@ -40,13 +41,23 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
     with Sandbox(seed=seed) as sandbox:
         for reference, fault in faults.items():
             sandbox.on("payouts.create", reference=reference).respond(fault)
-        sent = asyncio.run(_work(sandbox, rows, show))
-        return _compared(sent, rows, faults, sandbox, show)
+        result = asyncio.run(_work(sandbox, rows, show))
+        _show_faults(result.payouts, faults, sandbox.books, show)
+        problems = payment_problems(result.checkout, sandbox.books.collected(CURRENCY))
+        return show_books([*problems, *payout_problems(rows, sandbox.books)], rows, show)
+
+
+@attrs.frozen
+class DemoResult:
+    """The client's work."""
+
+    checkout: Checkout
+    """As read back after the payer paid."""
+    payouts: Sequence[Payout]
 
 
 async def _work(sandbox: Sandbox, rows: Sequence[DemoPayout], show: Show) -> DemoResult:
-    counts = EventCounts()
-    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, on_event=counts) as client:
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
         checkout = await client.checkouts.create(amount=PRICE, currency=CURRENCY)
         sandbox.pay(str(checkout.id))  # the payer pays
         checkout = await client.checkouts.retrieve(str(checkout.id))
@@ -56,8 +67,17 @@ async def _work(sandbox: Sandbox, rows: Sequence[DemoPayout], show: Show) -> Dem
         seconds = SYSTEM.monotonic() - started
     text = f"{len(rows):,} sent in {seconds:.1f} s, {len(rows) / seconds:,.0f} a second, {TASKS} at a time"
     show.step("Payouts", text, sent=len(rows), seconds=seconds)
-    show.step("Requests", str(counts), **attrs.asdict(counts))
+    _show_requests(payouts, show)
     return DemoResult(checkout, payouts)
+
+
+def _show_checkout(checkout: Checkout, show: Show) -> None:
+    payment = checkout.payment
+    paid = payment is not None and payment.is_successful
+    amount = payment.amount.value if payment and payment.amount else None
+    asked = "no amount" if amount is None else amount_text(CURRENCY, amount)
+    text = f"{asked}: created, paid by a simulated payer, read back as {'paid' if paid else 'NOT paid'}"
+    show.step("Checkout", text, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
 
 
 async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payout]:
@@ -65,7 +85,8 @@ async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payou
 
     async def worker() -> None:
         for row in left:  # shared by the workers: each row is taken once
-            payouts.append(await client.payouts.create(**row.arguments()))
+            fields = attrs.asdict(row, recurse=False)
+            payouts.append(await client.payouts.create(currency=CURRENCY, method=METHOD, **fields))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -76,23 +97,33 @@ async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payou
     return payouts
 
 
-def _show_checkout(checkout: Checkout, show: Show) -> None:
-    payment = checkout.payment
-    paid = payment is not None and payment.is_successful
-    amount = payment.amount.value if payment and payment.amount else None
-    end = "paid" if paid else "NOT paid"
-    asked = "no amount" if amount is None else amount_text(CURRENCY, amount)
-    text = f"{asked}: created, paid by a simulated payer, read back as {end}"
-    show.step("Checkout", text, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
+def _show_requests(payouts: Sequence[Payout], show: Show) -> None:
+    """Show how many requests the payouts took."""
+    answers = [payout.response for payout in payouts if payout.response is not None]
+    tries = [attempt.reason for answer in answers for attempt in answer.attempts]
+    retries, refused = len(tries) - len(answers), tries.count("429")
+    replays = sum(answer.replayed for answer in answers)
+    text = f"{len(tries):,}: {retries:,} retries, {replays:,} replays, {refused:,} × 429"
+    show.step("Requests", text, requests=len(tries), retries=retries, replays=replays, refused=refused)
 
 
-def _compared(
-    sent: DemoResult, rows: Sequence[DemoPayout], faults: Mapping[str, str], sandbox: Sandbox, show: Show
-) -> Exit:
-    """Show what became of each fault, and whether the books agree."""
-    books = sandbox.books
-    show_faults(sent.payouts, faults, books, show)
-    collected = books.collected(CURRENCY)
-    return show_books(
-        [*payment_problems(sent.checkout, collected), *payout_problems(rows, books)], rows, show
-    )
+def _show_faults(payouts: Sequence[Payout], faults: Mapping[str, str], books: Books, show: Show) -> None:
+    """Show each payout of {reference: fault}: its attempts, and how often the books have it."""
+    booked = Counter(str(entry.reference) for entry in books.payouts())
+    by_reference = {payout.reference: payout for payout in payouts}
+    for reference, fault in faults.items():
+        info = by_reference[reference].response
+        assert info is not None  # every record that a call returns has one
+        tries = [attempt.reason for attempt in info.attempts]
+        answers = " → ".join(tries) + " replayed" * info.replayed
+        times = "once" if booked[reference] == 1 else f"{booked[reference]} times"
+        show.step(
+            "Fault",
+            f"{reference}  {FAULTS[fault]:<14}  {answers:<20}  created {times}",
+            good=booked[reference] == 1,
+            reference=reference,
+            fault=fault,
+            tries=tries,
+            replayed=info.replayed,
+            booked=booked[reference],
+        )

@@ -10,7 +10,6 @@ from typing import Final
 
 import attrs
 
-from ...arguments import PayoutFields
 from ...models.common import amount_text
 from ...params import Instrument
 from .._output import Show
@@ -26,7 +25,6 @@ COLUMNS: Final = (
     "instrument.phone_number",
 )
 """As `payments payouts run` reads them, too."""
-
 FAULTS: Final[Mapping[str, str]] = {
     "lost_response": "answer lost",
     "cut_body": "answer cut off",
@@ -44,30 +42,29 @@ class DemoPayout:
     amount: Decimal
     instrument: Instrument
 
-    def arguments(self) -> PayoutFields:
-        """The arguments of `payouts.create`."""
-        return {
-            "amount": self.amount,
-            "currency": CURRENCY,
-            "method": METHOD,
-            "instrument": self.instrument,
-            "reference": self.reference,
-        }
-
 
 def write_csv(path: Path, count: int, seed: int) -> Path:
     """Write a file of `count` payouts, whose amounts depend on the seed; return its path."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows(_record(number, seed) for number in range(1, count + 1))
+        for number in range(1, count + 1):
+            amount = Decimal(100 + (number * 48_271 + seed * 69_621) % 49_877).scaleb(-2)
+            writer.writerow([f"demo-{number:06}", amount, CURRENCY, METHOD, "GH", f"+23320{number:07}"])
     return path
 
 
 def read_csv(path: Path) -> list[DemoPayout]:
     """The file's rows: every column as text (leading zeros and plus signs stay), the amount as a Decimal."""
     with path.open(newline="", encoding="utf-8") as file:
-        return [_row(record) for record in csv.DictReader(file)]
+        return [
+            DemoPayout(
+                record["reference"],
+                Decimal(record["amount"]),
+                Instrument.phone(record["instrument.phone_number"], record["instrument.country"]),
+            )
+            for record in csv.DictReader(file)
+        ]
 
 
 def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
@@ -86,13 +83,3 @@ def disturbed(rows: Sequence[DemoPayout], seed: int) -> dict[str, str]:
     count = min(len(rows), len(FAULTS))
     places = [(len(rows) * (2 * turn + 1) // (2 * count) + seed) % len(rows) for turn in range(count)]
     return {rows[place].reference: fault for place, fault in zip(sorted(places), FAULTS, strict=False)}
-
-
-def _record(number: int, seed: int) -> tuple[str, ...]:
-    amount = Decimal(100 + (number * 48_271 + seed * 69_621) % 49_877).scaleb(-2)
-    return f"demo-{number:06}", str(amount), CURRENCY, METHOD, "GH", f"+23320{number:07}"
-
-
-def _row(record: Mapping[str, str]) -> DemoPayout:
-    wallet = Instrument.phone(record["instrument.phone_number"], record["instrument.country"])
-    return DemoPayout(record["reference"], Decimal(record["amount"]), wallet)

@@ -1,24 +1,18 @@
 """`payments doctor`: checks the set-up from key to service, as a report that can go into a ticket.
 
 report      all findings in order, and the exit code
-checks      versions, extras, settings, the way to the service, guard, limit store, and one harmless read
+checks      versions, settings, the way to the service, guard, limit store, and one harmless read
 probes      what batches assume of the service (docs/bulk.md), tried with a sandbox key
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from .._output import JsonLinesFlag, show_for
-
-Probe = Annotated[bool, Parameter(negative="", show_default=False)]
+from .._output import Flag, JsonLinesFlag, show_for
 
 
 def doctor(
     *,
-    probe: Probe = False,
+    probe: Flag = False,
     proxy: str | None = None,
     method: str = "mobile_money",
     currency: str = "GHS",

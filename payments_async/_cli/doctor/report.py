@@ -19,7 +19,6 @@ from .._output import Show
 from .checks import (
     Check,
     error_check,
-    extras,
     guard,
     limit_store,
     network,
@@ -57,7 +56,6 @@ async def _findings(
     given: Mapping[str, str], proxy: Secret | None, payout: ProbePayout | None
 ) -> AsyncIterator[Check]:
     yield versions()
-    yield extras()
     yield settings(os.environ)
     key = base_url = None
     try:
@@ -71,8 +69,8 @@ async def _findings(
         yield Check("Address", _without_path(base_url), facts={"base_url": _without_path(base_url)})
     except ConfigurationError as error:
         yield error_check("Address", error)
-    if base_url is not None:
-        async for check in network(base_url, proxy):
+    if base_url is not None and proxy is None:
+        for check in network(base_url):
             yield check
     if base_url is not None and key is not None:
         row = LimitRow(normal(base_url), key.fingerprint, "read")

@@ -9,14 +9,10 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from .._output import Flag, JsonFlag
+from .._output import Flag, Insecure, JsonFlag
 
 _FILE: Final = "The guard's file; PAYMENTS_GUARD unless given."
 GuardFile = Annotated[str | None, Parameter(name="--guard", metavar="PATH", help=_FILE)]
-_INSECURE: Final = "Use a database on another machine without TLS that proves its name."
-InsecureDatabase = Annotated[
-    bool, Parameter(name="--insecure-database", negative="", show_default=False, help=_INSECURE)
-]
 
 guard: Final = App(name="guard", help="A guard on money: its rules and its sums.")
 
@@ -26,7 +22,7 @@ def begin(
     *,
     guard_file: GuardFile = None,
     again: Flag = False,
-    insecure_database: InsecureDatabase = False,
+    insecure_database: Insecure = False,
     json: JsonFlag = False,
 ) -> int:
     """Make the state of a guard's sums, and trust it from now on. Sends nothing.
@@ -48,7 +44,7 @@ def begin(
 def show(
     *,
     guard_file: GuardFile = None,
-    insecure_database: InsecureDatabase = False,
+    insecure_database: Insecure = False,
     json: JsonFlag = False,
 ) -> int:
     """The rules of a guard, and what is left of each sum. Sends nothing.

@@ -19,7 +19,7 @@ from ...bulk._texts.quantities import duration_text, money_text
 from ...guard import Guard, Sum, window_name
 from ...models.common import amount_text, grouped
 from .._exit_codes import CommandEnded, Exit
-from .._output import Show, show_for
+from .._output import show_for
 from .._text import print_message
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def begin(path: str | None, *, again: bool, insecure_database: bool, as_json: bo
     if sums is None:
         why = "its sums are kept by each process" if guard.sums else "it has no sums"
         raise CommandEnded(f"{path}: there is no state to begin: {why}", Exit.USAGE)
-    is_begun = again or wait_of(sums) != 0
+    is_begun = again or problem_of(sums, figures_of(sums)) is not None
     text = "and trusted already: nothing was changed (--again begins it anew)"
     if is_begun:
         _done(sums, sums.begin)
@@ -53,36 +53,26 @@ def begin(path: str | None, *, again: bool, insecure_database: bool, as_json: bo
 def show(path: str | None, *, insecure_database: bool, as_json: bool) -> Exit:
     """Show rules and sums. Raises CommandEnded, ConfigurationError."""
     path, guard, sums = _read(path, insecure_database=insecure_database)
-    figures = [] if sums is None else figures_of(sums)
     out = show_for(as_json=as_json)
+    figures, place, problem = None, None, None
+    text = "kept by each process for itself (budgets='process')" if guard.sums else "no sums"
+    if sums is not None:
+        figures, place = figures_of(sums), sums.state.place
+        problem = problem_of(sums, figures)
+        text = f"{_limits(guard)}: {problem or f'kept in {place}'}"
+    facts: dict[str, Any] = {"rules": guard.rules(), "digest": guard.digest, "state": place}
+    facts |= {"exists": figures is not None, "sums": [*map(_facts, figures or ())]}
     out.heading(path, f"digest {guard.digest}")
-    if not as_json:
-        for name, text in rule_texts(guard):
-            out.step(name, text)
-        _show_sums(guard, sums, figures or [], out)
-        return Exit.DONE
-    facts: dict[str, Any] = {"rules": guard.rules(), "digest": guard.digest}
-    facts |= {"state": sums and sums.state.place, "exists": sums is not None and figures is not None}
-    is_trusted = figures is not None and not any(each.wait for each in figures)
-    out.step("Guard", "", good=is_trusted, **facts, sums=[*map(_facts, figures or ())])
-    return Exit.DONE
-
-
-def _show_sums(guard: Guard, sums: GuardSums | None, figures: list[SumFigures], out: Show) -> None:
-    if sums is None:
-        where = "are kept by each process for itself (budgets='process')" if guard.sums else "none"
-        out.step("Sums", f"{where}: only the rules can be shown", good=None)
-    elif not figures:
-        missing = f"{sums.state.place} does not exist yet; {BEGIN} makes it"
-        out.step("Sums", f"{_limits(guard)}: {missing}", good=False)
-    else:
-        out.step("Kept in", sums.state.place, wrap=False)
-    for each in figures:
+    out.step("Guard", text, good=problem is None, **facts)
+    for name, rule in rule_texts(guard):
+        out.line(name, rule)
+    for each in figures or ():
         paid, held, left = (grouped(figure, each.currency) for figure in (each.paid, each.held, _left(each)))
-        text = f"{sum_text(_sum(each))}: {paid} paid, {held} held, {left} left"
-        out.step("Sum", f"{text}; {wait_text(each.wait)}" if each.wait else text, good=not each.wait)
-    if any(each.held for each in figures):
-        out.step("Held", _HELD, good=None)
+        figure = sum_text(Sum(each.currency, each.most, each.seconds))
+        out.line("Sum", f"{figure}: {paid} paid, {held} held, {left} left")
+    if any(each.held for each in figures or ()):
+        out.line("Held", _HELD)
+    return Exit.DONE
 
 
 def _limits(guard: Guard) -> str:
@@ -92,11 +82,6 @@ def _limits(guard: Guard) -> str:
 def sum_text(each: Sum) -> str:
     """`GHS 50,000 in one hour`."""
     return f"{amount_text(each.currency, each.most)} in {window_name(each.seconds)}"
-
-
-def wait_text(wait: float) -> str:
-    """For how long a state refuses that is not trusted."""
-    return f"it refuses for another {duration_text(wait)}, or until {BEGIN}"
 
 
 def rule_texts(guard: Guard) -> list[tuple[str, str]]:
@@ -112,10 +97,6 @@ def rule_texts(guard: Guard) -> list[tuple[str, str]]:
         ("Writes", "to any path" if guard.other_writes == "allow" else ""),
     ]
     return [(name, text) for name, text in texts if text]
-
-
-def _sum(each: SumFigures) -> Sum:
-    return Sum(each.currency, each.most, each.seconds)
 
 
 def _left(each: SumFigures) -> Decimal:
@@ -174,10 +155,12 @@ def figures_of(sums: GuardSums) -> list[SumFigures] | None:
     return None if place.startswith("/") and not os.path.exists(place) else _done(sums, sums.figures)
 
 
-def wait_of(sums: GuardSums) -> float | None:
-    """Seconds until a state is trusted; None for a file that nobody has made yet. Raises as `figures_of`."""
-    figures = figures_of(sums)
-    return None if figures is None else max(each.wait for each in figures)
+def problem_of(sums: GuardSums, figures: list[SumFigures] | None) -> str | None:
+    """Why a state refuses, by what it has of each sum; None where it is trusted."""
+    if figures is None:
+        return f"{sums.state.place} does not exist yet; {BEGIN} makes it"
+    wait = max(each.wait for each in figures)
+    return f"it refuses for another {duration_text(wait)}, or until {BEGIN}" if wait else None
 
 
 def _done(sums: GuardSums, work: Callable[[], T]) -> T:

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from ..._extras import needs
+
 Write = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
@@ -26,6 +28,8 @@ def mcp(*, sandbox: str | None = None, write: Write = False) -> int:
     write
         Also set and remove fault rules, advance the clock, pay as the payer, and bring events about.
     """
-    from .server import serve
-
+    try:
+        from .server import serve
+    except ImportError as missing:
+        raise ImportError(needs("payments mcp needs", "sandbox", "mcp")) from missing
     return serve(sandbox, may_write=write)

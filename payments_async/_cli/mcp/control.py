@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -12,7 +13,8 @@ import attrs
 from ...errors import ConfigurationError
 from ...models._masking import without_keys
 from ...sandbox._control_api.routes import ROUTES, Route
-from ..webhooks.forward import DEFAULT_SANDBOX, MAX_ANSWER, ForwardAddress, read_address, sandbox_key, send
+from .._exit_codes import CommandEnded
+from ..webhooks.forward import ForwardAddress, ask_sandbox
 
 TOOLS: Final = {
     route.tool: route for route in sorted(ROUTES, key=lambda one: one.method != "GET") if route.tool
@@ -22,7 +24,6 @@ _WITHHELD: Final = frozenset({"reveal", "api_key", "phone"})
 """None reveals account data or takes a key, so answers are masked as the inspector's."""
 _TIMEOUT: Final = 30.0
 """Seconds: a clock that is advanced by a day has much to do."""
-_START: Final = "start one with `payments sandbox`, and pass the address that it prints as --sandbox"
 
 
 @attrs.frozen
@@ -39,19 +40,13 @@ def schema_of(route: Route) -> dict[str, Any]:
     return {**route.schema, "properties": offered}
 
 
-def find_sandbox(given: str | None, environment: Mapping[str, str]) -> ForwardAddress:
-    """The address of the sandbox to ask. ConfigurationError for a live key, and for another machine."""
-    if "sk_live_" in environment.get("PAYMENTS_API_KEY", "").lower():
+def refuse_live_key() -> None:
+    """Raise ConfigurationError for a live key."""
+    if "sk_live_" in os.environ.get("PAYMENTS_API_KEY", "").lower():
         raise ConfigurationError(
             "payments mcp is for a sandbox only, and PAYMENTS_API_KEY is a live key: start it without that "
             "variable (in the settings of the agent's program, or with `env -u PAYMENTS_API_KEY`)"
         )
-    named = "--sandbox" if given else "PAYMENTS_BASE_URL"
-    url = given or environment.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
-    address = read_address(url, named, DEFAULT_SANDBOX)
-    if address.scheme != "http" or address.host not in ("127.0.0.1", "localhost", "::1"):
-        raise ConfigurationError(f"{named} names {address.host}, and a sandbox is on this machine: {_START}")
-    return address
 
 
 def answer_call(
@@ -59,8 +54,9 @@ def answer_call(
 ) -> ToolAnswer:
     """Answer a tool's call. Secret keys are masked, account data as the control API masks it."""
     try:
-        status, text = _ask(address, *_request(name, given, may_write=may_write))
-    except ValueError as wrong:
+        request = _request(name, given, may_write=may_write)
+        status, text = ask_sandbox(address, *request, timeout=_TIMEOUT)
+    except (ValueError, CommandEnded) as wrong:
         return ToolAnswer(without_keys(str(wrong)), failed=True)
     return ToolAnswer(without_keys(text), failed=not 200 <= status < 300)
 
@@ -85,22 +81,3 @@ def _request(name: str, given: Mapping[str, Any], *, may_write: bool) -> tuple[s
     if route.method == "POST":
         return "POST", path, json.dumps(rest).encode()
     return route.method, f"{path}?{urlencode(rest)}", None
-
-
-def _ask(address: ForwardAddress, method: str, path: str, body: bytes | None) -> tuple[int, str]:
-    """Status and text of the answer; ValueError without one, and for one that is too long."""
-    target = attrs.evolve(address, path=f"/_sandbox/api/{path}")
-    headers = {"Content-Type": "application/json", **sandbox_key(address)}
-    look = "look before you repeat it: it may have been carried out" if method != "GET" else "ask for less"
-    try:
-        status, answer = send(method, target, body, headers, timeout=_TIMEOUT)
-    except TimeoutError as late:
-        raise ValueError(f"no answer from {address.place} in {_TIMEOUT:g} s: {look}") from late
-    except OSError as failure:
-        problem = f"no sandbox answers at {address.place} ({failure.strerror or failure})"
-        raise ValueError(f"{problem}: {_START}") from failure
-    if len(answer) > MAX_ANSWER:
-        raise ValueError(f"the answer is longer than 1 MiB: {look}")
-    if not answer.startswith(b"{"):
-        raise ValueError(f"what answers at {address.place} is not a payments sandbox: {_START}")
-    return status, answer.decode("utf-8", "replace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any, Final
 
 import mcp_types as types
@@ -14,8 +13,8 @@ from ..._version import __version__
 from ...sandbox._control_api.routes import Route
 from .._exit_codes import Exit
 from .._text import print_message
-from ..webhooks.forward import ForwardAddress
-from .control import TOOLS, answer_call, find_sandbox, schema_of
+from ..webhooks.forward import ForwardAddress, find_sandbox
+from .control import TOOLS, answer_call, refuse_live_key, schema_of
 
 INSTRUCTIONS: Final = (
     "Look into a simulated payment service that a program is being developed against. When something fails: "
@@ -28,7 +27,8 @@ INSTRUCTIONS: Final = (
 
 def serve(sandbox: str | None, *, may_write: bool) -> Exit:
     """Serve until the agent's program closes stdin. ConfigurationError for a live key or another address."""
-    address = find_sandbox(sandbox, os.environ)
+    refuse_live_key()
+    address = find_sandbox(sandbox)
     rights = "reads and writes" if may_write else "reads only"
     print_message(f"{rights}, sandbox on {address.host}", "payments mcp: ")  # stdout is the protocol's
     server = make_server(address, may_write=may_write)

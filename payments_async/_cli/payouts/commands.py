@@ -87,7 +87,7 @@ def _with_two(
     return batch, first
 
 
-@payouts.command
+@payouts.command(help_epilogue="")
 def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN) -> int:
     """Pay the rows of FILE (.csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .xlsx). The same command resumes.
 
@@ -223,23 +223,18 @@ def batches(batch: BatchOptions = _ANY) -> int:
     return perform_on(batch, batches)
 
 
-@payouts.command
-def reconcile(batch: BatchOptions = _ANY, *, since: Moment = None, base_url: BaseUrl = None) -> int:
+@payouts.command(help_epilogue="")
+def reconcile(batch: BatchOptions = _ANY, *, base_url: BaseUrl = None) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 
     Settles rows in doubt that the list shows, notes how payouts have ended, and compares the ledger with the
     list row by row. The key comes from PAYMENTS_API_KEY.
 
     Exit codes: as for `run`; 1 also when the list does not confirm the ledger.
-
-    Parameters
-    ----------
-    since
-        Read the list from this day on (UTC), if that is earlier than the batch's oldest payout.
     """
     from .reconcile import reconcile
 
-    return perform_on(batch, reconcile, since, base_url, lines=True)
+    return perform_on(batch, reconcile, base_url, lines=True)
 
 
 @payouts.command

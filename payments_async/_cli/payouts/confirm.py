@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ...bulk._texts.quantities import Money, amount_of, counted, difference, money_text, parsed
+from ...bulk._texts.quantities import Money, amount_of, counted, money_text, parsed
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
@@ -108,10 +108,11 @@ def confirm_total(totals: Money, rows: int, asking: ConfirmOptions) -> str | Non
 
 def _require_equal(wanted: Money, asking: ConfirmOptions) -> None:
     try:
-        problem = difference(parsed(asking.given), wanted, asking.what)
+        given = parsed(asking.given)
     except ValueError as error:
         raise CommandEnded(f"{asking.option}: {error}; nothing was sent", Exit.USAGE) from None
-    if problem:
+    if given != wanted:
+        problem = f"{money_text(given)} was confirmed, and the {asking.what} comes to {money_text(wanted)}"
         way_out = f"To pay it as it is: {flags(wanted, asking.option)}"
         raise CommandEnded(f"{problem}; nothing was sent. {way_out}", Exit.USAGE)
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, Final
 
 import attrs
-from rich.box import SIMPLE_HEAD
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...bulk import Batch, BatchReport, Outcome, RowView
@@ -22,7 +16,7 @@ from ...bulk._page import write_page
 from ...bulk._texts.advice import PAUSED, after_run
 from ...bulk._texts.figures import seconds_left, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
-from ...bulk._texts.outcomes import failures_text, inspector_page, status_text, title_of
+from ...bulk._texts.outcomes import NAMES, failures_text, status_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, moment, money_text, plain_sums, rate_text
 from ...bulk.sources import write_template
 from ...models._masking import clean
@@ -36,16 +30,8 @@ _EVERY: Final = 1.0
 """Seconds between two looks of `watch`, at least."""
 _SHARE: Final = 10
 """They are so many times as long as a look takes, at least."""
-_OUTCOMES: Final[Mapping[Outcome, tuple[str, bool | None]]] = {
-    Outcome.IN_DOUBT: ("in doubt: what became of it is not known yet", False),
-    Outcome.REJECTED: ("rejected", False),
-    Outcome.CONFLICT: ("in conflict: its reference belongs to another payout", False),
-    Outcome.NOT_FINAL: ("created, not final yet", True),
-    Outcome.ARRIVED: ("arrived", True),
-    Outcome.FAILED: ("failed", False),
-    Outcome.RETURNED: ("returned: it had arrived", False),
-}
-"""{outcome: its words, and whether that is good}; of others there is no more to say."""
+_GOOD: Final = (Outcome.NOT_FINAL, Outcome.ARRIVED)
+_BAD: Final = (Outcome.IN_DOUBT, Outcome.REJECTED, Outcome.CONFLICT, Outcome.FAILED, Outcome.RETURNED)
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -169,15 +155,11 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     if row is None:
         problem = f"{ledger.shown}: no row has this key, reference or number: {name}"
         raise CommandEnded(problem, Exit.USAGE)
-    inspector = inspector_page(row)
     line = "" if row.line is None else f", line {row.line} of the file"
     text = f"{row.row_key}, number {row.number}{line}"
     context.show.heading(ledger.shown, f"row {row.number}")
-    context.show.step("Row", text, good=None, **row.facts(), inspector=inspector)
+    context.show.step("Row", text, good=None, **row.facts())
     _show_facts(row, context.show.line)
-    _show_statuses(row, context)
-    if inspector:
-        context.show.line("Inspector", inspector, wrap=False)
     return Exit.DONE
 
 
@@ -186,9 +168,10 @@ def _show_facts(row: RowView, show: Callable[..., None]) -> None:
     show("Amount", f"{amount_text(row.currency, row.amount)} by {row.method}")
     account = ", ".join(f"{key} {value}" for part in row.account.values() for key, value in part.items())
     show("Account", account or "none")
-    text, good = _OUTCOMES.get(row.outcome, (row.outcome.replace("_", " "), None))
-    reason = f"; {row.reason}" if row.reason else ""
-    show("Outcome", text + reason, good=False if good and reason else good)  # one that contradicts itself
+    is_good = row.outcome in _GOOD and not row.reason  # with a reason it contradicts itself
+    is_bad = row.outcome in _BAD or (row.outcome in _GOOD and row.reason)
+    text = "; ".join(filter(None, (NAMES[row.outcome].strip().lower(), row.reason)))
+    show("Outcome", text, good=True if is_good else False if is_bad else None)
     if row.payout_id or row.payout_money:
         money = f"of {row.payout_money}" if row.payout_money else None
         text = ", ".join(filter(None, (row.payout_id, row.payout_status, money)))
@@ -198,19 +181,9 @@ def _show_facts(row: RowView, show: Callable[..., None]) -> None:
         show("Sent", f"{times}, first on {moment(row.first_sent)} UTC")
     if row.decided_at is not None:
         show("Recorded", f"{moment(row.decided_at)} UTC")
-
-
-def _show_statuses(row: RowView, context: CommandContext) -> None:
-    """Each status of each payout of the row, with the service's time and ours."""
-    for payout, statuses in groupby(row.statuses, key=attrgetter("payout_id")):
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for name in ("Service's time (UTC)", "Recorded", "Status"):
-            table.add_column(name)
-        for each in statuses:
-            at = "not known" if each.service_at is None else moment(each.service_at)
-            table.add_row(at, moment(each.at), Text(clean(status_text(each))))
-        context.show.line("Statuses", f"of {payout}", wrap=False)
-        context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
+    for each in row.statuses:
+        at = "" if each.service_at is None else f" of {moment(each.service_at)} UTC"
+        show("Status", f"{status_text(each)}{at}, recorded {moment(each.at)} UTC, of {each.payout_id}")
 
 
 async def export(

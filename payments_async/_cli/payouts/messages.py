@@ -24,8 +24,9 @@ _ELSEWHERE: Final = (
 )
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
-_OTHER_FORM: Final = (
-    "the file is read in another way than into the ledger (--map, --map-file, --sheet, --with-hidden)"
+_EDITED: Final = (
+    "the file has changed since it was read into the ledger, or is read in another way (--map, --map-file, "
+    "--sheet); nothing was sent"
 )
 _TAKE: Final = (
     "Give the file as it was, with the same mapping and sheet, or take the edits of rows that were not paid "
@@ -92,10 +93,8 @@ def _edited(error: LedgerOfAnotherInput) -> str:
     """The rows that differ from the ledger, a line for each, and what to do about them."""
     shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
     rest = error.total - len(shown)
-    changed = _OTHER_FORM if error.only_form else "the file has changed since it was read into the ledger"
-    head = f"{error.ledger}: {changed}; nothing was sent"
     more = [f"  and {rest:,} more"] if rest else []
-    return "\n".join([head, *shown, *more, after_edits(error.differences)])
+    return "\n".join([f"{error.ledger}: {_EDITED}", *shown, *more, after_edits(error.differences)])
 
 
 def after_edits(differences: Sequence[InputDifference]) -> str:

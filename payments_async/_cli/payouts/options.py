@@ -17,7 +17,7 @@ from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import amount_of
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, JsonLinesFlag
+from .._output import Flag, Insecure, JsonLinesFlag
 
 R = TypeVar("R")
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -90,8 +90,6 @@ Path = Annotated[str, Parameter(metavar="PATH")]
 Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
 _LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
 LedgerArgument = Annotated[Ledger, Parameter(help=_LEDGER)]
-_INSECURE: Final = "Use a database on another host without a checked certificate."
-Insecure = Annotated[Flag, Parameter(help=_INSECURE)]
 _BATCH: Final = "The batch's name, where the ledger has several."
 Duration = Annotated[float, Parameter(converter=_reading(seconds_of), metavar="DURATION", show_default=False)]
 Moment = Annotated[datetime | None, Parameter(converter=_reading(moment_of), metavar="DATE")]
@@ -162,17 +160,11 @@ class RunOptions:
     rejects: Path | None = None
     """Where to write the rows with faults, each with its reference in this batch."""
     no_doubts: Flag = False
-    """Refuse what is allowed and probably a slip."""
-    strict_amounts: Flag = False
-    """Refuse amounts of more than 15 digits."""
+    """Refuse what is allowed and probably a slip, such as an amount of more than 15 digits."""
     delimiter: Delimiter = None
     """What separates the cells of a CSV file: ";", `tab`; a comma unless given. .tsv and .txt need it."""
     header_row: Rows = None
     """The line or row that names the columns."""
-    with_hidden: Flag = False
-    """Pay the hidden rows of a workbook, too."""
-    reference_prefix: Annotated[str, Parameter(metavar="TEXT", show_default=False)] = ""
-    """A prefix for every reference that is made."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False

@@ -17,7 +17,7 @@ _NO_PORT = "no port of 127.0.0.1 is free for the page"
 
 @asynccontextmanager
 async def run_page(ledger: LedgerAddress, context: CommandContext) -> AsyncIterator[BatchPage | None]:
-    """Serve and open the page of a run; on a terminal it stays at the end until Ctrl-C.
+    """Serve the page of a run; on a terminal it stays at the end until Ctrl-C.
 
     None where it cannot be served: the run goes on, and says why.
     """
@@ -29,7 +29,7 @@ async def run_page(ledger: LedgerAddress, context: CommandContext) -> AsyncItera
             context.show.step("Page", f"{why}; the run goes on without", good=False, address=None)
             yield None
             return
-        await _open(page, context)
+        _show_link(page, context)
         yield page
         page.show(None)
         if context.console.is_terminal and not context.interrupts.reason:
@@ -37,22 +37,19 @@ async def run_page(ledger: LedgerAddress, context: CommandContext) -> AsyncItera
 
 
 async def watch_page(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Serve and open the page of a batch until Ctrl-C. Raises LedgerError, CommandEnded."""
+    """Serve the page of a batch until Ctrl-C. Raises LedgerError, CommandEnded."""
     try:
         async with serve_page(ledger) as page:
             context.show.heading(ledger.shown)
-            await _open(page, context)
+            _show_link(page, context)
             await _until_stopped(page, context)
     except OSError:
         raise CommandEnded(_NO_PORT, Exit.RESUMABLE) from None
     return Exit.DONE
 
 
-async def _open(page: BatchPage, context: CommandContext) -> None:
-    """Open the page in the person's browser, if there is one, and show a link for another."""
-    is_open = await page.open()
-    text = "it is open in your browser:" if is_open else "open this link in a browser:"
-    context.show.step("Page", text, good=None, address=page.address)
+def _show_link(page: BatchPage, context: CommandContext) -> None:
+    context.show.step("Page", "open this link in a browser:", good=None, address=page.address)
     context.show.paragraph(page.link)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -13,15 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ...bulk import BatchFigures
-from ...bulk._texts.figures import activity_text, leading_sums, seconds_left
+from ...bulk._texts.figures import activity_text, seconds_left
 from ...bulk._texts.outcomes import NAMES
 from ...bulk._texts.quantities import counted, duration_text, rate_text
 from ...models._masking import clean
-from ...models.common import grouped
 from .._output import INDENT, Show
 
 _MINUTE: Final = 60.0
-_LEFT: Final = INDENT + 4
+_BAR: Final = 32
+"""Columns of the bar, where there is room for them."""
 
 
 @attrs.define
@@ -76,7 +75,7 @@ class LinesView:
 
 @attrs.define
 class BarView:
-    """A bar and a few lines of figures, redrawn in place."""
+    """A bar and two lines of figures, redrawn in place."""
 
     _name: str
     _figures: BatchFigures | None = None
@@ -97,37 +96,25 @@ class BarView:
         if figures is None:
             yield Text(f"  · {self._name:<{INDENT}}…", "dim")
             return
-        yield self._bar(figures, options.max_width)
-        pad = " " * _LEFT
-        lines = (self._rows(figures), activity_text(figures.activity), self._speed(figures))
-        for line in filter(None, (*lines, *_money(figures))):
-            yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
-        if self._note:
-            yield Text(pad + clean(self._note), "bold yellow")
-
-    def _bar(self, figures: BatchFigures, width: int) -> Table:
         done, rows = figures.done, figures.rows
         if figures.is_followed:
             done, rows = figures.over, figures.counts["created"]
-        count = f"{done:,} of {rows:,}"
-        share = f"{done * 100 // max(rows, 1)} %"
-        room = max(width - _LEFT - len(count) - len(share) - 5, 10)
-        grid = Table.grid(padding=(0, 1))
-        bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
         name = self._name if figures.activity is None else figures.activity.doing.capitalize()
-        grid.add_row(f"  · {name:<{INDENT - 1}}", bar, count, f"[dim]{share}[/]")
-        return grid
+        width = max(min(_BAR, options.max_width - 36), 8)
+        bar = ProgressBar(rows, done, width=width, complete_style="cyan", finished_style="cyan")
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(f"  · {name:<{INDENT - 1}}", bar, f"{done:,} of {rows:,}")
+        yield grid
+        for line in filter(None, (_counts_text(figures), self._now(figures))):
+            yield Text(" " * (INDENT + 4) + line, "dim", no_wrap=True, overflow="ellipsis")
+        if self._note:
+            yield Text(" " * (INDENT + 4) + clean(self._note), "bold yellow")
 
-    def _rows(self, figures: BatchFigures) -> str:
-        words = ("arrived", "failed", "not_final") if figures.is_followed else ("created", "in_doubt")
-        others = (word for word in ("returned", "rejected", "conflict") if figures.counts[word])
-        counts = ((figures.counts[word], NAMES[word].strip().lower()) for word in (*words, *others))
-        return " · ".join(f"{number:,} {name}" for number, name in counts)
-
-    def _speed(self, figures: BatchFigures) -> str:
+    def _now(self, figures: BatchFigures) -> str:
+        """What the run does, or how fast it pays."""
         pace, left = self._pace.per_second, seconds_left(figures, self._pace.per_second)
-        if not pace or (figures.activity is not None and figures.activity.doing != "paying"):
-            return ""
+        if (text := activity_text(figures.activity)) or not pace:
+            return text
         return rate_text(pace) + (f" · {duration_text(left)} left" if left else "")
 
 
@@ -135,11 +122,7 @@ ProgressView = LinesView | BarView
 """Shows the progress of a run."""
 
 
-def _money(figures: BatchFigures) -> Iterator[str]:
-    pairs = [
-        (currency, grouped(done, currency), grouped(asked, currency))
-        for currency, done, asked in leading_sums(figures)
-    ]
-    _, wide, wide_asked = (max(map(len, each)) for each in zip(("", "", ""), *pairs, strict=True))
-    for currency, done, asked in pairs:
-        yield f"{currency} {done:>{wide}} of {asked:>{wide_asked}}"
+def _counts_text(figures: BatchFigures) -> str:
+    words = ("arrived", "failed", "not_final") if figures.is_followed else ("created", "in_doubt")
+    others = (word for word in ("returned", "rejected", "conflict") if figures.counts[word])
+    return " · ".join(f"{figures.counts[word]:,} {NAMES[word].strip().lower()}" for word in (*words, *others))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 import attrs
@@ -53,9 +52,7 @@ def certificate_text(facts: Mapping[str, Any]) -> str:
     return f"certified {moment(facts['at'])} UTC: {words}{settled}"
 
 
-async def reconcile(
-    ledger: LedgerAddress, since: datetime | None, base_url: str | None, context: CommandContext
-) -> Exit:
+async def reconcile(ledger: LedgerAddress, base_url: str | None, context: CommandContext) -> Exit:
     """Record what the list shows, and certify the batch. Raises CommandEnded or PaymentsError."""
     async with (
         open_client(base_url, insecure_database=ledger.is_insecure) as client,
@@ -64,9 +61,7 @@ async def reconcile(
         await batch.facts()  # says so if there is none
         context.show.heading(ledger.shown, title_of(batch.batch_id))
         with context.progress("Certifying") as view:
-            certificate = await batch.reconcile(
-                lambda figures: view.show(figures, SYSTEM.monotonic()), since=since
-            )
+            certificate = await batch.reconcile(lambda figures: view.show(figures, SYSTEM.monotonic()))
         causes = await batch.causes(0)
     show_certificate(certificate, context)
     code = certificate.report.exit_code or (Exit.DONE if certificate.is_clean else Exit.REFUSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Final
 
@@ -16,7 +16,7 @@ from ...bulk import Batch, BatchFigures, BatchReport, ImportReport, PayoutBatch
 from ...bulk._page import BatchPage
 from ...bulk._texts.ledger_address import open_batch
 from ...bulk._texts.outcomes import title_of
-from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums, rate_text
+from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
 from ...bulk.errors import LedgerMissing
 from ...bulk.sources import Source, open_source
 from .._exit_codes import CommandEnded, Exit
@@ -28,13 +28,11 @@ from .page import run_page
 from .reconcile import certificate_text, show_certificate
 from .summary import show_end
 
-_FORM: Final = ("strict_amounts", "delimiter", "sheet", "with_hidden", "header_row", "mapping")
-_READING: Final = ("batch_id", "reference_prefix", "skip_invalid", "rejects")
+_FORM: Final = ("delimiter", "sheet", "header_row", "mapping")
+_READING: Final = ("batch_id", "skip_invalid", "rejects")
 _LIMITS: Final = ("max_amount", "max_rows", "max_failure_rate")
 _PACE: Final = ("concurrency", "patience", "drain", "for_seconds", "wait_final", "follow")
 _SHOWN: Final = 20
-_SHORT: Final = 3.0
-"""Seconds from which on a run has a pace."""
 
 
 async def pay(order: RunOptions, context: CommandContext) -> Exit:
@@ -214,15 +212,11 @@ async def _confirm(batch: PayoutBatch, facts: Batch, order: RunOptions, context:
 async def _pay(
     batch: PayoutBatch, page: BatchPage | None, order: RunOptions, context: CommandContext
 ) -> Exit:
-    seen = list[tuple[float, int]]()  # when it began and when the latest row was decided, and how many were
     try:
         with context.progress("Paying") as view:
 
             def on_progress(figures: BatchFigures) -> None:
-                now = SYSTEM.monotonic()
-                view.show(figures, now)
-                if not seen or seen[-1][1] != figures.done:
-                    seen[1:] = [(now, figures.done)]
+                view.show(figures, SYSTEM.monotonic())
                 if page is not None:
                     page.show(figures)
 
@@ -238,19 +232,7 @@ async def _pay(
             raise
         reason = f"{context.interrupts.reason}, twice"
         report = attrs.evolve(await batch.status(), stopped=reason, exit_code=int(Exit.RESUMABLE))
-    else:
-        _show_sent(report, seen, context)
     return await _show_end(batch, report, order, context)
-
-
-def _show_sent(report: BatchReport, seen: Sequence[tuple[float, int]], context: CommandContext) -> None:
-    """Show what was decided during this run, by all processes, and the pace of one that was not short."""
-    (began, before), (ended, _) = seen[0], seen[-1]
-    rows, seconds = report.done - before, ended - began
-    if rows:
-        pace = f" in {duration_text(seconds)}, {rate_text(rows / seconds)}" if seconds >= _SHORT else ""
-        throttled = f"; {report.throttled:,} × 429" if report.throttled else ""
-        context.show.line("Sent", f"{counted(rows, 'row')}{pace}{throttled}", good=True)
 
 
 async def _show_end(

@@ -1,4 +1,4 @@
-"""Rows and sums of a batch: a table with a line for each outcome and a column for each currency."""
+"""Rows and sums of a batch: a table with a line for each outcome."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.table import Table
 
 from ...bulk import BatchFigures, BatchReport, Cause, Outcome
 from ...bulk._texts.advice import after_run
-from ...bulk._texts.figures import leading, with_causes
+from ...bulk._texts.figures import with_causes
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.outcomes import ALWAYS, EXTRA, NAMES, cause_text, more_causes
 from ...bulk._texts.quantities import plain_sums
 from ...models._masking import clean
-from ...models.common import grouped
+from ...models.common import amount_text
 from .._exit_codes import Exit
-from .._output import FirstThatFits, Show
+from .._output import Show
 from .._text import print_message
 
 if TYPE_CHECKING:
@@ -34,44 +34,19 @@ _STYLES: Final = {
 }
 
 
-def state_table(figures: BatchFigures) -> FirstThatFits:
-    """Money by outcome. Those without rows are left out, except the most important ones.
-
-    Currencies that have no room side by side come below it.
-    """
-    beside, below = _states(figures, [*figures.sums]), _with_list(_states(figures, []), figures)
-    return FirstThatFits([Padding(table, (1, 0, 1, 4), expand=False) for table in (beside, below)])
-
-
-def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
+def state_table(figures: BatchFigures) -> Padding:
+    """Money by outcome. Those without rows are left out, except the most important ones."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
     table.add_column("Rows", justify="right", min_width=9)
-    for currency in beside:
-        table.add_column(currency, justify="right", min_width=12)
+    table.add_column("Money", justify="right")
     for word, name in NAMES.items():
         number = figures.counts[word]
         if number or word in ALWAYS:
-            sums = ((figures.sums[currency][word], currency) for currency in beside)
-            cells = (grouped(amount, currency) if amount else "" for amount, currency in sums)
+            money = [amount_text(code, sums[word]) for code, sums in figures.sums.items() if sums[word]]
             style = _STYLES.get(word, "") if number else "dim"
-            table.add_row(name, f"{number:,}", *cells, style=style)
-    return table
-
-
-def _with_list(table: Table, figures: BatchFigures) -> Table:
-    """The table, and below it the currencies, which are too many for columns."""
-    both = Table.grid()
-    both.add_row(table)
-    both.add_row("")
-    money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    word = leading(figures)
-    for name in ("", word.capitalize(), "Asked"):
-        money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
-    for currency, sums in figures.sums.items():
-        money.add_row(currency, grouped(sums[word], currency), grouped(sums["asked"], currency))
-    both.add_row(money)
-    return both
+            table.add_row(name, f"{number:,}", "\n".join(money), style=style)
+    return Padding(table, (1, 0, 1, 4), expand=False)
 
 
 def show_causes(causes: Sequence[Cause], show: Show) -> None:

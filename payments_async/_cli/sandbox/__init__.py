@@ -21,7 +21,7 @@ def until_stopped(*, options: ServeOptions | None = None, json: JsonFlag = False
     """Start the simulated service and keep it until Ctrl-C.
 
     Prints its address, its key, where its inspector is, and two lines that set address and key for the
-    clients of a shell. Without a state file its records are gone when it stops.
+    clients of a shell. Its records are gone when it stops.
     """
     from .serve import serve  # imports the sandbox
 

@@ -16,11 +16,10 @@ from typing import Final
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...models._masking import clean
-from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox import Sandbox, UnknownWord, VirtualClock
 from ...sandbox._webhooks.address_guard import read_allowed
-from ...sandbox.advisor import Finding
-from ...sandbox.advisor._findings import findings_of
-from ...sandbox.advisor._rules import RULES
+from ...sandbox.advisor import Finding, advise
+from ...sandbox.advisor._rules import READ_BACK_WITHIN, RULES
 from .._exit_codes import Exit, until_interrupted
 from .._text import print_message, text_width, wrapped
 from .serve_options import ServeOptions
@@ -35,19 +34,14 @@ NOT_FOUND: Final = 127
 
 
 @contextmanager
-def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iterator[Sandbox]:
-    """A serving sandbox on the port given; else on the `preferred` one, or a free one when that is taken.
-
-    Raises ConfigurationError when an option cannot be used.
-    """
+def open_sandbox(options: ServeOptions, port: int | None) -> Iterator[Sandbox]:
+    """A serving sandbox, on a free port if `port` is None. ConfigurationError if an option cannot be used."""
     try:
-        sandbox = _start(options, preferred)
+        sandbox = _start(options, port)
         try:
             yield sandbox
         finally:
             sandbox.stop()
-    except StateError as unfit:
-        raise ConfigurationError(f"--state: {unfit}") from unfit
     except UnknownWord as unfit:
         raise ConfigurationError(f"--scenario: {unfit}") from unfit
 
@@ -57,18 +51,14 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
-def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
-    sandbox = _make(options, preferred if options.port is None else options.port)
+def _start(options: ServeOptions, port: int | None) -> Sandbox:
+    sandbox = _make(options, port)
     try:
         sandbox.start()
     except OSError as refused:
-        sandbox.stop()  # closes the state
-        if options.port is not None:
-            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
-            raise ConfigurationError(problem) from refused
-        sandbox = _make(options, None)
-        sandbox.start()
+        reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+        problem = f"port {port} cannot be used: {reason}; choose another with --port"
+        raise ConfigurationError(problem) from refused
     return sandbox
 
 
@@ -83,7 +73,6 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         port=port,
         clock=VirtualClock(speed=options.speed),
         scenario=options.scenario,
-        state=options.state,
         allow_webhooks_to=options.allow_webhooks_to,
         shared=options.shared,
     )
@@ -93,7 +82,7 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
+        with suppress(KeyboardInterrupt), open_sandbox(options, options.port or DEFAULT_PORT) as sandbox:
             print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
             try:
                 until_interrupted()
@@ -114,7 +103,6 @@ def print_address(
         text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        kept = f"  State      {options.state}\n" if options.state is not None else ""
         title = wrapped(
             "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
         )
@@ -123,7 +111,7 @@ def print_address(
             f"  Base URL   {base_url}\n"
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
-            f"{kept}\n"
+            "\n"
             f"For programs in another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )
@@ -136,7 +124,8 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
 
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
-    found = findings_of(sandbox).update(sandbox, is_over=is_over)
+    now = sandbox.clock.now() + (READ_BACK_WITHIN if is_over else 0.0)
+    found = advise(sandbox.entries(), now)
     unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
     if not found and not unnamed:
         return False
@@ -167,7 +156,7 @@ def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bo
     With `fail_on_advice` a command that ended well ends with 1 when the Advisor found something.
     Raises ConfigurationError when an option cannot be used.
     """
-    with open_sandbox(options) as sandbox:
+    with open_sandbox(options, options.port) as sandbox:
         print_message(f"{sandbox.base_url}, inspector {sandbox.inspector_url}", "payments sandbox: ")
         code = _run(command, {**os.environ, **environment(sandbox)})
         has_advice = print_advice(sandbox, is_over=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import attrs
@@ -24,7 +23,7 @@ class ServeOptions:
     """How the simulated service is started."""
 
     port: Port = None
-    """Where to listen. Unless given, a free port; without a command 7788 when it is free."""
+    """Where to listen. Unless given, 7788; for one command a free port."""
     profile: ProfileName = "observed"
     """How it behaves where the interface is silent; `hostile` as unpleasantly as it may."""
     scenario: str | None = None
@@ -32,12 +31,10 @@ class ServeOptions:
     `"fail:INVALID_RECIPIENT after=10s"`."""
     speed: Speed = 1.0
     """Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still."""
-    state: Path | None = None
-    """A file in which records, keys and time outlive it; written every two seconds and at the end."""
     allow_webhooks_to: Hosts = ()
     """A host besides this machine and its private networks that webhooks may go to; repeat it for more."""
     shared: Flag = False
     """Let every user of this machine reach it; your own unless given."""
     seed: Seed = None
     """What its key and identifiers are drawn from. The same seed gives the same key, which others then know;
-    random unless given. A state that exists keeps its own."""
+    random unless given."""

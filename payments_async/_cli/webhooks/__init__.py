@@ -2,8 +2,8 @@
 
 listener   `payments webhooks listen`: prints and forwards deliveries
 receiver   the server that takes them
-forward    one request to another address; `payments webhooks resend`
-payload    what is shown of a delivery, without account data
+forward    one request to another address, or to a sandbox; `payments webhooks resend`
+payload    what a delivery claims, without account data
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def listen(
     """Receive webhooks on this machine and print each, until Ctrl-C.
 
     Prints the address to pass as webhook_url. Deliveries are unsigned and prove nothing: what is printed is
-    what they claim, with account data masked. `--json` adds the bodies.
+    what they claim, without account data.
 
     Parameters
     ----------
     port
-        Where to listen; 7789, or a free port when that is taken, unless given.
+        Where to listen; 7789 unless given.
     forward
         An address of your application to pass each delivery on to. Its answer is printed, and returned to
         the sender; 502 stands for no answer.

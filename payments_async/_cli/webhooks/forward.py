@@ -1,4 +1,4 @@
-"""One request to another address, without redirects or proxies; `payments webhooks resend`."""
+"""One request to another address, without redirects or proxies; one to a running sandbox's control API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 import attrs
@@ -19,7 +19,6 @@ from .._output import show_for
 
 TIMEOUT: Final = 10.0
 """Seconds, as long as the sandbox itself waits (gap Y)."""
-
 MAX_ANSWER: Final = 1024 * 1024
 """Bytes of an answer that are read, and one more where there are more."""
 
@@ -80,18 +79,11 @@ def send(
         connection.close()
 
 
-def sandbox_key(address: ForwardAddress) -> Mapping[str, str]:
-    """The header with the environment's sandbox key, if PAYMENTS_BASE_URL names this address.
+# The control API of a running sandbox
 
-    A sandbox asks for it where the machine does not say which user a connection is from.
-    """
-    base, key = os.environ.get("PAYMENTS_BASE_URL", ""), os.environ.get("PAYMENTS_API_KEY", "")
-    is_its = f"//{address.place}/" in f"{base}/" and _KEY.fullmatch(key)
-    return {"Authorization": f"Bearer {key}"} if is_its else {}
-
-
-_KEY: Final = re.compile(r"sk_sandbox_[A-Za-z0-9_-]+", re.ASCII)
 DEFAULT_SANDBOX: Final = "http://127.0.0.1:7788"
+_START: Final = "start one with `payments sandbox`, and pass the address that it prints as --sandbox"
+_KEY: Final = re.compile(r"sk_sandbox_[A-Za-z0-9_-]+", re.ASCII)
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -99,43 +91,63 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     """Resend a delivery. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
         raise ConfigurationError("a delivery's name is as the sandbox shows it, such as wh_00000001")
-    answer = ask_sandbox(f"webhooks/{webhook_id}/resend", sandbox, {})
-    again = clean(str(answer.get("id", "")))
+    status, text = ask_sandbox(find_sandbox(sandbox), "POST", f"webhooks/{webhook_id}/resend", b"{}")
+    answer = json.loads(text)
+    if not 200 <= status < 300:
+        raise CommandEnded(f"the sandbox refused: {clean(str(answer.get('message')))}", Exit.REFUSED)
+    again = clean(str(answer.get("id")))
     show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
     return Exit.DONE
 
 
-def ask_sandbox(path: str, sandbox: str | None, body: Mapping[str, object] | None = None) -> dict[str, Any]:
-    """The answer of a sandbox's control API to a GET, or a POST with a body, `path` being relative to it.
+def find_sandbox(given: str | None) -> ForwardAddress:
+    """The address of the sandbox to ask, that of PAYMENTS_BASE_URL or the usual one unless given.
 
-    `sandbox`: its address; PAYMENTS_BASE_URL, or the default one, when None. Raises ConfigurationError for an
-    unusable address, CommandEnded where no sandbox answers or the sandbox refuses.
+    Raises ConfigurationError for another machine's.
     """
-    base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
-    parts = urlsplit(base)
-    named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
-    url = f"{parts.scheme}://{parts.netloc}/_sandbox/api/{path}"
+    named = "--sandbox" if given else "PAYMENTS_BASE_URL"
+    url = given or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
     address = read_address(url, named, DEFAULT_SANDBOX)
-    data = None if body is None else json.dumps(body).encode()
+    if address.scheme != "http" or address.host not in ("127.0.0.1", "localhost", "::1"):
+        raise ConfigurationError(f"{named} names {address.host}, and a sandbox is on this machine: {_START}")
+    return address
+
+
+def ask_sandbox(
+    address: ForwardAddress, method: str, path: str, body: bytes | None, timeout: float = TIMEOUT
+) -> tuple[int, str]:
+    """Status and text, a JSON object, of the control API's answer. Raises CommandEnded without one."""
+    target = attrs.evolve(address, path=f"/_sandbox/api/{path}")
+    headers = {"Content-Type": "application/json", **_key_for(address)}
+    look = "look before you repeat it: it may have been carried out" if method != "GET" else "ask for less"
     try:
-        headers = {"Content-Type": "application/json", **sandbox_key(address)}
-        status, text = send("GET" if body is None else "POST", address, data, headers)
+        status, answer = send(method, target, body, headers, timeout=timeout)
+    except TimeoutError as late:
+        problem = f"no answer from {address.place} in {timeout:g} s: {look}"
+        raise CommandEnded(problem, Exit.REFUSED) from late
     except OSError as failure:
-        problem = (
-            f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}; start one with "
-            "`payments sandbox`, or pass the address of the one that is meant as --sandbox"
-        )
+        problem = f"no sandbox answers at {address.place} ({failure.strerror or failure}): {_START}"
         raise CommandEnded(problem, Exit.REFUSED) from failure
-    answer = _read(text)
-    if not 200 <= status < 300:
-        reason = clean(str(answer.get("message", f"HTTP {status}")))
-        raise CommandEnded(f"the sandbox refused: {reason}", Exit.REFUSED)
-    return answer
+    if len(answer) > MAX_ANSWER:
+        raise CommandEnded(f"the answer is longer than 1 MiB: {look}", Exit.REFUSED)
+    if not _is_object(answer):
+        problem = f"what answers at {address.place} is not a payments sandbox: {_START}"
+        raise CommandEnded(problem, Exit.REFUSED)
+    return status, answer.decode()
 
 
-def _read(body: bytes) -> dict[str, Any]:
+def _is_object(body: bytes) -> bool:
     try:
-        answer = json.loads(body)
+        return isinstance(json.loads(body), dict)
     except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
+        return False
+
+
+def _key_for(address: ForwardAddress) -> Mapping[str, str]:
+    """The header with the environment's sandbox key, if PAYMENTS_BASE_URL names this address.
+
+    A sandbox asks for it where the machine does not say which user a connection is from.
+    """
+    base, key = os.environ.get("PAYMENTS_BASE_URL", ""), os.environ.get("PAYMENTS_API_KEY", "")
+    is_its = f"//{address.place}/" in f"{base}/" and _KEY.fullmatch(key)
+    return {"Authorization": f"Bearer {key}"} if is_its else {}

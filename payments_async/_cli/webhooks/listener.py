@@ -10,14 +10,15 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
+import attrs
+
 from ..._runtime import SYSTEM
-from ...bulk._texts.quantities import took_text
 from ...errors import ConfigurationError
 from .._exit_codes import Exit, until_interrupted
 from .._output import show_for
 from .forward import ForwardAddress, read_address, send
 from .payload import ShownDelivery, quoted, read_delivery
-from .receiver import Handle, Receiver
+from .receiver import Receiver
 
 DELIVERY: Final = "x-sandbox-delivery"
 """Header with the sandbox's name of a delivery, for `payments webhooks resend`."""
@@ -35,12 +36,16 @@ def listen(port: int | None, forward: str | None, *, shared: bool, as_json: bool
     """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
     address = None if forward is None else read_address(forward, "--forward")
     printer = DeliveryPrinter(address, as_json=as_json)
+    wanted = DEFAULT_PORT if port is None else port
+    try:
+        receiver = Receiver(wanted, printer.handle, only_listens=address is None, shared=shared)
+    except OSError as refused:
+        reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+        problem = f"port {wanted} cannot be used: {reason}; choose another with --port"
+        raise ConfigurationError(problem) from refused
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with (
-            suppress(KeyboardInterrupt),
-            _opened(port, printer.handle, only_listens=address is None, shared=shared) as receiver,
-        ):
+        with suppress(KeyboardInterrupt), receiver:
             printer.open(receiver.url)
             wait(receiver)
     finally:
@@ -51,18 +56,6 @@ def listen(port: int | None, forward: str | None, *, shared: bool, as_json: bool
 def wait(receiver: Receiver) -> None:
     """Sleep until a signal raises KeyboardInterrupt."""
     until_interrupted()
-
-
-def _opened(port: int | None, handle: Handle, *, only_listens: bool, shared: bool) -> Receiver:
-    try:
-        wanted = DEFAULT_PORT if port is None else port
-        return Receiver(wanted, handle, only_listens=only_listens, shared=shared)
-    except OSError as refused:
-        if port is not None:
-            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            problem = f"port {port} cannot be used: {reason}; choose another with --port"
-            raise ConfigurationError(problem) from refused
-    return Receiver(None, handle, only_listens=only_listens, shared=shared)
 
 
 class DeliveryPrinter:
@@ -89,7 +82,7 @@ class DeliveryPrinter:
         started = SYSTEM.monotonic()
         status, problem = self._forward(self._address, body, headers)
         seconds = SYSTEM.monotonic() - started
-        text = f"{self._address.place} answered {status} in {took_text(seconds)}"
+        text = f"{self._address.place} answered {status} in {seconds * 1000:,.0f} ms"
         if problem:
             text = f"{problem}; `payments webhooks resend {name}` sends it again" if name else problem
         record, took = delivery.record, round(seconds, 3)
@@ -101,19 +94,14 @@ class DeliveryPrinter:
     def _show_received(self, delivery: ShownDelivery, name: str) -> None:
         claims = (delivery.event, delivery.record, delivery.status, delivery.reference)
         event, record, status, reference = map(quoted, claims)
-        said = ", ".join(filter(None, (event, record, delivery.money, status, reference, name)))
+        said = ", ".join(filter(None, (event, record, delivery.amount, status, reference, name)))
         text = f"{SYSTEM.now().astimezone():%H:%M:%S} {said}"
         self._show.step(
             "Received",
-            text if delivery.body is not None else f"{text}: its body is not a JSON object",
-            good=delivery.body is not None,
-            event=delivery.event,
-            record=delivery.record,
-            status=delivery.status,
-            amount=delivery.amount,
-            reference=delivery.reference,
+            text if delivery.is_object else f"{text}: its body is not a JSON object",
+            good=delivery.is_object,
             delivery=name,
-            body=delivery.body,
+            **attrs.asdict(delivery, filter=lambda field, _: field.name != "is_object"),
         )
 
     def _forward(self, address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:

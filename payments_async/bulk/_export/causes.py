@@ -11,7 +11,7 @@ import attrs
 
 from .._ledger import views
 from .._ledger.ledger import Ledger
-from .._protocol.outcomes import Outcome, Sums, as_text, brief
+from .._protocol.outcomes import Outcome, add_rows, as_text, brief
 from .._protocol.records import LedgerRow
 from .row_view import RowView, reason_of, view_of
 
@@ -54,7 +54,7 @@ class Cause:
 
 async def causes(ledger: Ledger, most: int = 50) -> tuple[Cause, ...]:
     """Group the rows that need a person by cause, with at most so many rows in all. Raises LedgerError."""
-    sums = defaultdict[_Group, Sums[str]](Sums)
+    sums = defaultdict[_Group, dict[str, tuple[int, Decimal]]](dict)
     first = defaultdict[_Group, list[LedgerRow]](list)
     wanted = [outcome for outcome in Cause.outcomes if outcome is not Outcome.NOT_FINAL]
     for rows in (views.all_rows(ledger, wanted), views.contradicting(ledger)):
@@ -62,16 +62,16 @@ async def causes(ledger: Ledger, most: int = 50) -> tuple[Cause, ...]:
             group = row.outcome, reason_of(row)
             if group not in sums and sum(outcome is row.outcome for outcome, _ in sums) >= _MOST_REASONS:
                 group = row.outcome, "other reasons"
-            sums[group].add(row.currency, row.amount)
+            add_rows(sums[group], row.currency, 1, row.amount)
             if len(first[group]) < most:
                 first[group].append(row)
-    each, base_url = most // max(len(sums), 1), ledger.known.binding.base_url
+    each = most // max(len(sums), 1)
     found = [
         Cause(
             *group,
-            sum(number for number, _ in added.totals.values()),
-            {currency: amount for currency, (_, amount) in sorted(added.totals.items())},
-            tuple(view_of(row, base_url) for row in first[group][:each]),
+            sum(number for number, _ in added.values()),
+            {currency: amount for currency, (_, amount) in sorted(added.items())},
+            tuple(map(view_of, first[group][:each])),
         )
         for group, added in sums.items()
     ]

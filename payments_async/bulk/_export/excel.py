@@ -20,12 +20,6 @@ from ..sources._excel import openpyxl
 from .formats import ExportFormat, Summary
 from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
-_FIRST: Final = (
-    *("row_key", "reference", "instrument.account_name", "customer.first_name", "customer.last_name"),
-    *("amount", "currency", "outcome", "failure_code", "failure_message", "status_at"),
-)
-_LAST: Final = frozenset({"number", "line", "payout_id", "generation"})
-"""Columns that a treasurer does not need; those of `_FIRST` are read most."""
 _AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
 """{column of an amount: that of its currency}."""
 _TIMES: Final = ("status_at", "made at")
@@ -41,7 +35,7 @@ class ExcelFormat(ExportFormat):
     """A workbook of three sheets: Money, which is open at first, Rows and Certificate."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
-        super().__init__(file, sorted(columns, key=_rank))
+        super().__init__(file, columns)
         self._book = openpyxl.Workbook(write_only=True)
         self._rows = self._sheet("Rows", self._columns)
         self._last_row = 1
@@ -117,10 +111,6 @@ class ExcelFormat(ExportFormat):
         cell = openpyxl.cell.WriteOnlyCell(self._book.active, value)
         cell.number_format = shown
         return cell
-
-
-def _rank(column: str) -> int:
-    return _FIRST.index(column) if column in _FIRST else len(_FIRST) + (column in _LAST)
 
 
 def _money_lines(found: Figures) -> Iterator[tuple[str, str, int, Decimal]]:

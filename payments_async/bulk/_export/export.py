@@ -17,7 +17,7 @@ from .._ledger import views
 from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
 from .._loading.load import same_file, stat_of
-from .._protocol.outcomes import Outcome, Sums, brief, outcomes_of
+from .._protocol.outcomes import Outcome, add_rows, brief, outcomes_of
 from .._protocol.records import grouped
 from ..errors import BulkError, SourceUnreadable
 from ..sources import open_source
@@ -56,7 +56,7 @@ async def export(
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     columns = () if kind is JsonLinesFormat else await _columns(ledger, wanted, keeps_empty=kind is CsvFormat)
-    sums, unreadable = Sums[str](), list[str]()
+    sums, unreadable = dict[str, tuple[int, Decimal]](), list[str]()
     with AtomicFile(target) as whole:
         form = kind(whole.file, columns)
         try:
@@ -64,14 +64,14 @@ async def export(
                 async for page in pages:
                     form.write([record(row, accounts=accounts) for row in page])
                     for row in page:
-                        sums.add(row.currency, row.amount)
+                        add_rows(sums, row.currency, 1, row.amount)
             found = await figures(ledger)
             form.end(Summary(_head(ledger, found.at, wanted), found, ledger.known.certificate))
         except BaseException:
             form.abandon()
             raise
-    rows = sum(count for count, _ in sums.totals.values())
-    totals = {currency: amount for currency, (_, amount) in sums.totals.items()}
+    rows = sum(count for count, _ in sums.values())
+    totals = {currency: amount for currency, (_, amount) in sums.items()}
     return ExportReport(str(target), rows, totals, tuple(unreadable))
 
 

@@ -51,12 +51,8 @@ class RowView:
     """Seconds since 1970 when it was first taken to be sent; None before."""
     last_sent: float | None
     """Seconds since 1970 by which its latest request has left; None before."""
-    sent_under: str | None
-    """Fingerprint of the secret key of its latest request; None before."""
     decided_at: float | None
     """Seconds since 1970 when its last outcome was recorded; None before."""
-    base_url: str
-    """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
     statuses: tuple[StatusChange, ...] = ()
@@ -83,12 +79,11 @@ async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
     row = await views.find(ledger, name)
     if row is None:
         return None
-    shown = view_of(row, ledger.known.binding.base_url)
-    return attrs.evolve(shown, statuses=await views.statuses(ledger, row))
+    return attrs.evolve(view_of(row), statuses=await views.statuses(ledger, row))
 
 
-def view_of(row: LedgerRow, base_url: str) -> RowView:
-    """Show a row of a batch that is paid at `base_url`."""
+def view_of(row: LedgerRow) -> RowView:
+    """Show a row."""
     facts, last_sent = record(row, accounts=False), row.last_sent
     if last_sent is not None and row.decided_at is not None and row.state is not RowState.IN_FLIGHT:
         last_sent = min(last_sent, row.decided_at)  # the answer came before the time for sending was over
@@ -110,8 +105,6 @@ def view_of(row: LedgerRow, base_url: str) -> RowView:
         sends=row.takes,
         first_sent=row.first_sent,
         last_sent=last_sent,
-        sent_under=row.sent_under,
         decided_at=row.decided_at,
-        base_url=base_url,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

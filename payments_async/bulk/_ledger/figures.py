@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
 from .._protocol.outcomes import (
-    EXACT,
     OF_STATE,
     ExtraPayout,
     ExtraTotals,
     Outcome,
     RowTotals,
+    add_rows,
     by_currency,
     count_rows,
 )
@@ -87,25 +87,12 @@ async def figures(ledger: Ledger, environment: str = "", decided_before: float |
             is_taken = rows.c.state == RowState.IN_FLIGHT.value
             is_older = sa.case((is_taken, rows.c.due <= decided_before), else_=decided_by(decided_before))
             is_ours = (*is_ours, rows.c.state != RowState.NEW.value, is_older)
-        what, (high, low) = OUTCOME.label("what"), halves(rows.c.units)
-        sums = (
-            sa.func.count().label("count"),
-            sa.func.sum(high).label("high"),
-            sa.func.sum(low).label("low"),
-        )
-        found = sa.select(what, rows.c.currency, rows.c.scale, *sums).where(mine, *is_ours)
-        grouped = await connection.execute(found.group_by(what, rows.c.currency, rows.c.scale))
         wrong = list[str]()
-        totals = _added(grouped.mappings(), "what", Outcome, wrong)
-        high, low = halves(payouts.c.units)
-        beside = sa.select(
-            *(payouts.c.beside, payouts.c.currency, payouts.c.scale),
-            *(sa.func.count().label("count"), sa.func.sum(high).label("high"), sa.func.sum(low).label("low")),
-        ).where(payouts.c.batch_id == ledger.batch_id, payouts.c.beside.is_not(None))
-        others = await connection.execute(
-            beside.group_by(payouts.c.beside, payouts.c.currency, payouts.c.scale)
-        )
-        extra = _added(others.mappings(), "beside", ExtraPayout, wrong)
+        grouped = await connection.execute(_summed(OUTCOME, rows).where(mine, *is_ours))
+        totals = _added(grouped.mappings(), Outcome, wrong)
+        is_beside = payouts.c.batch_id == ledger.batch_id, payouts.c.beside.is_not(None)
+        others = await connection.execute(_summed(payouts.c.beside, payouts).where(*is_beside))
+        extra = _added(others.mappings(), ExtraPayout, wrong)
         elsewhere = 0
         if environment and decided_before is None:
             others_rows = sa.select(sa.func.count()).where(mine, rows.c.environment != environment)
@@ -125,7 +112,15 @@ def _balances(ledger: Ledger, totals: RowTotals) -> bool:
     return count_rows(totals, *Outcome) == known.rows and by_currency(totals) == sums
 
 
-def _added(found: Any, word: str, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Decimal]]:
+def _summed(word: sa.ColumnElement[Any], table: sa.Table) -> sa.Select[Any]:
+    """Count and sum a table's amounts by a word, currency and scale."""
+    what, (high, low) = word.label("what"), halves(table.c.units)
+    sums = (sa.func.count().label("count"), sa.func.sum(high).label("high"), sa.func.sum(low).label("low"))
+    places = (what, table.c.currency, table.c.scale)
+    return sa.select(*places, *sums).group_by(*places)
+
+
+def _added(found: Any, kind: Any, wrong: list[str]) -> dict[Any, tuple[int, Decimal]]:
     """Add up the groups of a sum, whose amounts have several scales: {(word, currency): (count, sum)}.
 
     `wrong`: gets what is wrong with groups that cannot be added.
@@ -133,13 +128,12 @@ def _added(found: Any, word: str, kind: Any, wrong: list[str]) -> dict[Any, tupl
     totals = dict[Any, tuple[int, Decimal]]()
     for each in found:
         try:
-            place = kind(each[word]), currency_of(each["currency"])
+            place = kind(each["what"]), currency_of(each["currency"])
             amount = total_of(each["high"] or 0, each["low"] or 0, each["scale"])
         except ValueError as error:
             wrong.append(f"{each['count']:,} of the batch cannot be read: {error}")
             continue
-        count, total = totals.get(place, (0, Decimal(0)))
-        totals[place] = count + each["count"], EXACT.add(total, amount)
+        add_rows(totals, place, each["count"], amount)
     return totals
 
 

@@ -191,11 +191,11 @@ class Ledger:
                 return ()
             last = _NO_ROW if found.last_row is None else found.last_row
             due = mine.where(rows.c.id <= last, _is_behind(self._passed)).limit(most)
-            taken = [*(await connection.execute(self._taking(due, account))).mappings()]
+            taken = [*(await connection.execute(self._taking(due))).mappings()]
             if len(taken) < most and self._passed:
                 self._passed = 0
                 due = mine.where(rows.c.id <= last).limit(most - len(taken))
-                taken += (await connection.execute(self._taking(due, account))).mappings()
+                taken += (await connection.execute(self._taking(due))).mappings()
             return taken
 
         found = await self.database.write(work)
@@ -206,7 +206,7 @@ class Ledger:
         taken, unreadable = readable(sorted(found, key=lambda each: int(each["id"])))
         return Taken(tuple(taken), at, cleared, tuple(unreadable))
 
-    def _taking(self, due: sa.Select[Any], account: Account) -> sa.sql.dml.ReturningUpdate[Any]:
+    def _taking(self, due: sa.Select[Any]) -> sa.sql.dml.ReturningUpdate[Any]:
         """The statement by which rows become this process's, for a minute."""
         return (
             sa.update(rows)
@@ -220,7 +220,6 @@ class Ledger:
                 first_sent=sa.func.coalesce(rows.c.first_sent, now()),
                 last_sent=now() + SENT_WITHIN,
                 key_since=sa.func.coalesce(rows.c.key_since, now()),
-                sent_under=account.key,
             )
             .returning(*ROW_COLUMNS, rows.c.cleared_at, now().label("now"))
         )

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
-from .._protocol.outcomes import EXACT, as_text
+from .._protocol.outcomes import add_amount, as_text
 from .._protocol.records import Binding, LedgerRow, NewRow
 from .._protocol.row_state import RowState, Turn
 from ..errors import BulkError, InputPaidElsewhere
@@ -53,7 +53,7 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
         async for row in given():
             count += 1
             doubts += row.is_doubtful
-            sums[row.currency] = EXACT.add(sums.get(row.currency, Decimal(0)), row.amount)
+            add_amount(sums, row.currency, row.amount)
             chunk.append(imported(row, binding.batch_id, binding.environment))
             if len(chunk) == _CHUNK:
                 await connection.execute(rows.insert(), chunk)
@@ -202,7 +202,7 @@ class Edits:
     async def _sums(self) -> str:
         sums = dict[str, Decimal]()
         async for row in self.rows():
-            sums[row.currency] = EXACT.add(sums.get(row.currency, Decimal(0)), row.amount)
+            add_amount(sums, row.currency, row.amount)
         return _sums(sums)
 
 
@@ -292,9 +292,7 @@ async def last_row(ledger: Ledger, most_rows: int | None, most_amount: Decimal |
         async with connection.stream(in_order) as found:
             async for each in found:
                 count += 1
-                sums[each.currency] = EXACT.add(
-                    sums.get(each.currency, Decimal(0)), amount_of(each.units, each.scale)
-                )
+                add_amount(sums, each.currency, amount_of(each.units, each.scale))
                 if most_rows is not None and count > most_rows:
                     break
                 if most_amount is not None and sums[each.currency] > most_amount:

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 import attrs
+import msgspec
 import sqlalchemy as sa
 
 from ...models.statuses import PayoutEnd
@@ -32,25 +33,40 @@ _SCALES: Final = range(31)
 _MOST_TEXT: Final = 2_000_000
 _LATEST: Final = 253_402_300_799.0
 """The end of the year 9999."""
-_AMOUNT: Final = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,31})?")
 _CODE: Final = re.compile(r"[A-Z]{3}")
-_AS_TEXT: Final = Decimal(0)
-_ANY: Final = ""
-_CERTIFICATE: Final[dict[str, Any]] = {
-    **dict.fromkeys(("batch_id", "environment", "base_url", "key_fingerprint", "input_hash"), ""),
-    **dict.fromkeys(("at", "looked_at"), 0.0),
-    **dict.fromkeys(("agrees", "clean", "settled"), True),
-    "findings": [""],
-    "rows": {_ANY: 0},
-    "sums": {_ANY: {_ANY: _AS_TEXT}},
-    "list": {
-        **dict.fromkeys(("seen", "missing", "differing"), 0),
-        "rounded": {_ANY: _AS_TEXT},
-        "turns": [""],
-        "fields": {_ANY: {_ANY: 0}},
-    },
-}
-"""What each certificate has at least: an example of its form. A name of its own stands for any."""
+_Amount = Annotated[str, msgspec.Meta(pattern=r"\A-?[0-9]{1,60}(?:\.[0-9]{1,31})?\Z")]
+_Sums = dict[str, _Amount]
+_Moment = Annotated[float, msgspec.Meta(ge=0, le=_LATEST)]
+
+
+class _Compared(TypedDict):
+    """What each certificate has at least of the list."""
+
+    seen: int
+    missing: int
+    differing: int
+    rounded: _Sums
+    turns: list[str]
+    fields: dict[str, dict[str, int]]
+
+
+class _Certificate(TypedDict):
+    """What each certificate has at least."""
+
+    batch_id: str
+    environment: str
+    base_url: str
+    key_fingerprint: str
+    input_hash: str
+    at: _Moment
+    looked_at: _Moment
+    agrees: bool
+    clean: bool
+    settled: bool
+    findings: list[str]
+    rows: dict[str, int]
+    sums: dict[str, _Sums]
+    list: _Compared
 
 
 def units_of(amount: Decimal) -> tuple[int, int]:
@@ -130,32 +146,13 @@ def _bounded(found: Mapping[Any, Any], bounds: Iterable[_Bound]) -> dict[str, An
     return values
 
 
-def _is_like(value: Any, example: Any) -> bool:
-    """Whether a value of JSON has the form of an example."""
-    if isinstance(example, dict):
-        if not isinstance(value, dict):
-            return False
-        if _ANY in example:
-            return all(_is_like(each, example[_ANY]) for each in value.values())
-        return all(name in value and _is_like(value[name], each) for name, each in example.items())
-    if isinstance(example, list):
-        return isinstance(value, list) and all(_is_like(each, example[0]) for each in value)
-    if isinstance(example, Decimal):
-        return isinstance(value, str) and _AMOUNT.fullmatch(value) is not None
-    if isinstance(example, float):
-        return isinstance(value, int | float) and 0 <= value <= _LATEST
-    return type(value) is type(example)
-
-
-def _json_like(text: str, example: Any) -> Any:
-    """Read JSON text. Raises UnreadableRow for another form than the example's."""
+def _json_of(text: str, kind: Any) -> Any:
+    """Read JSON text of this type. Raises UnreadableRow for any other."""
     try:
-        value = json.loads(text)
+        msgspec.json.decode(text, type=kind)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        value = None
-    if not _is_like(value, example):
-        raise UnreadableRow("it holds what this package never writes")
-    return value
+        raise UnreadableRow("it holds what this package never writes") from None
 
 
 def currency_of(value: object) -> str:
@@ -215,13 +212,13 @@ def batch_of(found: Mapping[Any, Any]) -> Batch:
     """Read a batch's line; only its name, and why, where it holds values that this package never writes."""
     try:
         values = _bounded(found, _OF_BATCH)
-        sums = _json_like(values["imported_sums"], {_ANY: _AS_TEXT})
+        sums = _json_of(values["imported_sums"], _Sums)
     except UnreadableRow as error:
         return Batch(
             Binding(str(found["batch_id"])[:191], "", "", "", "", ""), 0.0, 0, {}, unreadable=str(error)
         )
     try:
-        certificate = _json_like(values["certificate"] or "", _CERTIFICATE)
+        certificate = _json_of(values["certificate"] or "", _Certificate)
     except UnreadableRow:
         certificate = None  # which a run makes anew
     binding = Binding(

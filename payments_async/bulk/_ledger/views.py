@@ -95,14 +95,6 @@ async def statuses(ledger: Ledger, row: LedgerRow) -> tuple[StatusChange, ...]:
     return tuple(map(word_of_service, found))
 
 
-async def first_row(ledger: Ledger) -> LedgerRow:
-    """The batch's first row. Raises LedgerError, also where it cannot be read."""
-    found, wrong = readable(await ledger.database.find(_mine(ledger).limit(1)))
-    if not found:
-        raise LedgerError(ledger.label, next(iter(wrong), "it has no row"), remedy=SEE)
-    return found[0]
-
-
 async def sent_payouts(ledger: Ledger, references: Collection[str]) -> list[LedgerRow]:
     """The rows with these references that were ever sent. Raises LedgerError."""
     is_named = rows.c.stem.in_({parted(each)[0] for each in references})

@@ -16,6 +16,7 @@ import attrs
 from ..errors import BulkError, RowFault
 from ..sources import SourceItem
 from ..sources._columns import compared
+from ..sources._requests import fault_of
 
 _GROUP: Final = 1024
 _CACHE: Final = 4096
@@ -50,9 +51,7 @@ class SharedNames:
 
     def faults_of(self, item: SourceItem) -> list[RowFault]:
         """The faults of an item's row."""
-        kept = (tuple(item.original), item.row_key, item.reference)
-        found = self.faults.get(item.number, {})
-        return [RowFault(item.line, item.number, column, text, *kept) for column, text in found.items()]
+        return [fault_of(item, *each) for each in self.faults.get(item.number, {}).items()]
 
 
 class NameTable:

@@ -7,7 +7,6 @@ rows and fields, never a value.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
@@ -16,11 +15,10 @@ from typing import Any, Final
 import attrs
 
 from ..._codec import decode
-from .._ledger import views
 from .._ledger.ledger import Ledger
 from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
-from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, grouped
+from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, What, grouped
 from .._protocol.row_state import RowState
 from ..errors import LedgerOfAnotherInput, SourceUnreadable
 from ..sources import Row, Source
@@ -32,22 +30,13 @@ _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 
 
-def added(row: Row, state: RowState | None) -> InputDifference:
-    """The difference for a row of the input that the ledger does not have, or has cancelled."""
-    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
-
-
-def removed(stored: LedgerRow) -> InputDifference:
-    """The difference for a row of the ledger that the input no longer has."""
-    key = shown_key(stored.row_key, stored.number)
-    doubted = stored.doubted
-    return InputDifference(stored.number, stored.line, key, "removed", (), stored.state, doubted)
-
-
-def changed(row: Row, fields: tuple[str, ...], stored: LedgerRow) -> InputDifference:
-    """The difference for a row whose content is not the ledger's."""
+def _difference(
+    what: What, row: Row | LedgerRow, stored: LedgerRow | None, fields: tuple[str, ...] = ()
+) -> InputDifference:
+    """The difference of a row: `stored` is what the ledger has of it; None without one."""
     key = shown_key(row.row_key, row.number)
-    return InputDifference(row.number, row.line, key, "changed", fields, stored.state, stored.doubted)
+    state, is_doubted = (None, False) if stored is None else (stored.state, stored.doubted)
+    return InputDifference(row.number, row.line, key, what, fields, state, is_doubted)
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
@@ -120,7 +109,7 @@ class Comparison:
         for row in group:
             stored = found.get(row.row_key)
             if stored is None or stored.state is RowState.CANCELLED:
-                self._accepts(added(row, None if stored is None else stored.state))
+                self._accepts(_difference("added", row, stored))
                 continue
             self._seen.add(stored.id)
             if new := self._correction(row, stored):
@@ -133,14 +122,14 @@ class Comparison:
         fields = differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
-        if not fields or not self._accepts(changed(row, fields, stored)):
+        if not fields or not self._accepts(_difference("changed", row, stored, fields)):
             return None
         return new
 
     def _cancels(self, row: LedgerRow) -> bool:
         if row.id in self._seen or row.state is RowState.CANCELLED:
             return False
-        return self._accepts(removed(row))
+        return self._accepts(_difference("removed", row, row))
 
     def _accepts(self, difference: InputDifference) -> bool:
         """True if this edit is applied; one that is not is listed."""
@@ -150,14 +139,6 @@ class Comparison:
         if len(self.first) < _MOST:
             self.first.append(difference)
         return False
-
-
-async def identifiers_of(ledger: Ledger, prefix: str, *, doubts: bool) -> RowIdentifiers:
-    """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
-    binding = ledger.known.binding
-    body: dict[str, Any] = decode.parse((await views.first_row(ledger)).body)
-    proofs = PROOF_KEY in (body.get("metadata") or {})
-    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs, doubts)
 
 
 async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:
@@ -192,17 +173,9 @@ async def accepted(
                 given=binding.input_hash,
                 differences=comparison.first,
                 total=comparison.total,
-                only_form=_only_form(ledger.known.binding.input_stat, binding.input_stat),
             )
         has_changed = bool(comparison.corrected + comparison.cancelled)
         await edits.rebind(binding, doubts=comparison.reading.doubts, has_changed=has_changed)
         return comparison
 
     return await edit(ledger, work, changes=True)
-
-
-def _only_form(recorded: str, given: str) -> bool:
-    """True if a file's facts are the same but for its form: another mapping, or sheet."""
-    then, now = (json.loads(stat or "{}") for stat in (recorded, given))
-    same = all(then.get(name) == now.get(name) for name in ("size", "head", "tail"))
-    return same and bool(then.get("form", "") != now.get("form", ""))

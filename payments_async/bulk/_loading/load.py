@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
-from unicodedata import normalize
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -20,7 +18,7 @@ from .._files import refuse_ledger_files
 from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
 from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
-from .._options import require_batch_id
+from .._options import composed, require_batch_id
 from .._protocol.outcomes import payable
 from .._protocol.records import Binding, NewRow
 from .._protocol.stop_rules import Account
@@ -43,68 +41,42 @@ _NO_FILE: Final = "{}"
 _NEEDS_BATCH_ID: Final = "a live key needs a batch id here, as not every row has a reference of its own"
 
 
-def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
-    require_batch_id(batch_id)
-
-
 @attrs.frozen(kw_only=True)
 class LoadSettings:
     """Settings of a load: how to read the input, and which changes to accept."""
 
-    batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
-    reference_prefix: str = ""
-    proofs: bool = True
+    batch_id: str | None = None
+    """As ledgers have it; None to name the batch by its input."""
     skip_invalid: bool = False
     rejects: str | os.PathLike[str] | None = None
-    strict_amounts: bool = False
     doubts: bool = True
     accept_edits: bool = False
     pay_again: bool = False
-
-    def named(self, otherwise: str) -> str:
-        """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
-        return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
+    guard: KeyGuard | None = None
 
 
-def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> LoadSettings:
-    """Make settings from options; `batch_id` is the name that the batch was opened by.
-
-    Raises TypeError for an unknown option, and BulkError.
-    """
-    known = attrs.fields_dict(LoadSettings)
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
-            raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
-    settings = LoadSettings(**options)
-    if settings.batch_id is None:
-        return attrs.evolve(settings, batch_id=batch_id)
-    if batch_id is not None and settings.named("") != normalize("NFC", batch_id):
-        raise BulkError(f"the batch was opened as {batch_id}, and its input is given as {settings.batch_id}")
-    return settings
+def name_of(opened: str | None, given: str | None) -> str | None:
+    """The name of a batch that was opened by a name, and whose input is given with one. Raises BulkError."""
+    require_batch_id(given)
+    name = composed(given)
+    if opened is None or name is None:
+        return name or opened
+    if name != opened:
+        raise BulkError(f"the batch was opened as {opened}, and its input is given as {given}")
+    return name
 
 
-def source_of(given: Input, *, strict_amounts: bool, guard: KeyGuard | None = None) -> Source:
-    """Make the source of an input, under a guard. Raises SourceUnreadable for an unknown kind of file."""
-    source = _source_of(given, strict_amounts=strict_amounts)
-    if guard is None:
-        return source
-    from .guarded_source import GuardedSource  # most programs have no guard
-
-    return GuardedSource(source, guard)
-
-
-def _source_of(given: Input, *, strict_amounts: bool) -> Source:
+def source_of(given: Input) -> Source:
+    """Make the source of an input. Raises SourceUnreadable for an unknown kind of file."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
-        return open_source(given, strict_amounts=strict_amounts)
+        return open_source(given)
     if isinstance(given, Frame):
         from ..sources._arrow import FrameSource  # needs pyarrow
 
-        return FrameSource(given, strict_amounts=strict_amounts)
-    return IterableSource(given, strict_amounts=strict_amounts)
+        return FrameSource(given)
+    return IterableSource(given)
 
 
 def stat_of(source: Source) -> str:
@@ -151,7 +123,7 @@ async def _imported(
     warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
     if not await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
         return None
-    known, skipped = ledger.known, reading.faults.rows
+    known, skipped = ledger.known, reading.faulty
     made = (binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings), known.doubts)
     return ImportReport(*made)
 
@@ -175,7 +147,7 @@ async def preview(
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:
         warnings.append(_NEEDS_BATCH_ID)
-    skipped = reading.faults.rows
+    skipped = reading.faulty
     made = (binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings), reading.doubts)
     return ImportReport(*made)
 
@@ -184,11 +156,9 @@ async def _new(
     source: Source, place: Account, settings: LoadSettings, stat: str
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
     """Read and check an input that no ledger holds. What is returned can be imported."""
-    unnamed = RowIdentifiers(
-        place.environment, "", settings.reference_prefix, settings.proofs, settings.doubts
-    )
+    unnamed = RowIdentifiers(place.environment, "", settings.doubts, settings.guard)
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
-    identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
+    identifiers = attrs.evolve(unnamed, batch_id=settings.batch_id or found.fingerprint)
     reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")
@@ -216,7 +186,7 @@ def _intended(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding
     recorded = ledger.known.binding
     if ledger.known.is_outbox:
         raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
-    given = settings.named(recorded.batch_id)
+    given = settings.batch_id or recorded.batch_id
     if given != recorded.batch_id:
         raise LedgerMismatch(ledger.label, "batch id", recorded=recorded.batch_id, given=given, remedy=_OTHER)
     require_account(ledger, place)
@@ -235,7 +205,7 @@ async def _known(
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return await _report(ledger)
-    identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix, doubts=settings.doubts)
+    identifiers = RowIdentifiers(binding.environment, binding.batch_id, settings.doubts, settings.guard)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return await _report(ledger)
@@ -258,7 +228,7 @@ async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdent
     compared = await input_edits.compared(ledger, reading.source, identifiers)
     return attrs.evolve(
         await _report(ledger),
-        skipped=reading.faults.rows,
+        skipped=reading.faulty,
         warnings=tuple(reading.warnings),
         differences=tuple(compared.first),
         differing=compared.total,
@@ -276,7 +246,7 @@ async def _edited(
     same = [] if changed else ["the input was rewritten; its rows are the same as before"]
     return attrs.evolve(
         await _report(ledger),
-        skipped=reading.faults.rows,
+        skipped=reading.faulty,
         warnings=(*again, *same, *reading.warnings),
         corrected=made.corrected,
         cancelled=made.cancelled,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,10 +16,21 @@ from .._protocol.records import LedgerRow, NewRow
 from ..errors import RowFault
 from ..sources import Row, Source, SourceItem
 from ..sources._columns import compared
+from ..sources._requests import fault_of
+
+if TYPE_CHECKING:
+    from ..._guard.key_guard import KeyGuard
 
 _evolved: Final = evolver(PayoutRequest)
 _PAIRS: Final = 9
 """Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
+_GUARDED: Final = {
+    **dict.fromkeys(("most", "sums", "decimals"), "amount"),
+    "currency": "currency",
+    "methods": "method",
+    "countries": "instrument.country",
+}
+"""{rule of a guard: the column at fault}."""
 
 
 @attrs.frozen
@@ -28,28 +39,20 @@ class RowIdentifiers:
 
     environment: str
     batch_id: str
-    prefix: str = ""
-    proofs: bool = True
-    """True if each payout carries the metadata pair that shows its batch and row."""
     doubts: bool = True
     """True if rows are accepted that have a value which is allowed and probably a slip."""
+    guard: KeyGuard | None = None
+    """Refuses rows by its rules. Its sums are for the run."""
 
     def new_row(self, row: Row) -> NewRow:
         """Make everything that is sent for a row."""
-        identity = Identity(
-            self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
-        )
+        identity = Identity(self.environment, self.batch_id, row.row_key, given=row.reference)
         return self._made(row, identity, identity.reference())
 
     def reference_of(self, fault: RowFault) -> str | None:
         """The reference that a row with faults has in the batch; None where its key cannot be read."""
         key = compared(fault.row_key or "")
-        if not key:
-            return None
-        try:
-            return Identity(self.environment, self.batch_id, key, prefix=self.prefix).reference()
-        except ValueError:  # the prefix is too long, which is a fault of its own
-            return None
+        return Identity(self.environment, self.batch_id, key).reference() if key else None
 
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Replace the content of a ledger's row by that of `row`. The reference stays the same."""
@@ -58,26 +61,23 @@ class RowIdentifiers:
         return attrs.evolve(made, number=stored.number, line=row.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
-        """True if a row asks for the reference that it has in the ledger, whatever the prefix."""
-        wanted = Identity(self.environment, self.batch_id, stored.row_key, given=row.reference).reference()
-        return stored.stem == wanted or (row.reference is None and stored.stem.endswith(wanted))
+        """True if a row asks for the reference that it has in the ledger."""
+        wanted = Identity(self.environment, self.batch_id, stored.row_key, given=row.reference)
+        return stored.stem == wanted.reference()
 
     def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
-        pairs, amount = row.request.metadata, row.amount
         request = _evolved(row.request, reference=reference)
-        body = _body(request)
-        if self.proofs:
-            proof = identity.proof(body_hash(body))
-            body = _body(_evolved(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
+        proof = identity.proof(body_hash(_body(request)))
+        pairs = {**(request.metadata or {}), PROOF_KEY: proof.text}
         return NewRow(
             number=row.number,
             line=row.line,
             row_key=row.row_key,
             stem=reference,
-            amount=amount,
+            amount=row.amount,
             currency=request.currency,
             method=request.method,
-            body=body,
+            body=_body(_evolved(request, metadata=pairs)),
             is_doubtful=bool(row.warnings),
         )
 
@@ -89,17 +89,23 @@ def _body(request: PayoutRequest) -> bytes:
 async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
     """Read a source's items, adding the faults of rows that no batch can accept."""
     async for item in source.rows():
-        faults = _faults(item, identifiers) if isinstance(item, Row) else []
-        for fault in faults:
-            yield fault
+        faults = _faults(item, identifiers) if isinstance(item, Row) else {}
+        for column, reason in faults.items():
+            yield fault_of(item, column, reason)
         if not faults:
             yield item
 
 
-def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
-    kept = (tuple(row.original), row.row_key, row.reference)
+def _faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     found = row_faults(row, identifiers)
-    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]
+    if identifiers.guard is None:
+        return found
+    from ..._guard.rules import GuardRefusal  # most programs have no guard
+
+    refusal = identifiers.guard.judged(encode.encode(row.request))
+    if isinstance(refusal, GuardRefusal):
+        found.setdefault(_GUARDED[refusal.rule], f"the guard: {refusal.text}")
+    return found
 
 
 def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
@@ -108,10 +114,9 @@ def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
     for warning in () if identifiers.doubts else row.warnings:
         column, _, reason = warning.partition(" ")
         found[column] = reason
-    reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
-    if problem := reference_problem(reference):
+    if row.reference is not None and (problem := reference_problem(row.reference)):
         found["reference"] = problem
-    pairs = (row.request.metadata or {}) if identifiers.proofs else {}
+    pairs = row.request.metadata or {}
     if PROOF_KEY in pairs:
         found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
     elif len(pairs) > _PAIRS:

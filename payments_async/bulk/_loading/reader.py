@@ -8,16 +8,17 @@ from decimal import Decimal
 from typing import Final
 
 from ..._runtime import SYSTEM
-from .._protocol.outcomes import EXACT
+from .._protocol.outcomes import add_amount
 from ..errors import SourceErrors
-from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
+from ..sources import RejectsFile, Row, RowFault, Source, SourceItem
 from .new_rows import RowIdentifiers, checked
 
 CHANGED: Final = "changed while it was read: read it again"
 _TURN: Final = 100
 """Items that are read before other tasks of the loop may run; some 25 milliseconds of a workbook."""
 _WARNINGS: Final = 20
-_NOTHING: Final = Decimal(0)
+_FAULTS: Final = 100
+"""Faults that an error has at most; it counts all."""
 
 
 Watcher = Callable[[SourceItem], Sequence[RowFault]]
@@ -39,8 +40,13 @@ class SourceReader:
         self._identifiers = identifiers
         self._watcher, self._rejects = watcher, rejects
         self._watched: int | None = None
-        self.faults: FaultCollector = FaultCollector(source)
-        """The faults of rows."""
+        self._faults: list[RowFault] = []
+        self._total = 0
+        self._last: int | None = None
+        self.faulty: int = 0
+        """Rows with faults."""
+        self.can_skip: bool = True
+        """True if the other rows may be paid without these."""
         self.good: int = 0
         """Rows without a fault."""
         self.unnamed: int = 0
@@ -56,17 +62,21 @@ class SourceReader:
     @property
     def error(self) -> SourceErrors | None:
         """All faults together; None when there was none."""
-        return self.faults.error()
+        if not self._total:
+            return None
+        return SourceErrors(
+            self.source.name, self._faults, total=self._total, rows=self.faulty, can_skip=self.can_skip
+        )
 
     async def rows(self) -> AsyncGenerator[Row, None]:
         """The rows without a fault. Raises SourceUnreadable, and OSError where rejects cannot be written."""
-        with self._rejects or nullcontext():
+        with nullcontext() if self._rejects is None else self._rejects.written():
             items = 0
             async for item in checked(self.source, self._identifiers):
                 items += 1
                 if items % _TURN == 0:  # a file is read without waiting: others run here
                     await SYSTEM.sleep(0)
-                faults = self._faults(item)
+                faults = self._faults_of(item)
                 for fault in faults:
                     self._refuse(fault)
                 if isinstance(item, Row) and not faults:
@@ -80,7 +90,7 @@ class SourceReader:
             async for _ in rows:
                 pass
 
-    def _faults(self, item: SourceItem) -> list[RowFault]:
+    def _faults_of(self, item: SourceItem) -> list[RowFault]:
         found = [] if isinstance(item, Row) else [item]
         if self._watcher is None or item.number == self._watched:
             return found
@@ -88,15 +98,19 @@ class SourceReader:
         return [*self._watcher(item), *found]
 
     def _refuse(self, fault: RowFault) -> None:
-        self.faults.add(fault)
+        self._total += 1
+        self.faulty += fault.number != self._last
+        self._last = fault.number
+        self.can_skip &= not fault.hides_key
+        if len(self._faults) < _FAULTS:
+            self._faults.append(fault)
         if self._rejects is not None:
             self._rejects.add(fault)
 
     def _count(self, row: Row) -> None:
         self.good += 1
         self.unnamed += row.reference is None
-        request, totals = row.request, self.totals
-        totals[request.currency] = EXACT.add(totals.get(request.currency, _NOTHING), row.amount)
+        add_amount(self.totals, row.request.currency, row.amount)
         self.doubts += bool(row.warnings)
         if row.warnings and len(self.warnings) < _WARNINGS:
             where = f"row {row.number}" if row.line is None else f"line {row.line}"

@@ -78,7 +78,7 @@ async def _read_again(
     await reading.read()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)
-    reading.faults.can_skip &= not shared.faults
+    reading.can_skip &= not shared.faults
     if rejects is not None and rejects.rows and references is None:
         reading.warnings[:0] = [_WITHOUT]
     return reading

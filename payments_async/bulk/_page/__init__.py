@@ -1,10 +1,9 @@
 """The page of a batch: its ledger in a browser of this machine, while it is paid and at rest, or as a file.
 
-page     serves it: `serve_page`; writes it: `write_page`
-feed     the figures it is made of, read at most once a second
-site     the one address, and who may ask for it
-browser  the person's browser
-view     what the template shows. Pure.
+page  serves it: `serve_page`; writes it: `write_page`
+feed  the figures it is made of, read at most once a second
+site  the one address, and who may ask for it
+view  what the template shows. Pure.
 """
 
 from __future__ import annotations

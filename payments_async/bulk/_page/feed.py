@@ -42,11 +42,6 @@ class PageFigures:
     activity: Activity | None
     """What this process does with the batch; None when it only looks."""
 
-    @property
-    def is_working(self) -> bool:
-        """True while a process is known to work on the batch."""
-        return self.activity is not None or self.processes > 0
-
 
 async def read_figures(
     batch: PayoutBatch, ledger: LedgerAddress, activity: Activity | None = None

@@ -1,4 +1,4 @@
-"""Serves the page of a batch on this machine, opens it in the person's browser, or writes it to a file."""
+"""Serves the page of a batch on this machine, or writes it to a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ..._runtime import SYSTEM
 from .._files import refuse_existing, refuse_ledger_files
 from .._texts.ledger_address import LedgerAddress, open_batch
 from ..report import BatchFigures
-from .browser import open_in_browser
 from .feed import BatchFeed, read_figures
 
 
@@ -36,13 +35,6 @@ class BatchPage:
     def link(self) -> str:
         """The address that opens it: with the token where the machine does not say whose a connection is."""
         return f"{self.address}/" if can_tell() else f"{self.address}{self._access.root}/"
-
-    async def open(self) -> bool:
-        """Open it in the person's browser. False when it is not known to be open.
-
-        A link with a token is never given to a browser: others can read its command line.
-        """
-        return can_tell() and await open_in_browser(self.link)
 
     def show(self, figures: BatchFigures | None) -> None:
         """Show what this process is doing: the `on_progress` of its run. None once it is over."""

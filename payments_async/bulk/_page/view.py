@@ -13,15 +13,7 @@ from ...models.common import amount_text, grouped
 from .._export.row_view import RowView
 from .._texts.advice import PAUSED, advice_on, going_on
 from .._texts.figures import activity_text, leading, leading_sums, seconds_left
-from .._texts.outcomes import (
-    EXTRA,
-    NAMES,
-    cause_text,
-    failures_text,
-    inspector_page,
-    more_causes,
-    title_of,
-)
+from .._texts.outcomes import EXTRA, NAMES, cause_text, failures_text, more_causes, title_of
 from .._texts.quantities import counted, duration_text, moment, money_text, rate_text
 from .feed import PageFigures
 
@@ -193,7 +185,6 @@ def _line(row: RowView) -> Context:
         "reference": row.reference,
         "amount": amount_text(row.currency, row.amount),
         "sends": f"sent {counted(row.sends, 'time')}" if row.sends else "not sent",
-        "inspector": inspector_page(row),
     }
 
 
@@ -247,7 +238,7 @@ def _certificate(now: PageFigures, found: Mapping[str, Any]) -> Context:
 def _step(now: PageFigures) -> str:
     """Advice on the batch as a whole, while nobody is known to work on it."""
     report = now.report
-    if now.is_working or report.is_untouched:
+    if _doing(now) or report.is_untouched:
         return ""
     if now.batch.paused is not None and not report.is_complete:
         report = attrs.evolve(report, stopped=f"{PAUSED}: {now.batch.paused}")

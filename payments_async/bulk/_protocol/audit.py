@@ -46,8 +46,7 @@ class Audit:
     """Created rows whose payouts the list shows without an amount or currency, but otherwise equal."""
     fields: Mapping[str, FieldCount]
     """{field: the count of rows compared}: `amount`, `currency`, and `metadata.payments_sdk`,
-    the proof that covers the whole request, and account details where the list shows them in full; without
-    proofs, each detail instead."""
+    the proof that covers the whole request, and account details where the list shows them in full."""
     rounded: Mapping[str, Decimal]
     """{currency: the sum that the list shows of rounded payouts, less what was asked for}."""
     findings: tuple[str, ...]

@@ -19,7 +19,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -66,7 +65,7 @@ def _readable(raw: bytes) -> str:
 
 
 def reference_problem(reference: str) -> str | None:
-    """Validate a reference, or a prefix of one, that the operator gave. Returns its fault, or None."""
+    """Validate a reference that the operator gave. Returns its fault, or None."""
     if not reference.strip():
         return "is empty"
     if len(reference) > REFERENCE_LIMIT:
@@ -94,14 +93,12 @@ class Identity:
     was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
     given: str | None = None
     """The operator's reference, if the input has one."""
-    prefix: str = ""
-    """The prefix of a reference that is made here."""
 
     def reference(self) -> str:
         """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
         stem = self.given
         if stem is None:
-            stem = self.prefix + _readable(digest("ref", self.environment, self.batch_id, self.row_key))
+            stem = _readable(digest("ref", self.environment, self.batch_id, self.row_key))
         if self.generation:
             stem = f"{stem}~g{self.generation}"
         if len(stem) > REFERENCE_LIMIT:
@@ -117,7 +114,7 @@ class Identity:
     def proof(self, content: str) -> Proof:
         """Make the proof for the payout's metadata; `content` is the hash of the body without it."""
         return Proof(
-            batch=_batch_part(self.environment, self.batch_id),
+            batch=_shortened("batch", self.environment, self.batch_id),
             row=_shortened("row", self.row_key),
             body=_shortened("body", content),
             generation=self.generation,
@@ -126,12 +123,6 @@ class Identity:
 
 def _shortened(kind: str, *parts: str) -> str:
     return _readable(digest(kind, *parts)[:_PROOF_BYTES])[:_PROOF_PART]
-
-
-@lru_cache(maxsize=8)
-def _batch_part(environment: str, batch_id: str) -> str:
-    """The same for each row of a batch."""
-    return _shortened("batch", environment, batch_id)
 
 
 @attrs.frozen
@@ -207,12 +198,10 @@ def body_at(row: LedgerRow, binding: Binding, generation: int | None = None) -> 
 
 
 def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:
-    """Put another reference into a stored body, and a new proof if the body has one."""
+    """Put another reference and a new proof into a stored body."""
     asked: dict[str, Any] = decode.parse(body)
     asked["reference"] = reference
     pairs: Mapping[str, Any] = asked.get("metadata") or {}
-    if Proof.read(pairs.get(PROOF_KEY)) is None:
-        return encode.encode_json(asked)
     own = {name: value for name, value in pairs.items() if name != PROOF_KEY}
     bare = {name: own if name == "metadata" else value for name, value in asked.items()}
     if not own:

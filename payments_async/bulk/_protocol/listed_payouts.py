@@ -34,7 +34,7 @@ from .records import Binding, LedgerRow
 from .row_state import UNFINISHED, RowState
 
 OTHER_CONTENT: Final = "other content under its reference"
-"""Reason of a conflict: the row's own payout with other content; without proofs perhaps a stranger's."""
+"""Reason of a conflict: the row's own payout with other content."""
 OTHER_PAYOUT: Final = "reference of another payout"
 """Reason of a conflict: another payout has the row's reference."""
 _S = RowState
@@ -89,8 +89,6 @@ class RowPayout:
             parts.append(f"{payout_id} is of {self.other_money}, and {asked} was asked for")
         if differences := differing(self.asked, self.found):
             parts.append(f"the list shows {payout_id} {' and '.join(differences)}")
-        if not parts and self.match is not Match.EQUAL and self.found.details.keys() >= set(MONEY):
-            parts.append(f"the list shows too little of {payout_id} to tell that it is the row's")
         return "; ".join(parts) or None
 
     @property
@@ -339,15 +337,15 @@ def _extra(
         is_own = each.generation == row.generation
         if ruling.state in UNFINISHED and is_own:
             continue  # it may still settle the row
-        if each.asked.proof is not None and not _is_of_batch(each):
+        if not _is_of_batch(each):
             continue  # a stranger's
-        in_conflict = ruling.state is _S.CONFLICT and (is_own or each.asked.proof is not None)
+        in_conflict = ruling.state is _S.CONFLICT
         yield (ExtraPayout.MOVED_IN_CONFLICT if in_conflict else ExtraPayout.IN_EXCESS), each
 
 
 def _is_of_batch(each: RowPayout) -> bool:
     proof = Proof.of(each.payout.metadata)
-    return proof is not None and each.asked.proof is not None and proof.batch == each.asked.proof.batch
+    return proof is not None and proof.batch == each.asked.proof.batch
 
 
 _PAST: Final = "row {}: {}, an earlier payout of it, is {} on the list"

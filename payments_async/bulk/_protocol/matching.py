@@ -33,8 +33,7 @@ class Expected:
 
     details: Mapping[str, Detail]
     """`amount`, `currency`, `method`, `instrument.phone_number` and so on, as far as they are requested."""
-    proof: Proof | None
-    """The row's proof; None when the operator has turned proofs off."""
+    proof: Proof
 
 
 @attrs.frozen
@@ -49,11 +48,9 @@ class Found:
 def match_of(expected: Expected, found: Found) -> Match:
     """Decide whether a found payout is the expected one; both have the same reference.
 
-    The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
-    another program. Account details are compared only without proofs, as a service may show them shortened.
+    The proof decides, as metadata comes back unchanged: a payout without it was made by another program.
+    Account details decide nothing, as a service may show them shortened.
     """
-    if expected.proof is None:
-        return _by_details(compare(expected.details, found.details))
     shown = (found.metadata or {}).get(PROOF_KEY)
     if shown is None:
         return Match.FOREIGN
@@ -70,8 +67,6 @@ def match_of(expected: Expected, found: Found) -> Match:
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
     """List the fields that are compared: {field: True if the service shows it, account details in full}."""
     told = compare(expected.details, found.details)
-    if expected.proof is None:
-        return {name: is_same is not None for name, is_same in told.items()}
     fields = {name: told[name] is not None for name in (*MONEY, *RECEIVER) if name in told}
     fields[_PROOF_FIELD] = (found.metadata or {}).get(PROOF_KEY) is not None
     return fields
@@ -84,7 +79,7 @@ def differing(expected: Expected, found: Found) -> list[str]:
     differences = [
         f"with another {name}" for name, is_same in told.items() if is_same is False and name not in is_told
     ]
-    other = None if expected.proof is None else _other_proof(expected.proof, found)
+    other = _other_proof(expected.proof, found)
     return differences if other is None else [*differences, other]
 
 
@@ -100,15 +95,9 @@ def _other_proof(asked: Proof, found: Found) -> str | None:
     return None if proof.body == asked.body else f"with the {_PROOF_FIELD} of other content"
 
 
-def _by_details(told: Mapping[str, bool | None]) -> Match:
-    """Compare by details: equal if money and one detail of the destination are shown, and none differs."""
-    if False in told.values():
-        return Match.OTHER_BODY
-    enough = all(told[name] for name in MONEY) and any(told.get(name) for name in RECEIVER)
-    return Match.EQUAL if enough else Match.UNCLEAR
-
-
 _PROOF_FIELD: Final = f"metadata.{PROOF_KEY}"
+_NO_PROOF: Final = Proof("", "", "", 0)
+"""Of a body that this package has not written: it is that of no payout."""
 
 
 def expected(row: NewRow, sent: bytes) -> Expected:
@@ -117,7 +106,7 @@ def expected(row: NewRow, sent: bytes) -> Expected:
     asked = asked_details(decode.requested_fields(sent))
     details = {name: value for name, value in asked.items() if name != "reference"}
     money: dict[str, Detail] = {"amount": row.amount, "currency": row.currency, "method": row.method}
-    return Expected({**details, **money}, Proof.read((body.get("metadata") or {}).get(PROOF_KEY)))
+    return Expected({**details, **money}, Proof.of(body.get("metadata")) or _NO_PROOF)
 
 
 def shown(payout: Payout) -> Found:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
 from functools import reduce
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from ...models.statuses import PayoutEnd
 from .row_state import RowState
@@ -119,24 +119,15 @@ def brief(figures: object) -> str:
     return as_text(figures) if isinstance(figures, Decimal) else str(figures)
 
 
-class Sums(Generic[P]):
-    """Running totals of groups, to which rows are added and from which they are removed."""
+def add_amount(sums: dict[str, Decimal], currency: str, amount: Decimal) -> None:
+    """Add an amount to the sum of its currency."""
+    sums[currency] = EXACT.add(sums.get(currency, _NOTHING[1]), amount)
 
-    __slots__ = ("totals",)
 
-    def __init__(self, begun: Mapping[P, tuple[int, Decimal]] | None = None) -> None:
-        self.totals: dict[P, tuple[int, Decimal]] = dict(begun or {})
-        """The totals so far."""
-
-    def add(self, group: P, amount: Decimal, rows: int = 1) -> None:
-        """Add one row, or the sum of several."""
-        before, total = self.totals.get(group, _NOTHING)
-        self.totals[group] = (before + rows, EXACT.add(total, amount))
-
-    def remove(self, group: P, amount: Decimal) -> None:
-        """Remove one row."""
-        rows, total = self.totals.get(group, _NOTHING)
-        self.totals[group] = (rows - 1, EXACT.subtract(total, amount))
+def add_rows(totals: dict[P, tuple[int, Decimal]], group: P, rows: int, amount: Decimal) -> None:
+    """Add the sum of rows to the totals of their group; below 0 to remove them."""
+    count, total = totals.get(group, _NOTHING)
+    totals[group] = (count + rows, EXACT.add(total, amount))
 
 
 def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
@@ -148,7 +139,7 @@ def by_currency(totals: RowTotals) -> dict[str, Decimal]:
     """Sum over all outcomes: {currency: sum}."""
     sums: dict[str, Decimal] = {}
     for (_, currency), (_, amount) in totals.items():
-        sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
+        add_amount(sums, currency, amount)
     return sums
 
 

@@ -11,7 +11,8 @@ import attrs
 
 from ..._request.comparison import value_of
 from ...models import Amount, Payout, PayoutStatus
-from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
+from ...models.payouts import ending_of
+from ...models.statuses import STATUS_ENDS, PayoutEnd
 from .outcomes import as_text
 
 _MOST_DIGITS: Final = 60

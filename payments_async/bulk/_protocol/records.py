@@ -82,8 +82,6 @@ class LedgerRow(NewRow):
     """The last moment at which the latest send can have left."""
     key_since: float | None = None
     """When its idempotency key was first used."""
-    sent_under: str | None = None
-    """Fingerprint of the secret key of the latest send."""
     payout_id: str | None = None
     service_status: str | None = None
     """The payout's status as the service showed it last."""

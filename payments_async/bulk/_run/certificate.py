@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from ...errors import SearchIncomplete
 from .._ledger import figures
 from .._ledger.ledger import Ledger
 from ..report import Certificate, report_of
-from .listing import ListTaken, listed_since, read_list, read_whole
+from .listing import ListTaken, read_whole
 from .service import Service
 
 _WAIT: float = 1.0
@@ -19,7 +18,6 @@ async def certify(
     ledger: Ledger,
     service: Service,
     *,
-    since: datetime | None = None,
     environment: str = "",
     on_page: Callable[[], object] | None = None,
 ) -> Certificate:
@@ -27,19 +25,14 @@ async def certify(
 
     The whole list is read once before the first certificate in which a row is anything but created by the
     answer to this ledger's own request: an earlier ledger, since lost, may have paid it long ago.
-    `since`: read the list from this earlier moment on. `environment`: of an outbox, whose rows count: those
-    that were decided before the reading. Waits while another process reads. Raises PaymentsError when the
-    list cannot be read to its end.
+    `environment`: of an outbox, whose rows count: those that were decided before the reading. Waits while
+    another process reads. Raises PaymentsError when the list cannot be read to its end.
     """
     while True:
         await ledger.refresh()
         all_of_it = not ledger.known.read_all and not await figures.only_own(ledger)
         try:
-            if since is not None and not all_of_it:
-                start = min(since.timestamp(), listed_since(ledger))
-                store = await read_list(ledger, service, start, on_page)
-            else:
-                store = await read_whole(ledger, service, all_of_it=all_of_it, on_page=on_page)
+            store = await read_whole(ledger, service, all_of_it=all_of_it, on_page=on_page)
             break
         except ListTaken:
             await service.runtime.sleep(_WAIT)
@@ -48,7 +41,7 @@ async def certify(
         raise SearchIncomplete(told, pages=0, cursor=None)
     known = ledger.known
     found = await figures.figures(ledger, environment, store.reading.began if known.is_outbox else None)
-    report = report_of(known, found.totals, found.extra, is_balanced=found.is_balanced)
+    report = report_of(known, found)
     binding, account = known.binding, service.account
     certificate = Certificate(
         report,

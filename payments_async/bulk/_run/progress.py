@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Final
 
 import attrs
@@ -13,7 +14,7 @@ from .._ledger import figures
 from .._ledger.figures import Figures
 from .._ledger.ledger import Ledger
 from .._protocol.answers import Word
-from .._protocol.outcomes import Outcome, Sums, count_rows
+from .._protocol.outcomes import Outcome, add_rows, count_rows
 from .._protocol.records import LedgerRow
 from ..report import BatchFigures, batch_figures_of
 from .sending import outcome_after
@@ -31,7 +32,7 @@ class Progress:
         self, ledger: Ledger, service: Service, on_progress: Callable[[BatchFigures], object] | None
     ) -> None:
         self._ledger, self._service, self._hook = ledger, service, on_progress
-        self._sums: Sums[tuple[Outcome, str]] = Sums()
+        self._totals: dict[tuple[Outcome, str], tuple[int, Decimal]] = {}
         self.figures: Figures | None = None
         """As they were read last."""
         self._due = 0.0
@@ -46,14 +47,14 @@ class Progress:
         """Read the figures anew. Raises LedgerError."""
         began = self._service.runtime.monotonic()
         self.figures = await figures.figures(self._ledger, self.environment)
-        self._sums = Sums(self.figures.totals)
+        self._totals = dict(self.figures.totals)
         ended = self._service.runtime.monotonic()
         self._due = ended + max(_EVERY, _SHARE * (ended - began))
         return self.figures
 
     def count(self, outcome: Outcome) -> int:
         """Count the rows of an outcome, as they were read last and changed by this process."""
-        return count_rows(self._sums.totals, outcome)
+        return count_rows(self._totals, outcome)
 
     async def refresh_if_due(self) -> None:
         """Read them anew if that is a while ago. Raises LedgerError."""
@@ -74,9 +75,9 @@ class Progress:
         self.tell()
 
     def _move(self, row: LedgerRow, before: Outcome, after: Outcome) -> None:
-        if self._sums.totals.get((before, row.currency), (0, 0))[0]:
-            self._sums.remove((before, row.currency), row.amount)
-            self._sums.add((after, row.currency), row.amount)
+        if self._totals.get((before, row.currency), (0, 0))[0]:
+            add_rows(self._totals, (before, row.currency), -1, row.amount.copy_negate())
+            add_rows(self._totals, (after, row.currency), 1, row.amount)
 
     def doing(self, activity: Activity) -> None:
         """Say what is done now."""
@@ -88,7 +89,7 @@ class Progress:
         """Call the caller's hook. It cannot break the run."""
         if self._hook is None or self.figures is None:
             return
-        totals = {place: total for place, total in self._sums.totals.items() if total[0]}
+        totals = {place: total for place, total in self._totals.items() if total[0]}
         activity = attrs.evolve(self.activity, listed=self._service.listed)
         told = batch_figures_of(totals, self.figures.extra, activity)
         try:

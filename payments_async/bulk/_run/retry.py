@@ -14,7 +14,7 @@ from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost, ReadingStore
 from .._protocol.identifiers import body_at, shown_key
 from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, RowPayout, next_generation
-from .._protocol.outcomes import EXACT, NOT_ARRIVED, Outcome, brief
+from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
 from .._protocol.row_state import RowState
 from ..errors import BulkError
@@ -70,7 +70,7 @@ class _Retried:
             return
         self.left.pop(row.number, None)  # by a reading before
         self.rows.append(row.number)
-        self.totals[row.currency] = EXACT.add(self.totals.get(row.currency, Decimal(0)), row.amount)
+        add_amount(self.totals, row.currency, row.amount)
         if len(self.reasons) < _REASONS:
             name = shown_key(row.row_key, row.number)
             key = "" if name in ("", HIDDEN) else f"{name}, "

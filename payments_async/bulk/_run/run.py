@@ -16,13 +16,13 @@ from ..._waits.schedule import PollSchedule
 from ...errors import PaymentsError
 from .._activity import Activity, repeated
 from .._ledger import figures
-from .._ledger.figures import Awaited, Figures, Next
+from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
 from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerMismatch, LedgerUnavailable
-from ..report import BatchFigures
+from ..report import BatchFigures, Ended
 from .account import admit
 from .listing import ListTaken, listed_since, read_list, read_whole
 from .progress import Progress
@@ -60,19 +60,6 @@ class RunSettings:
     """Whether to wait for rows of an outbox that are still to come."""
     wait_final: float | None = None
     """Seconds for which created payouts are followed; None not to."""
-
-
-@attrs.frozen
-class Ended:
-    """How a run ended."""
-
-    figures: Figures
-    stopped: str | None
-    """Why it ended early; None when it did not."""
-    stop: Stop
-    next: float
-    """Seconds until there is more to do, if anything is left."""
-    throttled: int
 
 
 class Run:
@@ -298,7 +285,7 @@ class Run:
         self.progress.doing(Activity(doing="following" if awaited else "reading"))
         news, before = None, self._service.listed
         try:
-            on_page, may_go_on = self.progress.tell, self._may_read
+            on_page, may_go_on = self.progress.tell, lambda: not self._is_over
             if awaited is None:
                 store = await read_whole(
                     *(self._ledger, self._service), shows_all=False, on_page=on_page, may_go_on=may_go_on
@@ -323,9 +310,6 @@ class Run:
             pages = (self._service.listed - before) // 100
             self._schedule.note(runtime.monotonic(), runtime.random(), pages=pages, news=news)
             self.progress.doing(Activity(doing="paying"))
-
-    def _may_read(self) -> bool:
-        return not self._is_over
 
     # Following
 

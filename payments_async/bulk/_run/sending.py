@@ -75,7 +75,6 @@ class Sending:
         self._news = asyncio.Event()
         self._words: list[Word] = []
         self._spoken = asyncio.Event()
-        self._busy = 0
         self._is_ending = self._is_over = False
         self._tasks: list[asyncio.Task[None]] = []
         self._recording: asyncio.Task[None]
@@ -83,6 +82,8 @@ class Sending:
         self._failing_since = 0.0
         self._is_unreached = True
         self._decided = self._failed = 0
+        self.busy: int = 0
+        """Rows in hand whose outcome is not recorded."""
         self.paused: str | None = None
         """Why nothing is sent now; None while rows are."""
         self.no_room_until: float = 0.0
@@ -93,16 +94,6 @@ class Sending:
         """Whether a row that was taken last is not in doubt."""
         self.throttled: int = 0
         """How many 429s this process was given."""
-
-    @property
-    def busy(self) -> int:
-        """Rows in hand whose outcome is not recorded."""
-        return self._busy
-
-    @property
-    def failing_for(self) -> float:
-        """Seconds since the service began to fail; 0.0 while it does not."""
-        return self._service.clock() - self._failing_since if self._failing else 0.0
 
     def start(self) -> None:
         """Begin to send what is taken."""
@@ -115,12 +106,12 @@ class Sending:
     def _room(self) -> int:
         """How many more rows may be taken. One at a time while the service fails: few are in doubt."""
         most = 1 if self._failing > self._width else _AHEAD * self._width
-        return most - self._busy
+        return most - self.busy
 
     async def take(self) -> bool:
         """Take rows if there is room for a good many. False if none was due. Raises LedgerError."""
         room = self._room
-        if room < self._width and self._busy:
+        if room < self._width and self.busy:
             return True
         if self._failing:
             await self._stopping.rest(min(self._failing / 10.0, 5.0))
@@ -133,7 +124,7 @@ class Sending:
         for row in taken.rows:
             within = min(SENT_WITHIN, taken.cleared_for.get(row.id, SENT_WITHIN))
             self._queue.append(InHand(row, asked + within, taken.at))
-        self._busy += len(taken.rows)
+        self.busy += len(taken.rows)
         self.took_new = not all(row.doubted for row in taken.rows)
         self._on_taken(taken.rows)
         self._wanted.set()
@@ -165,7 +156,7 @@ class Sending:
             try:
                 word = await self._word(hand)
             except BaseException:  # it was sent perhaps: who looks at it next finds it in doubt
-                self._busy -= 1
+                self.busy -= 1
                 raise
             self._words.append(word)
             self._spoken.set()
@@ -221,7 +212,8 @@ class Sending:
                 self._failing_since, self._is_unreached = self._service.clock(), True
             self._failing += 1
             self._is_unreached &= word.kind is Kind.UNSENT
-            if self._is_unreached and self.failing_for >= _UNREACHED and posted is not None:
+            failing_for = self._service.clock() - self._failing_since
+            if self._is_unreached and failing_for >= _UNREACHED and posted is not None:
                 self._stopping.drain(f"the service cannot be reached ({posted.code})")
         elif word.kind is not Kind.WITHHELD:
             self._failing = 0
@@ -231,13 +223,13 @@ class Sending:
     async def _record_words(self) -> None:
         while not (self._is_over and not self._words):
             await self._spoken.wait()
-            if len(self._words) < _GROUP and self._busy > len(self._words):
+            if len(self._words) < _GROUP and self.busy > len(self._words):
                 await self._service.runtime.sleep(_GROUP_FOR)
             self._spoken.clear()
             while self._words:
                 group, self._words = self._words[:_GROUP], self._words[_GROUP:]
                 await self._ledger.record(group)
-                self._busy -= len(group)
+                self.busy -= len(group)
                 self._on_words(group)
                 await self._judge_failures(group)
             self._news.set()

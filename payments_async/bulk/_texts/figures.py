@@ -35,11 +35,7 @@ def leading_sums(figures: BatchFigures) -> list[tuple[str, Decimal, Decimal]]:
     """Each currency, its sum of `leading`, and what was asked."""
     word = leading(figures)
     return [
-        (
-            currency,
-            each[word] or each["asked"] * 0,
-            each["asked"],
-        )  # zero, with its decimals
+        (currency, each[word] or each["asked"] * 0, each["asked"])  # zero, with its decimals
         for currency, each in figures.sums.items()
     ]
 

@@ -69,9 +69,5 @@ def open_batch(
     from ..batch import PayoutBatch  # here: `payments --help` does not wait for the client
 
     return PayoutBatch.open(
-        ledger.text,
-        client,
-        batch_id=ledger.batch_id,
-        create=create,
-        insecure_database=ledger.is_insecure,
+        ledger.text, client, batch_id=ledger.batch_id, create=create, insecure_database=ledger.is_insecure
     )

@@ -5,19 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
 
 from ..report import BatchFigures
 from .quantities import money_text
 
 if TYPE_CHECKING:  # these load SQLAlchemy, which commands about one payout do without
     from .._export.causes import Cause
-    from .._export.row_view import RowView
     from .._protocol.records import StatusChange
 
 _LONG_NAME: Final = 40
 _LONG_REASON: Final = 160
-_HERE: Final = ("127.0.0.1", "localhost", "::1")
 NAMES: Final[Mapping[str, str]] = {
     "asked": "Asked",
     "not_started": "Not started",
@@ -70,11 +67,3 @@ def status_text(change: StatusChange) -> str:
     """`completed`, or `completed (contradicts itself)`."""
     status = change.status or "none shown"
     return f"{status} (contradicts itself)" if change.contradicts else status
-
-
-def inspector_page(row: RowView) -> str | None:
-    """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
-    parts = urlsplit(row.base_url)
-    if parts.hostname not in _HERE or row.payout_id is None:
-        return None
-    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(row.payout_id, safe='')}"

@@ -25,17 +25,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
-def took_text(seconds: float) -> str:
-    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`: how long a request took."""
-    if not seconds:
-        return "0"
-    if seconds < 0.00995:
-        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
-
-
 def duration_text(seconds: float) -> str:
     """`42 s`, `3 min 20 s`, `2 h 05 min`."""
     if seconds < 10:
@@ -90,18 +79,3 @@ def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
             raise ValueError(f"{currency} is given twice")
         found[currency] = amount
     return found
-
-
-def difference(given: Money, totals: Money, what: str = "batch") -> str | None:
-    """The difference between the confirmed and the total of `what` is paid; None when they are equal."""
-    for currency in sorted({*given, *totals}):
-        if currency not in totals:
-            return f"{currency} was confirmed, and the {what} has no {currency}"
-        if currency not in given:
-            return f"the {what} has {amount_text(currency, totals[currency])}, which was not confirmed"
-        if given[currency] != totals[currency]:
-            return (
-                f"{amount_text(currency, given[currency])} was confirmed, "
-                f"and the {what} comes to {amount_text(currency, totals[currency])}"
-            )
-    return None

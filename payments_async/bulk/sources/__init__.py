@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import SAVE_AS, FaultCollector, FileSource, FileStat, Source
+from ._base import SAVE_AS, FileSource, FileStat, Source
 from ._csv import CsvSource
 from ._iterables import Frame, Item, IterableSource
 from ._jsonl import JsonLinesSource
@@ -26,7 +26,6 @@ from ._requests import Row, SourceItem
 __all__ = [
     "ColumnMapping",
     "CsvSource",
-    "FaultCollector",
     "FileSource",
     "FileStat",
     "Frame",
@@ -51,48 +50,43 @@ _UNDELIMITED: Final = frozenset({".jsonl", ".ndjson", ".parquet", ".xlsx"})
 def open_source(
     path: str | os.PathLike[str],
     *,
-    strict_amounts: bool = False,
     delimiter: str | None = None,
     sheet: str | None = None,
-    with_hidden: bool = False,
     header_row: int | None = None,
     mapping: ColumnMapping | None = None,
 ) -> FileSource:
     """Make a file's source by its suffix: `.csv`, `.tsv`, `.txt`, `.jsonl`, `.ndjson`, `.parquet`, `.xlsx`.
 
-    It reads nothing yet. `strict_amounts` refuses amounts of more than 15 significant digits, which are
-    otherwise warned about; `delimiter` separates the cells of a CSV file: a comma unless given, except that
+    It reads nothing yet. `delimiter` separates the cells of a CSV file: a comma unless given, except that
     `.tsv` and `.txt` need one. Of an Excel workbook `sheet` is the one to read, unless only one is visible
-    and has values, and `with_hidden` reads hidden rows and columns too. For a CSV file or a workbook,
-    `header_row` is the line or row of its header where others stand above, and `mapping` is for other names.
+    and has values. For a CSV file or a workbook, `header_row` is the line or row of its header where others
+    stand above, and `mapping` is for other names.
 
     Raises SourceUnreadable for any other suffix, or an option of another kind of file, and ImportError when
     the extra of Parquet or of Excel is not installed.
     """
     suffix = Path(path).suffix.lower()
-    if suffix != ".xlsx" and (sheet is not None or with_hidden):
-        raise SourceUnreadable(
-            str(path), "is no .xlsx workbook, and has no sheet and nothing hidden: leave it out"
-        )
+    if suffix != ".xlsx" and sheet is not None:
+        raise SourceUnreadable(str(path), "is no .xlsx workbook, and has no sheet: leave it out")
     if (mapping or header_row is not None) and suffix not in {*_DELIMITED, ".xlsx"}:
         raise SourceUnreadable(str(path), "is no CSV file and no workbook: name its columns as ours")
     if delimiter is None and suffix in {".tsv", ".txt"}:
         raise SourceUnreadable(str(path), "is no .csv: say what separates its cells (--delimiter tab)")
-    form: dict[str, Any] = {"strict_amounts": strict_amounts, "header_row": header_row, "mapping": mapping}
+    form: dict[str, Any] = {"header_row": header_row, "mapping": mapping}
     if suffix in _DELIMITED:
         return CsvSource(path, delimiter=delimiter or ",", **form)
     if delimiter is not None and suffix in _UNDELIMITED:
         raise SourceUnreadable(str(path), "is no CSV file, and has no delimiter: leave it out")
     if suffix in {".jsonl", ".ndjson"}:
-        return JsonLinesSource(path, strict_amounts=strict_amounts)
+        return JsonLinesSource(path)
     if suffix == ".parquet":
         from ._arrow import ParquetSource
 
-        return ParquetSource(path, strict_amounts=strict_amounts)
+        return ParquetSource(path)
     if suffix == ".xlsx":
         from ._excel.source import ExcelSource
 
-        return ExcelSource(path, sheet=sheet, with_hidden=with_hidden, **form)
+        return ExcelSource(path, sheet=sheet, **form)
     if suffix in {".xls", ".xlsb", ".xlsm", ".ods"}:
         raise SourceUnreadable(str(path), f"is a workbook that is not read: {SAVE_AS}")
     raise SourceUnreadable(str(path), f"ends in {suffix or 'no suffix'}; known are {_KNOWN}")

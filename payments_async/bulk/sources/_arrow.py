@@ -54,8 +54,8 @@ class FrameSource(Source):
 
     name = "the given frame"
 
-    def __init__(self, frame: Frame, *, strict_amounts: bool = False) -> None:
-        super().__init__(strict_amounts=strict_amounts)
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
         if isinstance(frame, Iterator):
             raise SourceUnreadable(self.name, _ONCE)
         self._frame = frame

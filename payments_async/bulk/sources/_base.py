@@ -1,6 +1,6 @@
 """The base of every source of rows: its rows, their hash, and signs that it has changed.
 
-Also reads the lines of a text file in bounded memory, and collects all faults of an input.
+Also reads the lines of a text file in bounded memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 import attrs
 
-from ..errors import RowFault, SourceErrors, SourceUnreadable
+from ..errors import SourceUnreadable
 from ._requests import RowMaker, SourceItem
 
 SAMPLE: Final = 65_536
@@ -46,8 +46,7 @@ class Source(ABC):
     columns: tuple[str, ...] = ()
     """The names under which `RowFault.original` shows a row; known once reading has begun."""
 
-    def __init__(self, *, strict_amounts: bool = False) -> None:
-        self._strict_amounts = strict_amounts
+    def __init__(self) -> None:
         self._fingerprint: str | None = None
 
     @abstractmethod
@@ -74,15 +73,15 @@ class Source(ABC):
 
     def _begin(self) -> RowMaker:
         self._fingerprint = None
-        return RowMaker(strict_amounts=self._strict_amounts)
+        return RowMaker()
 
 
 class FileSource(Source):
     """Rows of a regular file, which must not change while it is read."""
 
-    def __init__(self, path: str | os.PathLike[str], *, strict_amounts: bool = False, form: str = "") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, form: str = "") -> None:
         """`form`: what `FileStat.form` says."""
-        super().__init__(strict_amounts=strict_amounts)
+        super().__init__()
         self.path: Path = Path(path)
         self.name: str = str(path)
         self._form = form
@@ -209,36 +208,3 @@ class SourceLines:
         self.number += 1
         self.last = line
         return line
-
-
-class FaultCollector:
-    """Counts every fault and keeps the first `limit`."""
-
-    def __init__(self, source: Source, limit: int = 100) -> None:
-        self._source = source
-        self._limit = limit
-        self._kept: list[RowFault] = []
-        self._last: int | None = None
-        self.total: int = 0
-        """Faults so far."""
-        self.rows: int = 0
-        """Rows with one or more faults so far."""
-        self.can_skip: bool = True
-        """True if the other rows may be paid without these."""
-
-    def add(self, fault: RowFault) -> None:
-        """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
-        self.total += 1
-        self.can_skip &= not fault.hides_key
-        if fault.number is not None and fault.number != self._last:
-            self._last = fault.number
-            self.rows += 1
-        if len(self._kept) < self._limit:
-            self._kept.append(fault)
-
-    def error(self) -> SourceErrors | None:
-        """The error to raise; None when there was no fault."""
-        if not self.total:
-            return None
-        facts = {"total": self.total, "rows": self.rows}
-        return SourceErrors(self._source.name, self._kept, **facts, can_skip=self.can_skip)

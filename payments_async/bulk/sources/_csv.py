@@ -52,13 +52,12 @@ class CsvSource(FileSource):
         self,
         path: str | os.PathLike[str],
         *,
-        strict_amounts: bool = False,
         delimiter: str = ",",
         header_row: int | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
         row = "" if header_row is None else f"row {header_row} "
-        super().__init__(path, strict_amounts=strict_amounts, form=row + (mapping.digest if mapping else ""))
+        super().__init__(path, form=row + (mapping.digest if mapping else ""))
         self._delimiter = delimiter
         self._header_row = header_row
         self._mapping = mapping or ColumnMapping()

@@ -31,14 +31,8 @@ class IterableSource(Source):
 
     columns: tuple[str, ...] = (ROW_KEY, REFERENCE)
 
-    def __init__(
-        self,
-        items: Iterable[Item] | AsyncIterable[Item],
-        *,
-        strict_amounts: bool = False,
-        name: str = "the given rows",
-    ) -> None:
-        super().__init__(strict_amounts=strict_amounts)
+    def __init__(self, items: Iterable[Item] | AsyncIterable[Item], *, name: str = "the given rows") -> None:
+        super().__init__()
         self._items = items
         self.name = name
         self._used = False

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ..._files import AtomicFile
 from ..errors import RowFault
@@ -39,8 +38,8 @@ class RejectsFile:
     """Writes the rows of a source that have faults: line, columns, reasons, and the row itself.
 
     The file holds account data: only its owner may read it (0600). It appears, or replaces an older one,
-    when the context ends without an exception. Corrected, the rejects of a CSV file are read by `CsvSource`
-    as they are: it skips the first three columns and removes the apostrophes again.
+    when `written` ends without an exception. Corrected, the rejects of a CSV file are read by `CsvSource` as
+    they are: it skips the first three columns and removes the apostrophes again.
 
     `references` gives the reference that a row has in its batch. Each row then carries it, so that the
     service refuses a second payout of a row that is paid after all, whatever batch it is run in.
@@ -54,25 +53,14 @@ class RejectsFile:
     ) -> None:
         self.path: Path = Path(path)
         self._references = references
-        self._context = self._written()
         self._source = source
         self._pending: list[RowFault] = []
         self.rows: int = 0
         """Rows written so far."""
 
-    def __enter__(self) -> Self:
-        """Begin the file. Raises OSError where it cannot be written."""
-        self._context.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Move the file into place; after an exception, remove it."""
-        self._context.__exit__(kind, error, trace)
-
     @contextmanager
-    def _written(self) -> Iterator[None]:
+    def written(self) -> Iterator[None]:
+        """Context in which the file is written. Raises OSError where it cannot be."""
         with AtomicFile(self.path) as whole:
             text = TextIOWrapper(whole.file, encoding="utf-8", errors="surrogateescape", newline="")
             self._writer: Any = csv.writer(text)

@@ -50,8 +50,14 @@ class Row:
 SourceItem = Row | RowFault
 """An item of a source: a row that may be paid, or one fault of a row that may not."""
 
+
+def fault_of(item: SourceItem, column: str, reason: str) -> RowFault:
+    """One more fault of an item's row."""
+    kept = (tuple(item.original), item.row_key, item.reference)
+    return RowFault(item.line, item.number, column, reason, *kept)
+
+
 _FORM = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
-_GROUP: Final = 512
 
 
 def _typed(value: Any) -> Any:
@@ -71,11 +77,10 @@ class Fingerprint:
     Empty cells and lines, the order of columns, line endings and byte order marks do not affect it.
     """
 
-    __slots__ = ("_hash", "_waiting")
+    __slots__ = ("_hash",)
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(_FORM)
-        self._waiting: list[str] = []
 
     def add(self, row: object) -> str:
         """Add one row. Returns its line of JSON; `null` for a value that is nested too deep."""
@@ -83,20 +88,12 @@ class Fingerprint:
             line = canonical(row)
         except RecursionError:
             line = "null"
-        self._waiting.append(line)
-        if len(self._waiting) == _GROUP:  # hashing in groups costs a tenth of hashing line by line
-            self._flush()
+        self._hash.update(f"{line}\n".encode("ascii"))
         return line
 
     def hexdigest(self) -> str:
         """The hash of everything so far: 64 hexadecimal digits."""
-        self._flush()
         return self._hash.hexdigest()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._hash.update("\n".join([*self._waiting, ""]).encode("ascii"))
-            self._waiting.clear()
 
 
 _ODD: Final = ("\\u0000", "\\udc")
@@ -127,11 +124,10 @@ def _is_rounded(name: str, text: str) -> bool:
 class RowMaker:
     """Makes the rows of one reading of a source."""
 
-    __slots__ = ("_keyed", "_number", "_strict", "fingerprint")
+    __slots__ = ("_keyed", "_number", "fingerprint")
 
-    def __init__(self, *, strict_amounts: bool) -> None:
+    def __init__(self) -> None:
         self.fingerprint = Fingerprint()
-        self._strict = strict_amounts
         self._keyed: bool | None = None
         self._number = 0
 
@@ -182,11 +178,9 @@ class RowMaker:
         self._number += 1
         if problem := self._key_problem(row_key):
             faults = {ROW_KEY: problem, **faults}
-        warning = None if AMOUNT in faults else digits_warning(request.amount)
-        if warning and self._strict:
-            faults = {AMOUNT: warning, **faults}
         if faults:
             return self._faulty(faults, original, line, row_key, request.reference)
+        warning = digits_warning(request.amount)
         warnings = (
             *warnings,
             *([f"{AMOUNT} {warning}"] if warning else ()),

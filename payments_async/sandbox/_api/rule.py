@@ -11,7 +11,6 @@ from typing import Final, Literal, Protocol
 import attrs
 
 from .._common.operations import NAMES, OPERATIONS
-from .._common.patterns import glob
 from .._common.scenario_words import NOTHING, Scenario, ScenarioOutcome, UnknownWord, near, parse
 from .call import ServiceCall
 
@@ -172,8 +171,14 @@ def _equal(actual: object, expected: object) -> bool:
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
     if actual is not None and isinstance(expected, str) and "*" in expected:
-        return glob(expected)(str(actual))
+        return _pattern(expected).fullmatch(str(actual)) is not None
     return actual is not None and str(actual) == str(expected)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    r"""A text as a pattern: `*` stands for any characters, `\*` for a star."""
+    plain = (part.replace("\0", "*") for part in text.replace(r"\*", "\0").split("*"))
+    return re.compile(".*".join(map(re.escape, plain)), re.DOTALL)
 
 
 def default_scenario(words: str | None) -> Rule | None:

@@ -1,4 +1,4 @@
-"""The appearance of a session's pages: brand, icon, colours, language; defaults where none is given."""
+"""The appearance of a session's pages: brand, icon, colours; defaults where none is given."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from .._records.payments import settle_attempt
 from .._records.records import AttemptRecord, CheckoutRecord
 from .._records.tenants import Tenant
 from .._records.world import World
-from .language import Text
 from .messages import EXPIRED_IN_DOUBT, UNKNOWN, Message
 from .next_action import one_time_code
 from .pages import message_page
@@ -26,20 +25,18 @@ from .responses import FILES, page, qr_image, redirect
 from .session_view import SessionView
 
 _AFTER: Mapping[str, Message] = {
-    "completed": Message(Text("Payment complete"), "good", (Text("Your payment went through."),)),
+    "completed": Message("Payment complete", "good", ("Your payment went through.",)),
     "failed": Message(
-        Text("Payment failed"),
+        "Payment failed",
         "bad",
-        (Text("The payment was declined or failed. You have not been charged."),),
+        ("The payment was declined or failed. You have not been charged.",),
     ),
-    "expired": attrs.evolve(EXPIRED_IN_DOUBT, heading=Text("Payment expired")),
-    "action_required": Message(
-        Text("Not confirmed yet"), "calm", (Text("The payment is still waiting for you."),)
-    ),
+    "expired": attrs.evolve(EXPIRED_IN_DOUBT, heading="Payment expired"),
+    "action_required": Message("Not confirmed yet", "calm", ("The payment is still waiting for you.",)),
 }
 """By the status of the attempt."""
 
-_UNDER_WAY = Message(Text("Payment in progress"), "busy", (Text("Your payment is being processed."),))
+_UNDER_WAY = Message("Payment in progress", "busy", ("Your payment is being processed.",))
 
 
 def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
@@ -59,8 +56,7 @@ def outcome(view: SessionView) -> Answer:
     message = _AFTER.get(status, UNKNOWN if view.state == "unknown" else _UNDER_WAY)
     context = {
         "view": view,
-        "language": view.language,
-        "heading": view.say(message.heading),
+        "heading": message.heading,
         "lines": message.said_to(view),
     }
     return page("after.html", context, view.appearance)
@@ -73,10 +69,9 @@ def enter_code(view: SessionView) -> Answer:
     given = "".join(view.form.get("otp", "").split())
     if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
         return message_page(
-            view.language,
             422,
-            Text("Wrong code"),
-            Text("Go back, check the code and enter it again."),
+            "Wrong code",
+            "Go back, check the code and enter it again.",
         )
     settle_attempt(view.world, view.tenant, view.attempt)
     return redirect(view.address("payment"))

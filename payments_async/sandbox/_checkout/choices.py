@@ -13,7 +13,6 @@ import attrs
 
 from .._common.json import object_or_null, text_or_null
 from .._records.records import CheckoutRecord
-from .language import Text
 from .method_catalogue import (
     CARD,
     COUNTRIES,
@@ -26,6 +25,7 @@ from .method_catalogue import (
 )
 from .practice_cards import may_be_real
 from .session_view import SessionView
+from .texts import country
 
 
 @attrs.frozen
@@ -77,18 +77,18 @@ def usual_country(view: SessionView) -> str | None:
     return own if own in COUNTRIES else None
 
 
-def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
+def missing_choices(choice: Choice) -> list[FieldProblem]:
     """Find what is still to be chosen."""
     chosen = (
-        ("country", choice.country, Text("Choose a country")),
-        ("method", choice.method, Text("Choose a way to pay")),
+        ("country", choice.country, "Choose a country"),
+        ("method", choice.method, "Choose a way to pay"),
     )
-    return [FieldProblem(name, view.say(text)) for name, value, text in chosen if value is None]
+    return [FieldProblem(name, text) for name, value, text in chosen if value is None]
 
 
 def country_options(view: SessionView) -> list[tuple[str, str]]:
     """The countries that can be chosen, code and name, by name."""
-    return sorted(((code, view.language.country(code)) for code in COUNTRIES), key=itemgetter(1))
+    return sorted(((code, country(code)) for code in COUNTRIES), key=itemgetter(1))
 
 
 def safe_values(typed: Mapping[str, str]) -> dict[str, str]:

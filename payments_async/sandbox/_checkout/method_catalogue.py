@@ -10,12 +10,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from .language import Text
 from .practice_cards import find_card, may_be_real
 from .session_view import SessionView
-
-NO_BREAK = "\u00a0"
-"""Stands between the groups of a number."""
+from .texts import NO_BREAK
 
 
 @attrs.frozen
@@ -23,9 +20,9 @@ class PayerField:
     """Something the payer types for a method, with the texts that ask for it."""
 
     name: str
-    label: Text
-    hint: Text
-    missing: Text
+    label: str
+    hint: str
+    missing: str
     """The problem with a field left empty."""
     autocomplete: str
     kind: str
@@ -37,8 +34,8 @@ class CatalogueMethod:
     """A way to pay. `action` is the next action it asks for (gap K), `none` for a payment in one step."""
 
     code: str
-    label: Text
-    description: Text
+    label: str
+    description: str
     action: str
     fields: tuple[PayerField, ...] = ()
 
@@ -54,54 +51,46 @@ class CatalogueMethod:
 
 PHONE = PayerField(
     "phone",
-    Text("Phone number"),
-    Text("With or without the country code"),
-    Text("Enter your phone number"),
+    "Phone number",
+    "With or without the country code",
+    "Enter your phone number",
     "tel",
     "tel",
 )
 PAYER_NAME = PayerField(
     "payer_name",
-    Text("Name on the account"),
-    Text("As it appears at your bank"),
-    Text("Enter the name on the account"),
+    "Name on the account",
+    "As it appears at your bank",
+    "Enter the name on the account",
     "name",
     "text",
 )
 
-NUMBER = PayerField(
-    "number", Text("Card number"), Text("A test number"), Text("Choose a test number"), "off", "select"
-)
-CARD = CatalogueMethod(
-    "sandbox_card", Text("Card"), Text("Practise with a test number"), "complete_with_sdk", (NUMBER,)
-)
+NUMBER = PayerField("number", "Card number", "A test number", "Choose a test number", "off", "select")
+CARD = CatalogueMethod("sandbox_card", "Card", "Practise with a test number", "complete_with_sdk", (NUMBER,))
 METHODS = (
-    CatalogueMethod(
-        "sandbox_mobile", Text("Mobile money"), Text("Approve on your phone"), "approve_on_phone", (PHONE,)
-    ),
+    CatalogueMethod("sandbox_mobile", "Mobile money", "Approve on your phone", "approve_on_phone", (PHONE,)),
     CatalogueMethod(
         "sandbox_mobile_code",
-        Text("Mobile money, by code"),
-        Text("We text you a code"),
+        "Mobile money, by code",
+        "We text you a code",
         "collect_otp",
         (PHONE,),
     ),
     CARD,
+    CatalogueMethod("sandbox_wallet", "Wallet app", "Scan a code with your phone", "scan_qr_code"),
+    CatalogueMethod("sandbox_bank", "Online banking", "Confirm at your bank", "redirect_to_url"),
     CatalogueMethod(
-        "sandbox_wallet", Text("Wallet app"), Text("Scan a code with your phone"), "scan_qr_code"
-    ),
-    CatalogueMethod("sandbox_bank", Text("Online banking"), Text("Confirm at your bank"), "redirect_to_url"),
-    CatalogueMethod(
-        "sandbox_bank_window", Text("Bank window"), Text("Confirm without leaving this page"), "embed_iframe"
+        "sandbox_bank_window", "Bank window", "Confirm without leaving this page", "embed_iframe"
     ),
     CatalogueMethod(
         "sandbox_bank_transfer",
-        Text("Bank transfer"),
-        Text("Send the money yourself"),
+        "Bank transfer",
+        "Send the money yourself",
         "display_payment_instructions",
         (PAYER_NAME,),
     ),
-    CatalogueMethod("sandbox_wallet_balance", Text("Saved balance"), Text("Pay in one step"), "none"),
+    CatalogueMethod("sandbox_wallet_balance", "Saved balance", "Pay in one step", "none"),
 )
 COUNTRIES = ("BJ", "CI", "FR", "GH", "KE", "NG", "SN")
 
@@ -129,7 +118,7 @@ def problems_with(
 ) -> list[FieldProblem]:
     """Find every problem with what was typed for a method, in the order of the page."""
     names, form = {method.input_name(field): field for field in fields}, view.form
-    problems = ((name, _wrong(view, field, form.get(name, "").strip())) for name, field in names.items())
+    problems = ((name, _wrong(field, form.get(name, "").strip())) for name, field in names.items())
     return [FieldProblem(name, text) for name, text in problems if text]
 
 
@@ -138,16 +127,15 @@ def plain_number(text: str) -> str:
     return text.strip().translate(_SPACERS)
 
 
-def _wrong(view: SessionView, field: PayerField, value: str) -> str:
+def _wrong(field: PayerField, value: str) -> str:
     if not value:
-        return view.say(field.missing)
+        return field.missing
     if field is NUMBER:
-        return "" if find_card(value) else view.say(field.missing)
+        return "" if find_card(value) else field.missing
     if may_be_real(value, phone=field is PHONE):
-        return view.say(Text("Never type a real card here. Use one of the test numbers"))
+        return "Never type a real card here. Use one of the test numbers"
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
-        return view.say(Text("Enter a phone number of 7 to 15 digits"))
+        return "Enter a phone number of 7 to 15 digits"
     if len(value) > _LONGEST_NAME:
-        text = Text("{label} must have {count} characters or fewer")
-        return view.say(text, label=view.say(field.label), count=_LONGEST_NAME)
+        return f"{field.label} must have {_LONGEST_NAME} characters or fewer"
     return ""

@@ -9,20 +9,16 @@ import attrs
 
 from .._records.payment_json import ACTIONS, next_action
 from .._records.records import AttemptRecord, CheckoutRecord
-from .language import Text
 from .session_view import SessionView
 
 CODE_DIGITS = 6
 ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
 """The actions that the payer answers on a phone."""
 
-MESSAGED = ("approve_on_phone", "collect_otp")
-"""Those that send a message to it."""
-
 
 def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
-    """The code in the newest message on the simulated phone."""
-    digest = sha256(f"{session.form_token}:{attempt.id}:{attempt.messages}".encode()).hexdigest()
+    """The code in the message on the simulated phone."""
+    digest = sha256(f"{session.form_token}:{attempt.id}".encode()).hexdigest()
     return f"{int(digest, 16) % 10**CODE_DIGITS:0{CODE_DIGITS}d}"
 
 
@@ -33,12 +29,11 @@ def action_context(view: SessionView) -> dict[str, object]:
     return {
         "kind": kind,
         "api": next_action(view.attempt, in_list=True),
-        "heading": view.say(texts.heading),
-        "lead": view.say(texts.lead, digits=CODE_DIGITS),
-        "simulated": texts.simulated and (texts.simulated[0], view.say(texts.simulated[1])),
+        "heading": texts.heading,
+        "lead": texts.lead,
+        "simulated": texts.simulated,
         "refresh": texts.refresh,
         "digits": CODE_DIGITS,
-        "again": kind in MESSAGED,
         "qr": f"{ACTIONS}{view.attempt.id}/qr.svg",
     }
 
@@ -47,44 +42,44 @@ def action_context(view: SessionView) -> dict[str, object]:
 class _ActionTexts:
     """The texts of an action's page; `refresh` where the payer acts on another device."""
 
-    heading: Text
-    lead: Text
-    simulated: tuple[str, Text] | None = None
+    heading: str
+    lead: str
+    simulated: tuple[str, str] | None = None
     """A part of the address and the text of the link to it."""
     refresh: bool = False
 
 
 _ACTIONS: Mapping[str, _ActionTexts] = {
     "redirect_to_url": _ActionTexts(
-        Text("Continue at your bank"), Text("Your bank asks you to confirm, then sends you back here.")
+        "Continue at your bank", "Your bank asks you to confirm, then sends you back here."
     ),
     "embed_iframe": _ActionTexts(
-        Text("Confirm with your bank"), Text("Your bank asks you to confirm in the window below.")
+        "Confirm with your bank", "Your bank asks you to confirm in the window below."
     ),
     "collect_otp": _ActionTexts(
-        Text("Enter the code we sent"),
-        Text("We sent a {digits}-digit code to your phone."),
-        ("phone", Text("Open the simulated phone")),
+        "Enter the code we sent",
+        f"We sent a {CODE_DIGITS}-digit code to your phone.",
+        ("phone", "Open the simulated phone"),
     ),
     "approve_on_phone": _ActionTexts(
-        Text("Approve on your phone"),
-        Text("We sent a request to your phone. Approve it, and this page updates by itself."),
-        ("phone", Text("Open the simulated phone")),
+        "Approve on your phone",
+        "We sent a request to your phone. Approve it, and this page updates by itself.",
+        ("phone", "Open the simulated phone"),
         refresh=True,
     ),
     "scan_qr_code": _ActionTexts(
-        Text("Scan with your wallet app"),
-        Text("Open the app, scan the code and confirm. This page updates by itself."),
-        ("phone", Text("Open the simulated wallet app")),
+        "Scan with your wallet app",
+        "Open the app, scan the code and confirm. This page updates by itself.",
+        ("phone", "Open the simulated wallet app"),
         refresh=True,
     ),
     "display_payment_instructions": _ActionTexts(
-        Text("Send the transfer"),
-        Text("Use these details at your bank. This page updates once the money has arrived."),
-        ("bank", Text("Open the simulated bank")),
+        "Send the transfer",
+        "Use these details at your bank. This page updates once the money has arrived.",
+        ("bank", "Open the simulated bank"),
         refresh=True,
     ),
     "complete_with_sdk": _ActionTexts(
-        Text("Enter your card"), Text("The card form belongs to the provider. We never see the number.")
+        "Enter your card", "The card form belongs to the provider. We never see the number."
     ),
 }

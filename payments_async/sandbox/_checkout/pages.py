@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from .._common.values import Answer
 from .appearance import appearance_of
 from .choices import Choice, country_options, first_choice, offered_methods, safe_values, typed_fields
-from .language import Language, Text
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for
 from .method_catalogue import FieldProblem, find_method
 from .next_action import ON_PHONE, action_context
 from .practice_cards import CARDS
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
+from .texts import country, time
 
 RELOAD_AFTER = 3
 """Seconds after which a page that waits reloads, where no script does it."""
@@ -41,17 +41,15 @@ def turned_back(view: SessionView) -> Answer:
     return _state_page(view, NOT_PAID, state="cancelled")
 
 
-def message_page(language: Language, status: int, heading: Text, text: Text) -> Answer:
+def message_page(status: int, heading: str, text: str) -> Answer:
     """A page with a heading and a text."""
-    context = {"language": language, "heading": language.say(heading), "text": language.say(text)}
+    context = {"heading": heading, "text": text}
     return page("message.html", context, appearance_of({}, ""), status=status)
 
 
-def not_understood(view: SessionView) -> Answer:
+def not_understood() -> Answer:
     """The page for a form that the checkout's pages do not have."""
-    return message_page(
-        view.language, 400, Text("Something went wrong"), Text("Use one of the buttons on the page.")
-    )
+    return message_page(400, "Something went wrong", "Use one of the buttons on the page.")
 
 
 def choosing(
@@ -60,9 +58,9 @@ def choosing(
     """The page where everything is chosen and paid, with what was typed and the problems with it."""
     methods = offered_methods(view.session)
     context = {
-        **_common(view, view.say(Text("How would you like to pay?"))),
+        **_common(view, "How would you like to pay?"),
         "choice": choice,
-        "country": view.language.country(choice.country),
+        "country": country(choice.country),
         "countries": country_options(view),
         "methods": methods,
         "ticked": choice.method or (methods[0] if len(methods) == 1 else None),
@@ -94,7 +92,7 @@ def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
 
 def _state_page(view: SessionView, message: Message, state: str | None = None) -> Answer:
     context = {
-        **_common(view, view.say(message.heading)),
+        **_common(view, message.heading),
         "message": message,
         "lines": message.said_to(view),
         "state": state or view.state,
@@ -121,13 +119,12 @@ def _common(view: SessionView, heading: str) -> dict[str, object]:
     used = find_method(active.method) if active else None
     return {
         "view": view,
-        "language": view.language,
         "heading": heading,
         "description": payment.body.get("description"),
         "token": view.session.form_token,
-        "until": view.language.time(payment.expires_at),
-        "paid_at": view.language.time(payment.completed_at) if payment.completed_at is not None else None,
-        "method_label": view.say(used.label) if used else None,
+        "until": time(payment.expires_at),
+        "paid_at": time(payment.completed_at) if payment.completed_at is not None else None,
+        "method_label": used.label if used else None,
         "beside": active and active.plan.outcome.action in ON_PHONE and payment.is_open,
         "refresh": None,
         "problems": (),

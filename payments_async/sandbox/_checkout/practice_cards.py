@@ -12,7 +12,6 @@ import attrs
 
 from .._common.masking import has_card_number
 from .._common.scenario_words import ScenarioOutcome
-from .language import Text
 
 
 @attrs.frozen
@@ -20,18 +19,18 @@ class PracticeCard:
     """A number known everywhere as a test number, and the outcome of a payment with it."""
 
     number: str
-    label: Text
+    label: str
     outcome: ScenarioOutcome | None = None
     """None for as the attempt is planned, which is paid where nothing else was asked for."""
 
 
 CARDS = (
-    PracticeCard("4242 4242 4242 4242", Text("Paid")),
-    PracticeCard("4000 0000 0000 0002", Text("Declined"), ScenarioOutcome("fail", code="CUSTOMER_DECLINED")),
-    PracticeCard("4000 0000 0000 0069", Text("Expired card"), ScenarioOutcome("fail", code="CARD_EXPIRED")),
+    PracticeCard("4242 4242 4242 4242", "Paid"),
+    PracticeCard("4000 0000 0000 0002", "Declined", ScenarioOutcome("fail", code="CUSTOMER_DECLINED")),
+    PracticeCard("4000 0000 0000 0069", "Expired card", ScenarioOutcome("fail", code="CARD_EXPIRED")),
     PracticeCard(
         "4000 0000 0000 9995",
-        Text("Insufficient funds"),
+        "Insufficient funds",
         ScenarioOutcome("fail", code="INSUFFICIENT_FUNDS"),
     ),
 )

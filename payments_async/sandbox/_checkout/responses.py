@@ -11,7 +11,7 @@ from ..._loopback.page_files import PageFiles
 from .._common.operations import INTERFACE_VERSION
 from .._common.values import Answer
 from .appearance import PageAppearance
-from .language import Language
+from .texts import say
 
 FILES = PageFiles(Path(__file__).parent, "/checkout/assets/", {"version": INTERFACE_VERSION}, {})
 
@@ -30,9 +30,7 @@ def page(
     frames: str = "'none'",
     status: int = 200,
 ) -> Answer:
-    """A page from a template, in the `language` of its context; `frames` may show it within themselves."""
-    language = context["language"]
-    assert isinstance(language, Language)
+    """A page from a template; `frames` may show it within themselves."""
     policy = {
         "default-src": "'none'",
         "style-src": f"'self' {appearance.theme_source}",
@@ -52,7 +50,7 @@ def page(
     shown = {
         "appearance": appearance,
         "brand": appearance.brand_html,
-        "_": language.say,
+        "_": say,
     }
     return Answer(status, headers, FILES.render(template, {**shown, **context}).encode())
 

@@ -10,13 +10,14 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
 
+from .._common.iso_codes import currency
 from .._common.json import text_or_null
 from .._common.values import Request
 from .._records.records import AttemptRecord, CheckoutRecord, PaymentRecord
 from .._records.tenants import Tenant
 from .._records.world import World
 from .appearance import PageAppearance, appearance_of
-from .language import LANGUAGES, Language, Text, language_of
+from .texts import NO_BREAK
 
 DOUBT_AFTER = 60.0
 """Seconds of an attempt under way after which the page says that the outcome is not known."""
@@ -57,17 +58,9 @@ def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
     return state
 
 
-def doubt_at(payment: PaymentRecord, now: float) -> float | None:
-    """The moment at which the outcome of a payment under way counts as unknown; None in other states."""
-    active = payment.active_attempt
-    return active.created_at + DOUBT_AFTER if active and state_of(payment, now) == "waiting" else None
-
-
 def step_of(payment: PaymentRecord, now: float) -> str:
     """The step of a payment. A form made at another step has no effect, so none is submitted twice."""
-    active = payment.active_attempt
-    sent_again = f"-{active.messages}" if active and active.messages > 1 else ""
-    return f"{len(payment.attempts)}-{state_of(payment, now)}{sent_again}"
+    return f"{len(payment.attempts)}-{state_of(payment, now)}"
 
 
 def was_rerouted(payment: PaymentRecord) -> bool:
@@ -123,21 +116,8 @@ class SessionView:
     @property
     def query(self) -> dict[str, str]:
         """What is chosen in the address: nothing else of it is read, nor kept in a link."""
-        return {name: value for name, value in self._query.items() if name in _CHOICES}
-
-    @property
-    def _query(self) -> dict[str, str]:
-        return dict(parse_qsl(self.request.query, keep_blank_values=True))
-
-    @property
-    def language(self) -> Language:
-        """The language that the payer chose, else the session's, else the browser's."""
-        accepted = self.request.headers.get("accept-language", "")
-        return language_of(self._query.get("lang"), self.session.appearance.get("lang"), accepted=accepted)
-
-    def say(self, text: Text, /, **values: object) -> str:
-        """A text in the payer's language."""
-        return self.language.say(text, **values)
+        given = parse_qsl(self.request.query, keep_blank_values=True)
+        return {name: value for name, value in given if name in _CHOICES}
 
     @property
     def form(self) -> dict[str, str]:
@@ -152,8 +132,8 @@ class SessionView:
 
     @property
     def amount(self) -> str:
-        """The amount with its currency and all its decimals, as the payer's language writes it."""
-        return self.language.amount(self.payment.amount, self.payment.currency)
+        """The amount with its currency and all its decimals."""
+        return currency(self.payment.currency).plain(self.payment.amount).replace(" ", NO_BREAK)
 
     @property
     def return_url(self) -> str | None:
@@ -162,17 +142,10 @@ class SessionView:
         return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
 
     def address(self, part: str = "", **query: str) -> str:
-        """One of the session's pages, or of the attempt's, in the language that the payer chose."""
-        chosen = self._query.get("lang")
-        values = urlencode({**query, **({"lang": chosen} if chosen in LANGUAGES else {})})
+        """One of the session's pages, or of the attempt's."""
+        values = urlencode(query)
         path = f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
         return f"{path}?{values}" if values else path
-
-    def switches(self) -> list[tuple[Language, str]]:
-        """The other languages, each with the address of this page in it."""
-        path, query = self.request.path, self.query
-        others = (language for language in LANGUAGES.values() if language != self.language)
-        return [(other, f"{path}?{urlencode({**query, 'lang': other.code})}") for other in others]
 
     def is_own_form(self) -> bool:
         """True if a form was made for this session and sent by one of its pages.

@@ -13,7 +13,6 @@ from .._common.scenario_words import ScenarioOutcome
 from .._common.values import Answer
 from .._records.payments import settle_attempt
 from .choices import safe_values
-from .language import Text
 from .method_catalogue import CARD, FieldProblem, problems_with
 from .next_action import ON_PHONE, one_time_code
 from .pages import not_understood
@@ -30,17 +29,17 @@ _DECLINED = ScenarioOutcome("fail", code="CUSTOMER_DECLINED")
 class SimulatedPage:
     """A page where the payer answers `actions`; with `returns` the answer leads back to the checkout."""
 
-    name: Text
+    name: str
     actions: tuple[str, ...]
     framed: bool = False
     returns: bool = True
 
 
 SIMULATED_PAGES: Mapping[str, SimulatedPage] = {
-    "bank": SimulatedPage(Text("Simulated bank"), ("redirect_to_url", "display_payment_instructions")),
-    "frame": SimulatedPage(Text("Simulated bank"), ("embed_iframe",), framed=True),
-    "phone": SimulatedPage(Text("Simulated phone"), ON_PHONE, returns=False),
-    "provider": SimulatedPage(Text("Simulated card provider"), ("complete_with_sdk",)),
+    "bank": SimulatedPage("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
+    "frame": SimulatedPage("Simulated bank", ("embed_iframe",), framed=True),
+    "phone": SimulatedPage("Simulated phone", ON_PHONE, returns=False),
+    "provider": SimulatedPage("Simulated card provider", ("complete_with_sdk",)),
 }
 
 _EMBEDDED = frozenset({"frame", "provider"})
@@ -59,9 +58,8 @@ def _show(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
     abroad = view.page is not None and part in _EMBEDDED
     context = {
         "view": view,
-        "language": view.language,
         "place": place,
-        "name": view.say(place.name),
+        "name": place.name,
         "part": part,
         "asked": asked,
         "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
@@ -82,7 +80,7 @@ def take(view: SessionView) -> Answer:
     """Take the payer's approval or refusal. No effect unless an action waits for this page."""
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
-        return not_understood(view)
+        return not_understood()
     simulated = SIMULATED_PAGES[part]
     asked = _awaited_action(view, simulated) if view.form.get("step") == view.step else None
     if asked == _CARD_ACTION and answer == "approve":

@@ -11,12 +11,11 @@ from hmac import compare_digest
 
 from .._common.scenario_words import ScenarioOutcome, Timing, magic_scenario
 from .._common.values import Answer
-from .._records.payments import message_payer, settle_attempt, start_attempt
+from .._records.payments import settle_attempt, start_attempt
 from .._records.records import AttemptRecord, Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
-from .language import Text
 from .method_catalogue import CARD, NUMBER, PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
-from .next_action import MESSAGED, one_time_code
+from .next_action import one_time_code
 from .pages import action_page, choosing, not_understood
 from .practice_cards import find_card
 from .responses import redirect
@@ -29,7 +28,7 @@ def submit(view: SessionView) -> Answer:
     """Do what the form asks for, and redirect to the state of the payment."""
     action = _DOES.get(view.form.get("do", ""))
     if action is None:
-        return not_understood(view)
+        return not_understood()
     if view.form.get("step") != view.step:
         return show_state(view)
     return action(view)
@@ -45,7 +44,7 @@ def _pay(view: SessionView) -> Answer:
         return show_state(view)
     form = view.form
     choice = read_choice(view.session, form)
-    method, problems = choice.method, missing_choices(view, choice)
+    method, problems = choice.method, missing_choices(choice)
     if method is not None:
         fields = typed_fields(view.session, method)
         problems += problems_with(view, method, fields)
@@ -73,13 +72,6 @@ def settle_card(view: SessionView, attempt: AttemptRecord) -> None:
     settle_attempt(view.world, view.tenant, attempt, card.outcome if card else None)
 
 
-def _choose(view: SessionView) -> Answer:
-    """Show the page anew for another country or in another language; what was typed stays."""
-    if view.state not in PAYABLE:
-        return show_state(view)
-    return choosing(view, read_choice(view.session, view.form), view.form, [])
-
-
 def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
     """The plan of the creation's scenario, else of the magic number, else of the method."""
     if view.payment.plan is not None:
@@ -97,17 +89,10 @@ def _enter_code(view: SessionView) -> Answer:
         return show_state(view)
     given = "".join(view.form.get("code", "").split())
     if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
-        wrong = Text("This is not the code we sent. Check it and enter it again")
-        return action_page(view, [FieldProblem("code", view.say(wrong if given else Text("Enter the code")))])
+        wrong = "This is not the code we sent. Check it and enter it again"
+        return action_page(view, [FieldProblem("code", wrong if given else "Enter the code")])
     settle_attempt(view.world, view.tenant, view.attempt)
     return redirect(view.address("payment"))
-
-
-def _send_again(view: SessionView) -> Answer:
-    """Send one more message to the payer's phone, for a payer who got none."""
-    if view.state == "action" and view.attempt.plan.outcome.action in MESSAGED:
-        message_payer(view.world, view.attempt)
-    return show_state(view)
 
 
 def _cancel(view: SessionView) -> Answer:
@@ -119,8 +104,6 @@ def _cancel(view: SessionView) -> Answer:
 
 _DOES: Mapping[str, Callable[[SessionView], Answer]] = {
     "pay": _pay,
-    "choose": _choose,
     "code": _enter_code,
-    "again": _send_again,
     "cancel": _cancel,
 }

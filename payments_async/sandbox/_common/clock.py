@@ -11,7 +11,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Protocol
 
 _MONOTONIC: Final[tuple[Callable[[], float], ...]] = (getattr(threading, "_time", time.monotonic),)
@@ -132,15 +132,6 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - identifiers of a simulation, not secrets
-
-    @property
-    def state(self) -> list[int]:
-        """The generator's state, for `restore`."""
-        return list(self._random.getstate()[1])
-
-    def restore(self, state: Sequence[int]) -> None:
-        """Continue from the `state` of another generator; `ValueError` for any other value."""
-        self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:
         """Make a token of so many digits and small letters."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 
 _EXACT = Context(prec=2_000_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """More digits than a request body can hold."""
@@ -46,11 +45,6 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
     for amount in amounts:
         result = _EXACT.add(result, amount)
     return result
-
-
-def exactly() -> AbstractContextManager[Context]:
-    """Within it, the arithmetic of a library rounds nothing."""
-    return localcontext(_EXACT)
 
 
 def less(amount: Decimal, *parts: Decimal) -> Decimal:

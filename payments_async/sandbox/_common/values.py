@@ -13,7 +13,6 @@ import attrs
 import msgspec
 
 from ..._loopback import Request as Request
-from ..._loopback import Stream as Stream
 from .masking import shown_address
 from .scenario_words import HookWords
 
@@ -93,17 +92,6 @@ class Delivery:
     """True if its content is false."""
 
 
-class Notice(msgspec.Struct, eq=False):
-    """A webhook that is not sent, since its record has no `webhook_url`. The inspector shows it."""
-
-    at: float
-    event: str
-    record_id: str
-    payload: Callable[[], dict[str, object]]
-    """Makes its body, without the event; called when it is read."""
-    forged: bool = False
-
-
 class LoggedRequest(msgspec.Struct, frozen=True, gc=False):
     """One line of the request log. `headers` never holds `authorization`."""
 
@@ -126,7 +114,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, gc=False):
         return f"LoggedRequest({', '.join(shown)})"
 
 
-Effect = Change | Delivery | Notice | LoggedRequest
+Effect = Change | Delivery | LoggedRequest
 
 
 class RequestRefused(Exception):
@@ -144,7 +132,3 @@ class RequestRefused(Exception):
         self.message = message
         self.errors = errors
         self.headers: Mapping[str, str] = headers or {}
-
-
-class StateError(Exception):
-    """A state file cannot be used or written; the text says why."""

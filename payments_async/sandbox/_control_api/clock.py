@@ -13,7 +13,7 @@ from .._common.scenario_words import duration
 from .._common.timestamps import stamp
 from .._controls import SandboxControls
 from .._records.tenants import KeyStatus
-from ..advisor._findings import findings_of
+from ..advisor import advise
 from .json_views import key_view
 from .values import Refusal
 
@@ -64,7 +64,6 @@ def speed(sandbox: SandboxControls, speed: Annotated[float, Meta(ge=0, le=1_000_
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(speed)
-    sandbox.journal.wake()
     return clock_view(sandbox)
 
 
@@ -72,4 +71,5 @@ def advice(sandbox: SandboxControls) -> JsonObject:
     """Mistakes about money that the Advisor found in how the program uses the service: what is wrong, why it
     matters, how to correct it, and the ids of the requests and webhooks that show it.
     """
-    return {"findings": [attrs.asdict(finding) for finding in findings_of(sandbox).update(sandbox)]}
+    found = advise(sandbox.entries(), sandbox.clock.now())
+    return {"findings": [attrs.asdict(finding) for finding in found]}

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from .._common.json import JsonObject, decode
 from .._common.masking import mask
-from .._common.operations import find_operation
-from .._common.rate_limits import SandboxLimits
 from .._common.values import Answer, RequestRefused
 from .._journal import LoggedExchange
 
@@ -24,12 +22,12 @@ _OTHERS = 3
 """Further invalid fields that are named."""
 
 
-def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
+def reason(exchange: LoggedExchange) -> str | None:
     """The reason of a failure, account data masked; None for a success."""
     answer = exchange.answer
     line = LINES[type(answer.fault).__name__.lower()] if answer and answer.fault else None
     if exchange.log.status == 429:
-        return _limited(exchange, limits)
+        return _limited(exchange)
     if exchange.log.status == 0:
         return f"{line or 'no answer came'}; it was not carried out"
     refused = _error_text(answer) if answer and answer.status >= 400 else None
@@ -61,15 +59,11 @@ def _fields(errors: JsonObject, above: str = "") -> Iterator[tuple[str, str]]:
             yield above + name, str(value[0] if isinstance(value, list) and value else value)
 
 
-def _limited(exchange: LoggedExchange, limits: SandboxLimits) -> str:
-    """The limit that was full, of a class or of a record (the answer's headers say), and how long to wait."""
+def _limited(exchange: LoggedExchange) -> str:
+    """The limit that was full, as the answer's header says, and how long to wait."""
     log, answer, wait = exchange.log, exchange.answer, exchange.retry_after
     full = "simulated by a scenario; no limit was reached"
-    matched = find_operation(log.method, log.path.partition("?")[0])
-    if log.fault is None and matched is not None:
-        operation, values = matched
-        scopes = limits.scopes(operation.limit, values[operation.record] if operation.record else None)
+    if log.fault is None:
         named = answer.headers.get("X-RateLimit-Limit") if answer else None
-        chosen = [(scope, rate) for scope, rate in scopes if named is None or str(rate) == named] or scopes
-        full = " or ".join(f"limit of {scope}: {rate:,} a minute" for scope, rate in chosen)
+        full = f"limit of {log.operation}" + (f": {named} a minute" if named else "")
     return full + (f"; Retry-After {wait}{' s' if wait.isdigit() else ''}" if wait else "")

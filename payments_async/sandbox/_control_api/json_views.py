@@ -6,8 +6,7 @@ Account data is masked unless it is asked for; a whole API key is in none of the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Final
 
 from .._api.rule import Rule
@@ -22,8 +21,6 @@ from .._records.payout_json import payout_form
 from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.tenants import Tenant
 from .._webhooks import Webhook, WebhookTry
-from .._webhooks.webhook import ReceiverAnswer
-from ..advisor._evidence import REPLAY_HEADER
 
 _SECRET_HEADER: Final = re.compile("auth|cookie|key|secret|signature|token")
 
@@ -48,37 +45,13 @@ def webhook_view(webhook: Webhook) -> JsonObject:
 
 
 def _try_view(one: WebhookTry) -> JsonObject:
-    return {"at": stamp(one.at), "seconds": one.seconds, "status": one.status, "error": one.error}
-
-
-def answered_webhook_view(webhook: Webhook, answers: Sequence[ReceiverAnswer | None]) -> JsonObject:
-    """A delivery with its state, and every try with what the receiver answered."""
-    tries = [
-        {**_try_view(one), "answer": answer and _answer_view(answer)}
-        for one, answer in zip(webhook.tries, answers, strict=True)
-    ]
-    return {**webhook_view(webhook), "tries": tries}
-
-
-def _answer_view(answer: ReceiverAnswer) -> JsonObject:
-    is_whole = answer.length == len(answer.body)
     return {
-        "headers": _headers(answer.headers),
-        "body": _answer_body(answer.body, is_whole=is_whole),
-        "length": answer.length,
-        "is_whole": is_whole,
+        "at": stamp(one.at),
+        "seconds": one.seconds,
+        "status": one.status,
+        "error": one.error,
+        "answer": mask_text(one.answer),
     }
-
-
-def _answer_body(body: bytes, *, is_whole: bool) -> object:
-    """The JSON of a whole body, else its text; both masked, without signs that cannot be shown."""
-    if is_whole:
-        with suppress(RequestRefused):
-            return mask(decode(body))
-    signs = body.decode("utf-8", "replace")
-    return mask_text(
-        "".join(one if one.isprintable() or one in "\n\t" else "\N{MIDDLE DOT}" for one in signs)
-    )
 
 
 def _headers(headers: Iterable[tuple[str, str]]) -> JsonObject:
@@ -107,7 +80,6 @@ def request_view(exchange: LoggedExchange) -> JsonObject:
         "seconds": None if exchange.seconds is None else round(exchange.seconds, 6),
         "key": log.key,
         "page": f"{CONSOLE}requests/{log.request_id}",
-        "replay_of": log.headers.get(REPLAY_HEADER),
     }
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
 from .._common.json import JsonObject
 from .._common.money import total
-from .._common.scenario_words import UnknownWord, near
+from .._common.scenario_words import UnknownWord
 from .._controls import SandboxControls
 from .._record_actions import USUAL_METHOD, find_payment
 from .._records.records import PAYMENT_STATES, PAYOUT_STATES, PaymentRecord, PayoutRecord
 from .._records.world import World
-from .json_views import answered_webhook_view, payment_view, payout_view, webhook_view
+from .json_views import payment_view, payout_view, webhook_view
 from .values import Limit, Refusal
 
 R = TypeVar("R", PayoutRecord, PaymentRecord)
@@ -27,9 +27,7 @@ PayoutStatus = Annotated[str, Meta(description=f"only these: {', '.join(PAYOUT_S
 PaymentStatus = Annotated[str, Meta(description=f"only these: {', '.join(PAYMENT_STATES)}")]
 PaymentId = Annotated[str, Meta(description="the id of a payment, or of its checkout session")]
 PayerOutcome = Annotated[str, Meta(description="complete unless given; fail:CUSTOMER_DECLINED, expire")]
-Record = Annotated[str, Meta(description="the id of a record, or its reference")]
-
-_DECLINED: Final = "fail:CUSTOMER_DECLINED"
+RecordId = Annotated[str, Meta(description="the id of a payout, a payment or its checkout session")]
 
 
 def newest_payouts(world: World, status: str = "") -> Iterator[PayoutRecord]:
@@ -130,8 +128,8 @@ def webhooks(sandbox: SandboxControls, limit: Limit = 50) -> JsonObject:
 
 
 def webhook(sandbox: SandboxControls, id: str) -> JsonObject:
-    """One delivery, with what its receiver answered."""
-    return answered_webhook_view(*sandbox.find_webhook(id))
+    """One delivery."""
+    return webhook_view(sandbox.find_webhook(id))
 
 
 def resend(sandbox: SandboxControls, id: str) -> JsonObject:
@@ -140,59 +138,12 @@ def resend(sandbox: SandboxControls, id: str) -> JsonObject:
 
 
 def forge(
-    sandbox: SandboxControls, record: Record, event: str | None = None, url: str | None = None
+    sandbox: SandboxControls, record: RecordId, event: str | None = None, url: str | None = None
 ) -> JsonObject:
     """Send an event of a record that did not happen."""
-    with sandbox.changing() as world:
-        record_id = _id_of(world, record, ("payout", "payment"))
     try:
-        return webhook_view(sandbox.forge(record_id, event, url=url))
+        return webhook_view(sandbox.forge(record, event, url=url))
     except UnknownWord as unknown:
         raise Refusal(400, str(unknown), "event") from unknown
     except ValueError as nowhere:
         raise Refusal(422, f"url: {nowhere}", "url") from nowhere
-
-
-def _id_of(world: World, name: str, kinds: Sequence[str]) -> str:
-    """The id of the record: `name` itself, or that of the newest one of these kinds with this reference."""
-    tenants = world.tenants.values()
-    if "payout" in kinds and any(name in tenant.payouts_by_id for tenant in tenants):
-        return name
-    if "payment" in kinds and any(tenant.payment_of(name) for tenant in tenants):
-        return name
-    for payout in newest_payouts(world) if "payout" in kinds else ():
-        if payout.reference == name:
-            return payout.id
-    for payment in newest_payments(world) if "payment" in kinds else ():
-        if payment.reference == name:
-            return payment.id
-    raise LookupError(f"no {' or '.join(kinds)} {name!r}")
-
-
-TRIGGERS: Final[Mapping[str, Callable[[SandboxControls, str], object]]] = {
-    "payout.completed": lambda sandbox, id: sandbox.settle(id),
-    "payout.failed": lambda sandbox, id: sandbox.settle(id, _DECLINED),
-    "payment.completed": lambda sandbox, id: sandbox.pay(id, outcome="complete"),
-    "payment.failed": lambda sandbox, id: sandbox.pay(id, outcome=_DECLINED),
-    "payment.attempt.failed": lambda sandbox, id: sandbox.pay(id, outcome=_DECLINED),
-    "payment.expired": lambda sandbox, id: sandbox.settle(id, "expire"),
-    "payment.refunded": lambda sandbox, id: sandbox.refund(id),
-}
-"""The events, and what brings each about."""
-
-
-Event = Annotated[str, Meta(description=", ".join(TRIGGERS))]
-
-
-def trigger(sandbox: SandboxControls, event: Event, record: Record) -> JsonObject:
-    """Bring about an event of a record: end, pay, decline, expire or refund it."""
-    if event not in TRIGGERS:
-        raise UnknownWord(f"no event {event!r} to bring about ({near(event, [*TRIGGERS])})")
-    kind = event.partition(".")[0]
-    with sandbox.reading() as world:
-        record_id = _id_of(world, record, (kind,))
-        if event == "payment.failed" and find_payment(world, record_id)[1].channel != "api":
-            problem = f"{record_id} is a checkout's payment: its payer may try again, so it does not fail"
-            raise Refusal(422, f"{problem}; trigger payment.attempt.failed or payment.expired", "event")
-    TRIGGERS[event](sandbox, record_id)
-    return payout(sandbox, record_id) if kind == "payout" else payment(sandbox, record_id)

@@ -1,4 +1,4 @@
-"""Requests over the control API: the log, one request in full, as a curl command, and once more."""
+"""Requests over the control API: the log, one request in full, and as a curl command."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from .._common.json import JsonObject
-from .._common.values import Request
 from .._controls import SandboxControls
 from .._journal import LoggedExchange
-from ..advisor._evidence import REPLAY_HEADER
 from .as_curl import as_curl
 from .failure_reasons import reason
 from .json_views import exchange_view, request_view
@@ -43,9 +41,7 @@ def _exchange(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
 def request(sandbox: SandboxControls, id: str, reveal: bool = False) -> JsonObject:
     """One request with headers and bodies, and the reason why it failed. Account data is masked."""
     exchange = _exchange(sandbox, id)
-    with sandbox.reading() as world:
-        why = reason(exchange, world.limits)
-    return {**exchange_view(exchange, reveal=reveal), "reason": why}
+    return {**exchange_view(exchange, reveal=reveal), "reason": reason(exchange)}
 
 
 def code(sandbox: SandboxControls, id: str, reveal: bool = False) -> JsonObject:
@@ -55,16 +51,3 @@ def code(sandbox: SandboxControls, id: str, reveal: bool = False) -> JsonObject:
         raise Refusal(410, _LET_GO)
     text, is_masked = as_curl(exchange, sandbox.origin, reveal=reveal)
     return {"code": text, "masked": is_masked}
-
-
-def replay(sandbox: SandboxControls, id: str) -> JsonObject:
-    """Send a request again: same key, same idempotency key, same bytes. It is logged as any other."""
-    exchange = _exchange(sandbox, id)
-    log = exchange.log
-    if exchange.body is None:
-        raise Refusal(410, _LET_GO)
-    if log.key is None:
-        raise Refusal(409, "The request carried no key of this sandbox, so it cannot be sent again.")
-    path, _, query = log.path.partition("?")
-    headers = {**log.headers, REPLAY_HEADER: log.request_id}
-    return request_view(sandbox.send_again(Request(log.method, path, query, headers, exchange.body), log.key))

@@ -1,1 +1,1 @@
-"""HTTP for the sandbox: the server, and event streams."""
+"""HTTP for the sandbox."""

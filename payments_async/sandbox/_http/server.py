@@ -11,8 +11,8 @@ from aiohttp import web
 
 from ..._loopback import HOST, listen
 from ..._loopback.access import Access
-from ..._loopback.server import ServerThread, send
-from .._common.values import Answer, Cut, Hang, Request, Reset, Slow, Stream
+from ..._loopback.server import ServerThread
+from .._common.values import Answer, Cut, Hang, Request, Reset, Slow
 from .._webhooks.sender import WebhookSender
 
 _LINGER_ZERO = struct.pack("ii", 1, 0)
@@ -35,7 +35,7 @@ class Server:
 
     def __init__(
         self,
-        answer: Callable[[Request], Answer | Stream],
+        answer: Callable[[Request], Answer],
         sleep: Callable[[float], Awaitable[None]],
         port: int | None,
         sender: WebhookSender,
@@ -59,8 +59,6 @@ class Server:
 
     async def _handle(self, line: web.BaseRequest, request: Request) -> web.StreamResponse:
         answer = self._answer(request)
-        if isinstance(answer, Stream):
-            return await send(line, answer)
         try:
             if answer.awaits:
                 await self._sender.tried(answer.awaits)

@@ -11,10 +11,8 @@ import attrs
 from .._common.json import decode
 from .._common.masking import mask_path
 from .._common.operations import CONSOLE
-from .._common.rate_limits import SandboxLimits
 from .._common.values import Change, Delivery, RequestRefused
 from .._control_api.failure_reasons import reason
-from .._control_api.json_views import request_view
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
@@ -207,9 +205,9 @@ class LogLine:
         return same and self.tone == "ok" and "/requests/" in self.href
 
 
-def lines(entries: Iterable[JournalEntry], names: RecordNames, limits: SandboxLimits) -> list[LogLine]:
+def lines(entries: Iterable[JournalEntry], names: RecordNames) -> list[LogLine]:
     """The lines of entries, in their order."""
-    return [_line(entry.item, names, limits) for entry in entries]
+    return [_line(entry.item, names) for entry in entries]
 
 
 def joined(all_lines: Iterable[LogLine]) -> list[LogLine]:
@@ -223,9 +221,9 @@ def joined(all_lines: Iterable[LogLine]) -> list[LogLine]:
     return made
 
 
-def _line(item: Item, names: RecordNames, limits: SandboxLimits) -> LogLine:
+def _line(item: Item, names: RecordNames) -> LogLine:
     if isinstance(item, LoggedExchange):
-        return _request(item, names, limits)
+        return _request(item, names)
     if isinstance(item, Change):
         return LogLine(
             at=item.at,
@@ -241,12 +239,12 @@ def _line(item: Item, names: RecordNames, limits: SandboxLimits) -> LogLine:
     return _webhook(item, names)
 
 
-def _request(exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits) -> LogLine:
-    log, view = exchange.log, request_view(exchange)
+def _request(exchange: LoggedExchange, names: RecordNames) -> LogLine:
+    log = exchange.log
     outcome, reference = outcome_of(log.status, log.fault), _sent(exchange)
     known = next((one for one in exchange.records if names.record(one) is not None), None)
     known = known or names.payout(log.key, reference)  # by a reference, where an answer was stored or refused
-    marks = (log.fault, "replayed answer" if log.replayed else "", "sent again" if view["replay_of"] else "")
+    marks = (log.fault, "replayed answer" if log.replayed else "")
     return LogLine(
         at=log.at,
         verb=log.method,
@@ -257,7 +255,7 @@ def _request(exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
         named=reference or (names.name(known) if known else ""),
         about=page_of(known) if known else "",
         marks=tuple(filter(None, marks)),
-        reason=reason(exchange, limits),
+        reason=reason(exchange),
         took=lasted(exchange.seconds),
     )
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from .._common.values import Change
 from .._control_api.json_views import exchange_view
-from .._journal import JournalEntry
 from .log import KINDS, RecordNames, is_found, is_of, lines
 from .page_request import Context, PageRequest
 
@@ -22,22 +21,21 @@ def log(page: PageRequest) -> Context:
     sandbox, kind, text = page.sandbox, page.query.get("kind", ""), page.find.lower()
     kind = kind if kind in KINDS else ""
     with sandbox.reading() as world:
-        numbers, items = sandbox.journal.kept()
-        names, limits, gone = RecordNames(world), world.limits, sandbox.journal.gone
+        entries = sandbox.journal.since(0)
+        names, gone = RecordNames(world), sandbox.journal.gone
     # looked through without the sandbox's lock, since a search of a full journal takes long
     before = int(page.before) if _NUMBER.fullmatch(page.before) else None
-    newest = zip(reversed(numbers), reversed(items), strict=True)
     fits = (
-        JournalEntry(seq, item)
-        for seq, item in newest
-        if (before is None or seq < before) and is_of(item, kind) and is_found(item, text, names)
+        one
+        for one in reversed(entries)
+        if (before is None or one.seq < before) and is_of(one.item, kind) and is_found(one.item, text, names)
     )
     shown = list(islice(fits, _ROWS + 1))
     return {
-        "is_empty": not items,
+        "is_empty": not entries,
         "kinds": KINDS,
         "kind": kind,
-        "lines": lines(shown[:_ROWS], names, limits),
+        "lines": lines(shown[:_ROWS], names),
         "last": str(shown[_ROWS - 1].seq) if len(shown) > _ROWS else "",
         "gone": gone,
         "rules": sum(not rule.is_over for rule in sandbox.rules),
@@ -53,7 +51,7 @@ def request(page: PageRequest, request_id: str) -> Context:
         exchange = replace(kept)  # a copy, since the journal may drop its bodies
         # what had fallen due before a request was recorded with it, and is not its doing
         own = [one for one in entries if isinstance(one.item, Change) and one.item.at == exchange.log.at]
-        *caused, line = lines([*own, entries[-1]], RecordNames(world), world.limits)
+        *caused, line = lines([*own, entries[-1]], RecordNames(world))
     return {
         "request": exchange_view(exchange, reveal=reveal),
         "line": line,

@@ -17,9 +17,8 @@ from .._common.iso_codes import currency
 from .._common.json import decode_object, object_or_null
 from .._common.masking import address, hide, mask_text
 from .._common.operations import CONSOLE
-from .._control_api.json_views import answered_webhook_view, payment_view, payout_view, plan_words
+from .._control_api.json_views import payment_view, payout_view, plan_words, webhook_view
 from .._control_api.records import newest_payments, newest_payouts
-from .._journal import JournalEntry
 from .._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from .._records.payment_json import ACTIONS
 from .._records.records import PaymentRecord, PayoutRecord
@@ -225,11 +224,11 @@ def payout(page: PageRequest, name: str) -> Context | str:
 
 
 def webhook(page: PageRequest, name: str) -> Context:
-    """The page of a webhook, with what its receiver answered. `LookupError`."""
-    delivery, answers = page.sandbox.find_webhook(name)
+    """The page of a webhook; `LookupError`."""
+    delivery = page.sandbox.find_webhook(name)
     return {
         "title": f"Webhook {delivery.id}",
-        "hook": answered_webhook_view(delivery, answers),
+        "hook": webhook_view(delivery),
         "state": state_of(delivery),
     }
 
@@ -238,14 +237,10 @@ def _one(page: PageRequest, record: PayoutRecord | PaymentRecord) -> Context:
     """What the pages of payments and payouts share: the timeline, and how the record was made."""
     traces = traces_of(record)
     with page.sandbox.reading() as world:
-        numbers, items = page.sandbox.journal.kept()
-        names, limits = RecordNames(world), world.limits
-    about = (
-        JournalEntry(seq, item)
-        for seq, item in zip(numbers, items, strict=True)
-        if is_of(item, "") and traces.are_in(item)
-    )
-    timeline = joined(lines(about, names, limits))
+        entries = page.sandbox.journal.since(0)
+        names = RecordNames(world)
+    about = (one for one in entries if is_of(one.item, "") and traces.are_in(one.item))
+    timeline = joined(lines(about, names))
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
     return {
@@ -254,7 +249,7 @@ def _one(page: PageRequest, record: PayoutRecord | PaymentRecord) -> Context:
         "after": after,
         "more": max(0, len(timeline) - after - _LINES),
         "next": after + _LINES,
-        "is_whole": not numbers or page.sandbox.journal.gone == 0,
+        "is_whole": not entries or page.sandbox.journal.gone == 0,
         "url": address(record.webhook_url) if record.webhook_url else None,
     }
 
@@ -286,7 +281,6 @@ def _payout_card(payout: PayoutRecord) -> Context:
         "amount": currency(payout.currency).plain(payout.amount),
         "to": hide(number) if isinstance(number, str) else "",
         "plan": "" if payout.is_final else plan_words(payout),
-        "held": payout.plan.outcome.kind == "hang",
     }
 
 

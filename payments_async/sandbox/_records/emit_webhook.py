@@ -1,6 +1,6 @@
 """Webhook deliveries: emits one, and writes its body and headers (gaps W, X).
 
-A body shows the record as of now, as of its creation, or falsely. `webhooks/` decides when it is sent, and
+A body shows the record as of now, or falsely. `webhooks/` decides when it is sent, and
 sends it.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from .._common.json import JsonObject, encode
 from .._common.scenario_words import HookWords, ScenarioOutcome, Timing, UnknownWord, near
 from .._common.timestamps import stamp
-from .._common.values import Delivery, Notice
+from .._common.values import Delivery
 from .payment_json import attempt_form, payment_list_form
 from .payout_json import customer_form, failure_for, payout_form
 from .records import PaymentRecord, PayoutRecord, Plan
@@ -60,17 +60,10 @@ def emit_webhook(
     *,
     forged: bool = False,
 ) -> None:
-    """A webhook is due now. Without a `url` its `payload` is kept, and written when it is read."""
+    """A webhook is due now, if its record has a `url`."""
     if url:
-        body = webhook_body(event, payload)
+        body = encode({"event": event, **payload()})
         world.add_effect(Delivery(world.now, event, record_id, url, body, hooks, forged))
-    else:
-        world.add_effect(Notice(world.now, event, record_id, payload, forged))
-
-
-def webhook_body(event: str, payload: Payload) -> bytes:
-    """The body of a webhook."""
-    return encode({"event": event, **payload()})
 
 
 def headers_for(event: str, record_id: str) -> dict[str, str]:
@@ -84,11 +77,6 @@ def headers_for(event: str, record_id: str) -> dict[str, str]:
 def payout_payload(payout: PayoutRecord) -> JsonObject:
     """The body of a delivery about a payout, but for the event."""
     return {"payout": payout_form(payout)}
-
-
-def created_payload(payout: PayoutRecord) -> JsonObject:
-    """The same as of its creation, whatever its status is now."""
-    return payout_payload(as_created(payout))
 
 
 def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:

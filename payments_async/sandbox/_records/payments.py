@@ -140,7 +140,7 @@ def _begin(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
 
 
 def _end(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
-    if not attempt.is_final and attempt.plan.timing.kind == "after":  # `hold` makes it hang
+    if not attempt.is_final:
         settle_attempt(world, tenant, attempt)
 
 
@@ -157,12 +157,6 @@ def read_payment(world: World, tenant: Tenant, payment: PaymentRecord) -> None:
     """Count a caller's reading of a payment and, with it, of its active attempt."""
     if payment.active_attempt is not None:
         read_attempt(world, tenant, payment.active_attempt)
-
-
-def message_payer(world: World, attempt: AttemptRecord) -> None:
-    """Send the payer's phone one more message; a one-time code in it replaces the last one."""
-    attempt.messages += 1
-    world.add_effect(Change(world.now, "attempt", attempt.id, attempt.status, attempt.status))
 
 
 def settle_attempt(

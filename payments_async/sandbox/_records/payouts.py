@@ -11,8 +11,6 @@ from .._common.scenario_words import HookWords, ScenarioOutcome
 from .._common.values import Change, RequestRefused
 from .emit_webhook import (
     CREATED,
-    Payload,
-    created_payload,
     emit_webhook,
     forged_payload,
     is_forged,
@@ -87,7 +85,7 @@ def create_payout(
 
 def _begin(world: World, payout: PayoutRecord) -> None:
     world.add_effect(Change(world.now, "payout", payout.id, None, payout.status))
-    _emit_webhook(world, payout, CREATED, partial(created_payload, payout))
+    _emit_webhook(world, payout, CREATED)
     if is_forged(payout.hooks):
         event = "payout.completed"
         payload = partial(forged_payload, payout, event, world.now)
@@ -108,7 +106,7 @@ def _process(world: World, payout: PayoutRecord) -> None:
 
 
 def _end(world: World, payout: PayoutRecord) -> None:
-    if not payout.is_final and payout.plan.timing.kind == "after":  # `hold` makes it hang
+    if not payout.is_final:
         settle_payout(world, payout)
 
 
@@ -142,9 +140,9 @@ def _move(world: World, payout: PayoutRecord, status: str) -> None:
     setattr(payout, _TIMES[status], world.now)
     world.add_effect(Change(world.now, "payout", payout.id, before, status))
     if payout.is_final:
-        # Written later, if at all: a final payout does not change any more
-        _emit_webhook(world, payout, f"payout.{status}", partial(payout_payload, payout))
+        _emit_webhook(world, payout, f"payout.{status}")
 
 
-def _emit_webhook(world: World, payout: PayoutRecord, event: str, payload: Payload) -> None:
+def _emit_webhook(world: World, payout: PayoutRecord, event: str) -> None:
+    payload = partial(payout_payload, payout)
     emit_webhook(world, payout.webhook_url, event, payout.id, payload, payout.hooks)

@@ -152,8 +152,6 @@ class AttemptRecord:
     """How many more times the attempt fails over to another gateway."""
     status: str = "processing"
     reads: int = 0
-    messages: int = 1
-    """How many messages the payer's phone has got, where the attempt sends any."""
     failure: FailureRecord | None = None
     processing_at: float | None = None
     action_required_at: float | None = None
@@ -254,6 +252,3 @@ class PaymentRecord:
         if self.completed_at is None:
             return Decimal(0)
         return less(self.amount, self.refunded, self.reserved)
-
-
-Record = PayoutRecord | AttemptRecord | PaymentRecord

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from .._common.clock import Clock
 from .._common.values import Delivery
-from .._records.emit_webhook import emit_webhook, forged_payload, webhook_body
+from .._records.emit_webhook import emit_webhook, forged_payload
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from .outbox import WebhookOutbox
-from .webhook import ReceiverAnswer, Webhook
+from .webhook import Webhook
 
 
 class WebhookControls:
@@ -33,22 +32,11 @@ class WebhookControls:
     def deliveries(self) -> list[Delivery]:
         """The latest deliveries that were due, oldest first, with any result.
 
-        What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
+        What became of each is in `webhooks`.
         """
         with self.reading():
             due = [one for one in self._outbox.queue.webhooks if one.origin == "due"]
             return [Delivery(one.at, one.event, one.record_id, one.url, one.body) for one in due]
-
-    @property
-    def inbox(self) -> list[Delivery]:
-        """The deliveries of records without a `webhook_url`, never sent; oldest first (2,000 at most)."""
-        with self.reading():
-            return [
-                Delivery(
-                    one.at, one.event, one.record_id, "", webhook_body(one.event, one.payload), (), one.forged
-                )
-                for one in self._outbox.inbox
-            ]
 
     @property
     def webhooks(self) -> list[Webhook]:
@@ -60,11 +48,10 @@ class WebhookControls:
         with self.reading():
             return self._outbox.queue.webhooks
 
-    def find_webhook(self, webhook_id: str) -> tuple[Webhook, Sequence[ReceiverAnswer | None]]:
-        """A delivery and the answer to each of its tries; `LookupError`. Not for tests."""
+    def find_webhook(self, webhook_id: str) -> Webhook:
+        """The delivery of this id; `LookupError`. Not for tests."""
         with self.reading():
-            webhook = self._outbox.queue.find(webhook_id)
-            return webhook, [one.answer for one in webhook.tries]
+            return self._outbox.queue.find(webhook_id)
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery again, with new tries, whatever its result was; `LookupError`."""

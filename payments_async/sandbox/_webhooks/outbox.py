@@ -1,4 +1,4 @@
-"""The webhooks of one sandbox: those that are due or under way, and those without a receiver.
+"""The webhooks of one sandbox: those that are due or under way.
 
 Each is made, and its body written, in `_records/emit_webhook.py`.
 Not safe for threads by itself: the sandbox's lock is held around every call.
@@ -7,19 +7,14 @@ Not safe for threads by itself: the sandbox's lock is held around every call.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 import attrs
 
-from .._common.values import Delivery, Notice
+from .._common.values import Delivery
 from .address_guard import NotSent
 from .retry_schedule import WebhookQueue
 from .webhook import Webhook, WebhookTry
-
-INBOX: Final = 2_000
-"""How many of the latest deliveries of records without a receiver are kept."""
 
 
 @attrs.define(eq=False)
@@ -28,7 +23,6 @@ class WebhookOutbox:
 
     lock: threading.RLock
     queue: WebhookQueue = attrs.field(factory=WebhookQueue)
-    inbox: deque[Notice] = attrs.field(factory=lambda: deque(maxlen=INBOX))
     poke: Callable[[], None] | None = None
     _idle: threading.Condition = attrs.field(init=False)
 
@@ -44,7 +38,6 @@ class WebhookOutbox:
     def clear(self) -> None:
         """Forget everything, without waiting for tries under way."""
         self.queue.clear()
-        self.inbox.clear()
 
     def take(self, now: float, room: int) -> list[Webhook]:
         """Take at most `room` webhooks to be sent now."""

@@ -26,9 +26,6 @@ KEPT = 20_000
 MOST_WAITING = 50_000
 """How many can wait to be sent; any more are given up at once, visibly, so that memory has a bound."""
 
-ANSWERED = 500
-"""A webhook that has none of the latest so many tries no longer keeps what its receiver answered."""
-
 _Entry = tuple[float, int, str]
 
 
@@ -50,8 +47,6 @@ class WebhookQueue:
     """Records with a running try, and the tries that wait for its end."""
     _held: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
     """For each record the delivery that `reorder` holds back, with its copies."""
-    _answered: deque[str] = attrs.field(factory=deque)
-    """Ids of the webhooks that keep answers, the latest last; one for each try."""
     _accepted: int = 0
     _pushed: int = 0
 
@@ -62,7 +57,7 @@ class WebhookQueue:
 
     def clear(self) -> None:
         """Forget them all. Ids are not used again, so a try under way cannot end another webhook."""
-        for forgotten in (self._all, self._over, self._queue, self._busy, self._held, self._answered):
+        for forgotten in (self._all, self._over, self._queue, self._busy, self._held):
             forgotten.clear()
 
     def __contains__(self, webhook_id: str) -> bool:
@@ -180,9 +175,6 @@ class WebhookQueue:
         """Note the result of a try; gives the webhook as it then is."""
         webhook = self._free(webhook_id)
         webhook = attrs.evolve(webhook, tries=(*webhook.tries, tried))
-        self._answered.append(webhook_id)
-        if len(self._answered) > ANSWERED:
-            self._drop_answers(self._answered.popleft())
         again = next_try(webhook.first_at, len(webhook.tries))
         if tried.is_success:
             self._end(webhook, "delivered")
@@ -191,12 +183,6 @@ class WebhookQueue:
         else:
             self._plan(webhook, max(again, tried.at))
         return self._all.get(webhook_id, webhook)
-
-    def _drop_answers(self, webhook_id: str) -> None:
-        webhook = self._all.get(webhook_id)
-        if webhook is not None and webhook_id not in self._answered:
-            tries = tuple(attrs.evolve(tried, answer=None) for tried in webhook.tries)
-            self._all[webhook_id] = attrs.evolve(webhook, tries=tries)
 
     def refuse(self, webhook_id: str, reason: str) -> None:
         """End a webhook under way whose address the sandbox does not send to."""

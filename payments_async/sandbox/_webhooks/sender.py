@@ -19,7 +19,7 @@ from yarl import URL
 
 from .._records.emit_webhook import headers_for
 from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
-from .webhook import Webhook, WebhookTry, receiver_answer
+from .webhook import Webhook, WebhookTry
 
 TIMEOUT: Final = 10.0
 """Seconds for one try (gap Y)."""
@@ -29,6 +29,9 @@ AT_ONCE: Final = 16
 
 _ANSWER_BYTES: Final = 65_536
 """Bytes of an answer that are read, so that the receiver can finish."""
+
+_ANSWER_SHOWN: Final = 500
+"""Characters of a refusal's body that are kept, for people to read."""
 
 LISTENER: Final = "X-Sandbox-Listener"
 """A header of answers: its receiver only shows deliveries, as `payments webhooks listen` does."""
@@ -164,7 +167,7 @@ class WebhookSender:
             ):
                 body += chunk
             error = "a redirect is not followed" if 300 <= response.status < 400 else None
-            answer = receiver_answer(response.headers.items(), bytes(body))
+            answer = "" if response.status < 300 else body.decode("utf-8", "replace")[:_ANSWER_SHOWN]
             return WebhookTry(at, 0.0, response.status, error, LISTENER in response.headers, answer)
 
     def _opened(self) -> aiohttp.ClientSession:

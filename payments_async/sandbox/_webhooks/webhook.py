@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import attrs
@@ -11,29 +10,6 @@ from .._common.scenario_words import HookWords
 
 State = Literal["waiting", "sending", "delivered", "dropped", "refused", "given_up"]
 Origin = Literal["due", "duplicate", "resent", "forged"]
-
-
-_BODY = 4_096
-"""Bytes of a receiver's answer that are kept."""
-_HEADERS = 40
-_LONGEST = 200
-"""Headers of an answer, and characters of each, that are kept."""
-
-
-@attrs.frozen
-class ReceiverAnswer:
-    """A receiver's answer to one try: its beginning, for people to read."""
-
-    headers: tuple[tuple[str, str], ...] = attrs.field(repr=False)
-    body: bytes = attrs.field(repr=False)
-    length: int
-    """Bytes of the body that were read."""
-
-
-def receiver_answer(headers: Iterable[tuple[str, str]], body: bytes) -> ReceiverAnswer:
-    """An answer with the beginning of its headers and of its body."""
-    kept = tuple((name[:_LONGEST], value[:_LONGEST]) for name, value in headers)[:_HEADERS]
-    return ReceiverAnswer(kept, body[:_BODY], len(body))
 
 
 @attrs.frozen
@@ -50,8 +26,8 @@ class WebhookTry:
     """The reason of a failure that the status does not show."""
     only_listened: bool = False
     """True if its receiver said that nothing acts on it: `payments webhooks listen` does."""
-    answer: ReceiverAnswer | None = attrs.field(default=None, repr=False)
-    """The beginning of what the receiver answered; None once it made room for newer ones."""
+    answer: str = attrs.field(default="", repr=False)
+    """The beginning of what a receiver that refused it answered."""
 
     @property
     def is_success(self) -> bool:

@@ -5,7 +5,6 @@ mistake or allowed, there is no finding.
 
 _evidence    the journal, sorted for the rules
 _rules       the rules, in one table
-_findings    what was found in a sandbox so far
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["Finding", "advise"]
 
 
 def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
-    """Every break of every rule.
+    """Every break of every rule, as far as the log reaches.
 
     `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
     record was not read within 60 s is a finding. Without it the newest entry's time counts.

@@ -26,8 +26,6 @@ _SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
 """Two payouts in which these are equal pay the same sum to one person, the same way."""
 _SHORT: Final = 40
 """Characters of a reference or an order's id in a text."""
-REPLAY_HEADER: Final = "x-sandbox-replay-of"
-"""Marks a request that the inspector sent again, with the id of the first one."""
 
 
 @attrs.frozen
@@ -182,8 +180,7 @@ class AdvisorEvidence:
 def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
     """The evidence in a journal up to `now`.
 
-    Requests that the inspector replayed are left out, and all entries up to the last one whose bytes the
-    journal dropped: their content is no longer known.
+    All entries up to the last one whose bytes the journal dropped are left out: their content is not known.
     """
     requests: list[ObservedRequest] = []
     reached: dict[tuple[str, str], float] = {}
@@ -199,8 +196,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
             accepted.clear()
         elif isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
-            if REPLAY_HEADER not in item.log.headers:
-                requests.append(observe(item, entry.seq))
+            requests.append(observe(item, entry.seq))
         elif isinstance(item, WebhookTried) and item.accepted and not (item.forged or item.only_listened):
             accepted.setdefault((item.record_id, item.event), item)
     return AdvisorEvidence(requests, reached, accepted, until)

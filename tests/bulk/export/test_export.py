@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, LedgerMissing, Outcome, PayoutBatch
+from payments_async.bulk import BulkError, Outcome
 from payments_async.bulk._export import export, row_records
 from payments_async.bulk._export.formats import CsvFormat
 from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.sources._rejects import unescaped
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item, items, run_rows
 from tests.support.desks import Desk, Pay
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER, Place
@@ -205,13 +205,6 @@ async def test_a_broken_export_leaves_what_was_there(
         await batch.export(tmp_path / "nowhere" / name)
 
 
-async def test_a_ledger_that_is_not_there_has_nothing_to_export(tmp_path: Path) -> None:
-    with pytest.raises(LedgerMissing):
-        async with PayoutBatch.open(tmp_path / "l") as batch:
-            await batch.export(tmp_path / "out.csv")
-    assert os.listdir(tmp_path) == []
-
-
 def test_json_shows_control_characters_as_escapes() -> None:
     text = json_text({"a": "b\u0085\u202ec"})
     assert (text, json.loads(text)) == (r'{"a":"b\u0085\u202ec"}', {"a": "b\u0085\u202ec"})
@@ -223,8 +216,7 @@ async def test_an_export_has_what_the_service_said_of_the_payout_and_when(
     service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:
     rounded = Decimal("2.0099999999999999999999")  # equal only as a double
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     service.advance(86_400.0)
     service._core.world.tenants[service.api_key].payouts_by_id[
         next(entry.id for entry in service.books.payouts() if entry.amount == Decimal("2.01"))

@@ -22,7 +22,6 @@ NAMES = st.lists(st.sampled_from(["a", "A", "b", "B", "c", "ß", "ss", "SS"]), m
 
 
 def shared(keys: Iterable[str]) -> SharedNames:
-    """What rows share that have these keys."""
     with closing(NameTable()) as table:
         for number, key in enumerate(keys, 1):
             table.add(RowFault(None, number, None, "", (), key, None))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from payments_async import Guard
-from payments_async.bulk import PayoutBatch, SourceErrors
+from payments_async.bulk import SourceErrors
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
 
@@ -39,15 +37,3 @@ async def test_all_rows_that_the_guard_refuses_are_named_at_once(
     assert (report.rows, report.skipped) == (1, 3)
     assert "the guard: XCD 500" in (tmp_path / "rejects.csv").read_text()
     assert service.requests == []
-
-
-async def test_without_a_guard_or_a_client_nothing_is_judged(batch: Any, tmp_path: Path) -> None:
-    rows = [item(1, amount=500)]
-    assert (await batch.load(rows)).rows == 1
-    assert (await PayoutBatch.open(tmp_path / "other").preview(rows)).rows == 1
-
-
-async def test_rows_that_the_guard_allows_are_loaded(service: Sandbox, desk: Desk, tmp_path: Path) -> None:
-    guard = Guard(most={"XCD": 400}, decimals=False)
-    async with desk.client(service, guard=guard) as client, desk.open(tmp_path / "l", client) as batch:
-        assert (await batch.load(items(3))).rows == (await batch.preview(items(3))).rows == 3

@@ -12,7 +12,6 @@ import pytest
 
 from payments_async.bulk import InputPaidElsewhere
 from payments_async.bulk.errors import LedgerMissing
-from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.places import EITHER, Place
@@ -50,18 +49,6 @@ async def test_an_input_that_is_another_batch_of_the_same_ledger_is_refused_unle
         with pytest.raises(InputPaidElsewhere):
             await batch.load(items(2), accept_edits=True)
         assert {each.binding.batch_id for each in await batch.batches()} == {"june", "july"}
-
-
-async def test_the_same_batch_in_another_ledger_is_fine(
-    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
-) -> None:
-    for name, rows in (("one", items(2)), ("two", items(2)), ("other", items(3))):
-        async with desk.open(tmp_path / f"{name}.ledger", client, batch_id=None) as batch:
-            assert (await batch.load(rows)).warnings == ()
-            await batch.run()
-    assert (
-        len(service.books.payouts()) == 3 + 2
-    )  # two batches; the second ledger found the first one's payouts
 
 
 async def test_files_that_are_no_ledgers_say_nothing(desk: Desk, client: Any, tmp_path: Path) -> None:

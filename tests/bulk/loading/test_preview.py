@@ -86,14 +86,6 @@ async def test_a_preview_opens_a_ledger_for_itself(
             await batch.preview(items(2))
 
 
-async def test_a_preview_of_a_ledger_without_a_batch_is_of_a_new_one(
-    service: Sandbox, desk: Desk, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client):
-        pass
-    assert (await PayoutBatch.open(tmp_path / "l").preview(items(2))).is_new
-
-
 @pytest.mark.parametrize("skips", [False, True])
 async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped(
     batch: Any, tmp_path: Path, skips: bool

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from unicodedata import is_normalized, normalize
+from unicodedata import normalize
 
 import pytest
 
-from payments_async.bulk import BatchIdRequired, PayoutBatch, SourceErrors
-from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk import BatchIdRequired, PayoutBatch
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.sources import IterableSource, Row
+from payments_async.bulk.sources import IterableSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item
 from tests.support.desks import Desk
@@ -20,42 +19,6 @@ from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, report
 BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
 UNSEEN = "holds U+200B, which is invisible or unassigned"
 ITEMS = [(key, item(number)[1]) for number, key in enumerate(("José", "Zoé", "ann"), 1)]
-
-
-COMPOSED = {
-    "1": "xmbmerxtuh4xrrjngb65demuearali4x2ty7h3nibsayli4m724q",
-    "emp-0001": "me5ghcpvjqyjn7wfzpyk3de7eqvhz2nxkqqojdbls4ejypj5ngaa",
-    "EMP 7/a~b": "y5i63t4tlku3zxvrbuntlgxy6ppyx6iksoknt3lsfxroe7jwgeea",
-    "José": "x4zz3o5rjltcmxg4nshslzkdz7lnhxkb4b2zj545ref5cwvvucxq",
-    "N°42": "fdytkzvt7y4yyb5czcdjt4hx326kwo44y2eqebneeaqns5n5biwq",
-    "Łódź-é": "r2taiqwxvfh3pinesgm4fvpiohkgif3jv2uhnqmodnikr5y3pwma",
-    "社員-一": "wfiynl4oqlmaldtzzrbekz47e6dubgialiiykpwol2pgchorcd7q",
-    "직원": "q3mwe3mc46dlusjxn3asznxkcwyxatfua7dmgih7g23u7wapbsya",
-    "😀": "fxbww75upw5q4by3irk6xcdufxlfnaz3m6cads456wickqt7myyq",
-    "x" * 191: "4syo2kp3nlfdacpx4paarnytnmi5v5rc47f2466mk6674fepjrva",
-}
-"""References of the live batch `june`, made by the release before keys were composed."""
-
-
-async def row_of(key: str) -> Row:
-    """A row with this key, as a source gives it."""
-    (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
-    assert isinstance(row, Row)
-    return row
-
-
-@pytest.mark.parametrize("key", COMPOSED)
-async def test_a_composed_key_keeps_the_reference_that_it_always_had(key: str) -> None:
-    assert is_normalized("NFC", key)
-    assert RowIdentifiers("live", "june").new_row(await row_of(key)).stem == COMPOSED[key]
-
-
-@pytest.mark.parametrize("key", ["José", "가", "\u212b", "नमस्ते", "Ω-7"])
-async def test_unicode_forms_of_one_key_have_one_reference(key: str) -> None:
-    forms = [await row_of(normalize(form, key)) for form in ("NFC", "NFD")]
-    assert len({row.row_key for row in forms}) == 1
-    assert len({RowIdentifiers("live", "june").new_row(row).stem for row in forms}) == 1
-    assert len({RowIdentifiers("live", "june").new_row(row).body for row in forms}) == 1
 
 
 @pytest.mark.parametrize("column", ["row_key", "reference"])
@@ -82,26 +45,6 @@ async def test_a_name_that_looks_like_another_is_a_fault(
     assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
 
 
-async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceErrors, match="row 1, reference: begins or ends with a blank"):
-        await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june", reference_prefix=" po-")
-
-
-async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
-    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
-) -> None:
-    blanks = [(f"{key} ", request) for key, request in ITEMS]
-    for ledger, rows in (("l", ITEMS), ("lost", blanks)):
-        async with desk.open(tmp_path / ledger, client) as batch:
-            if rows is blanks:
-                with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
-                    await batch.load(rows)
-            else:
-                await batch.load(rows)
-                await batch.run()
-    assert len(service.books.payouts()) == 3
-
-
 async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
     desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
@@ -124,13 +67,6 @@ async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
     )
     assert (await batch.run()).exit_code == 0
     assert len({payout.reference for payout in service.books.payouts()}) == 3
-
-
-async def test_the_first_twenty_such_keys_are_warned_about(tmp_path: Path) -> None:
-    keys = [spelled for n in range(30) for spelled in (f"emp-{n}", f"EMP-{n}")]
-    rows = [(key, item(number)[1]) for number, key in enumerate(keys, 1)]
-    report = await PayoutBatch.open(tmp_path / "l").preview(rows, batch_id="june")
-    assert len(report.warnings) == 20
 
 
 @pytest.mark.parametrize(

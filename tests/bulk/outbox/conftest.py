@@ -34,7 +34,6 @@ def address_of(place: Path | str, driver: str = "") -> str:
 
 @contextmanager
 def engine_at(place: Path | str, **options: Any) -> Iterator[sa.Engine]:
-    """A blocking program's engine."""
     engine = sa.create_engine(address_of(place)).execution_options(**options)
     yield engine
     engine.dispose()
@@ -46,8 +45,6 @@ async def settled(made: Any) -> Any:
 
 
 class App:
-    """The program: an engine and an outbox."""
-
     def __init__(self, surface: str, place: Path | str) -> None:
         self._is_async = surface == "async"
         self._bulk: Any = payments_async.bulk if self._is_async else payments_sync.bulk
@@ -56,7 +53,6 @@ class App:
         self.outbox = self.outbox_of("sandbox")
 
     def outbox_of(self, environment: str, name: str = "payouts") -> Any:
-        """An outbox of the surface."""
         return self._bulk.Outbox(name, environment=environment)
 
     @asynccontextmanager
@@ -72,12 +68,10 @@ class App:
                 yield made
 
     async def add(self, session: Any, reference: str, *, outbox: Any = None, **changes: Any) -> OutboxRow:
-        """Ask for a payout within a transaction."""
         added = (outbox or self.outbox).add(session, **{**REQUEST, "reference": reference, **changes})
         return cast(OutboxRow, await settled(added))
 
     async def commit(self, *references: str, **changes: Any) -> None:
-        """Ask for payouts, and commit that."""
         async with self.transaction() as session:
             for reference in references:
                 await self.add(session, reference, **changes)
@@ -99,7 +93,6 @@ def tables(place: Path | str) -> None:
 
 @pytest_asyncio.fixture
 async def app(surface: str, place: Path | str, tables: None) -> AsyncIterator[App]:
-    """The program."""
     made = App(surface, place)
     yield made
     await settled(made.engine.dispose())
@@ -107,6 +100,5 @@ async def app(surface: str, place: Path | str, tables: None) -> AsyncIterator[Ap
 
 @pytest_asyncio.fixture
 async def payouts(desk: Desk, client: Any, app: App, place: Path | str) -> AsyncIterator[Any]:
-    """The outbox, open to be run."""
     async with desk.open(place, client, **OUTBOX) as batch:
         yield batch

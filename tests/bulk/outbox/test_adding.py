@@ -1,25 +1,33 @@
-"""What is added stands in the program's own transaction: paid once if that is committed, and else never."""
+"""What is added stands in the program's own transaction and tables: paid once if committed, else never."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+from urllib.parse import quote
 
+import psycopg
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
 
+import payments_sync.bulk
 from payments_async import InvalidRequest
-from payments_async.bulk import BulkError, Outbox, OutboxConflict, OutboxRow, Outcome
+from payments_async.bulk import BulkError, Outbox, OutboxConflict, OutboxRow, Outcome, metadata
 from payments_async.sandbox import Sandbox
-from tests.bulk.outbox.conftest import OUTBOX, REQUEST, App, settled
+from tests.bulk.outbox.conftest import OUTBOX, REQUEST, App, engine_at, settled
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 from tests.support.sightings import books
 
 OURS = Outbox("payouts", environment="sandbox")
+BLOCKING = payments_sync.bulk.Outbox("payouts", environment="sandbox")
 
 
 @EITHER
@@ -115,7 +123,7 @@ async def test_no_file_shares_an_outbox_s_name(
     app: App, desk: Desk, client: Any, place: Path | str, service: Sandbox
 ) -> None:
     async with desk.open(place, client, batch_id="june") as june:
-        await june.load([item(1), item(2, reference="order-2")], proofs=False)
+        await june.load([item(1), item(2, reference="order-2")])
         for reference in ("order-1", "order-2"):
             with pytest.raises(BulkError, match="june is a batch of a file: give the outbox another name"):
                 await app.commit(reference, outbox=app.outbox_of("sandbox", "june"))
@@ -129,3 +137,59 @@ async def test_no_file_shares_an_outbox_s_name(
                 await payouts.load(items(2), pay_again=True)
             assert (await payouts.run()).rows == 1
     assert len(service.books.payouts()) == 3
+
+
+@EITHER
+@pytest.mark.usefixtures("tables")
+async def test_a_plain_connection_takes_the_compiled_statement(
+    place: Path | str, desk: Desk, client: Any, service: Sandbox
+) -> None:
+    is_file = isinstance(place, Path)
+    kind: Any = sqlite if is_file else postgresql
+    dialect = kind.dialect(paramstyle="named" if is_file else "pyformat")
+    plain: Any = sqlite3.connect(place) if is_file else psycopg.connect(str(place))
+    with closing(plain) as connection:
+        for reference, end, count in (
+            *(("order-1", "commit", 1), ("order-2", "rollback", 1)),
+            *(("order-1", "commit", 0), ("order-3", "commit", 1)),
+        ):
+            added = BLOCKING.statement(**REQUEST, reference=reference).compile(dialect=dialect)
+            assert connection.execute(str(added), added.params).rowcount == count
+            getattr(connection, end)()
+            async with desk.open(place, client, **OUTBOX) as payouts:
+                await payouts.run()
+                assert (await payouts.row(reference) is None) is (end == "rollback")
+    assert books(service) == ["order-1", "order-3"]
+
+
+@EITHER
+@pytest.mark.usefixtures("tables")
+async def test_migrations_see_no_difference_once_the_tables_are_there(
+    place: Path | str, desk: Desk, client: Any
+) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    async with desk.open(place, client, batch_id="june"):  # which makes no others
+        with engine_at(place) as engine, engine.connect() as connection:
+            context = MigrationContext.configure(connection)
+            assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+async def test_the_tables_may_be_in_a_schema(place: str, desk: Desk, client: Any, service: Sandbox) -> None:
+    with engine_at(place, schema_translate_map={None: "pay"}) as engine:
+        with engine.begin() as connection:
+            connection.execute(sa.schema.CreateSchema("pay"))
+            metadata.create_all(connection)
+        with Session(engine) as session, session.begin():
+            BLOCKING.add(session, **REQUEST, reference="order-1")
+        inside = f"{place}?options={quote('-c search_path=pay')}"
+        async with desk.open(inside, client, **OUTBOX) as payouts:
+            assert (await payouts.run()).counts["created"] == 1
+        with Session(engine) as session:
+            row = BLOCKING.find(session, "order-1")
+        assert row is not None
+        assert row.payout_id == service.books.payouts()[0].id
+    with engine_at(place) as engine:
+        assert sa.inspect(engine).get_table_names() == []

@@ -1,13 +1,11 @@
-"""Who sees the page of a batch, over real sockets, what it reads and when, and the person's browser."""
+"""Who sees the page of a batch, over real sockets, what it reads and when."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-import threading
-import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,14 +14,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 
-from payments_async._loopback.peers import can_tell
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
-from payments_async.bulk._page import BatchPage, browser, feed, serve_page, write_page
+from payments_async.bulk._page import BatchPage, feed, serve_page, write_page
 from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import words_of
 from tests.support.batches import items
-from tests.support.desks import Desk
+from tests.support.desks import Desk, Pay
+from tests.support.one_surface import surface as surface
 from tests.support.places import EITHER
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known
 
@@ -32,8 +30,20 @@ VISIT = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 
 
 @pytest_asyncio.fixture
+async def ledger(pay: Pay, service: Sandbox, place: Path | str) -> LedgerAddress:
+    service.on("payouts.create", description="row 2").respond("http:422")
+    await pay(items(3))
+    return LedgerAddress(str(place), "batch")
+
+
+@pytest_asyncio.fixture
+async def page(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
+    async with serve_page(ledger) as page:
+        yield page
+
+
+@pytest_asyncio.fixture
 async def session(page: BatchPage) -> AsyncIterator[ClientSession]:
-    """A browser."""
     async with ClientSession(page.address) as session:
         yield session
 
@@ -41,13 +51,11 @@ async def session(page: BatchPage) -> AsyncIterator[ClientSession]:
 async def got(
     session: ClientSession, path: str = "/", method: str = "GET", **headers: str
 ) -> tuple[int, str]:
-    """Status and text of an answer."""
     async with session.request(method, path, headers=headers, allow_redirects=False) as answer:
         return answer.status, await answer.text()
 
 
 async def words(session: ClientSession) -> str:
-    """The words of the page."""
     status, text = await got(session)
     assert status == 200
     return words_of(text)
@@ -105,33 +113,10 @@ async def test_another_host_another_page_and_another_method_get_nothing(
     assert (answered, MONEY in text) == (status, status == 200 and method == "GET")
 
 
-@pytest.mark.parametrize(
-    ("request_text", "status"),
-    [
-        ("what?\r\n\r\n", 400),
-        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", 403),
-        ("POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n\r\nnone", 400),
-    ],
-)
-async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
-    page: BatchPage, caplog: pytest.LogCaptureFixture, request_text: str, status: int
-) -> None:
-    caplog.clear()
-    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(page.address).port)
-    writer.write(request_text.encode())
-    assert f" {status} ".encode() in await reader.readline()
-    writer.write_eof()
-    await reader.read()  # until the server has closed it
-    writer.close()
-    assert caplog.records == []
-
-
 # What it reads, and when
 
 
 class Clock:
-    """Time that a test moves on."""
-
     now = 1000.0
 
     def monotonic(self) -> float:
@@ -140,7 +125,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The page's clock."""
     clock = Clock()
     monkeypatch.setattr(feed, "SYSTEM", clock)
     return clock
@@ -219,38 +203,6 @@ async def test_a_ledger_that_cannot_be_read_is_said_to_and_read_again(
     assert "complete" in await words(session)
 
 
-async def test_a_visitor_who_leaves_ends_no_other_s_reading(
-    ledger: LedgerAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun, going_on, holders = asyncio.Event(), asyncio.Event(), PayoutBatch.holders
-
-    async def slow(batch: PayoutBatch) -> Any:
-        begun.set()
-        await going_on.wait()
-        return await holders(batch)
-
-    async with serve_page(ledger) as page:
-        monkeypatch.setattr(PayoutBatch, "holders", slow)
-        page._feed.show(None)
-        first = asyncio.ensure_future(page._feed.figures())
-        await begun.wait()
-        second = asyncio.ensure_future(page._feed.figures())
-        first.cancel()
-        going_on.set()
-        assert (await second).report.rows == 3
-        assert first.cancelled()
-    assert not caplog.records
-
-
-async def test_a_ledger_that_is_not_there_has_no_page(tmp_path: Path) -> None:
-    missing = LedgerAddress(str(tmp_path / "none.ledger"))
-    with pytest.raises(LedgerMissing):
-        async with serve_page(missing):
-            raise AssertionError("it is served")
-    with pytest.raises(LedgerMissing):
-        await write_page(missing, tmp_path / "none.html", overwrite=False)
-
-
 async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
     ledger: LedgerAddress, tmp_path: Path
 ) -> None:
@@ -266,18 +218,6 @@ async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
             await write_page(ledger, ledger.text, overwrite=True)
 
 
-async def test_without_jinja_the_page_says_what_to_install(
-    ledger: LedgerAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    needed = r'pip install "payments-sdk\[sandbox\]"'
-    with pytest.raises(ImportError, match=needed):
-        async with serve_page(ledger):
-            raise AssertionError("it is served")
-    with pytest.raises(ImportError, match=needed):
-        await write_page(ledger, tmp_path / "report.html", overwrite=False)
-
-
 def test_commands_without_a_page_load_none_of_it_and_the_page_brings_no_simulated_service() -> None:
     program = """
 import sys
@@ -288,112 +228,3 @@ print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modul
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-async def test_a_run_and_its_page_work_on_one_ledger_at_once(
-    desk: Desk, client: Any, service: Sandbox, tmp_path: Path
-) -> None:
-    path = tmp_path / "july.ledger"
-    async with desk.open(path, client) as batch:
-        await batch.load(items(40))
-        async with (
-            serve_page(LedgerAddress(str(path), "batch")) as page,
-            ClientSession(page.address) as session,
-        ):
-            assert "nothing was sent yet" in await words(session)
-            report = await batch.run(page.show)
-            page.show(None)
-            assert "batch complete and certified" in await words(session)
-    assert (report.exit_code, len(service.books.payouts())) == (0, 40)
-
-
-# The person's browser: only one with a window, never waited for, and no token where others can read it
-
-
-class Given(webbrowser.BaseBrowser):
-    """A browser that does what a test says with an address."""
-
-    def __init__(self, opening: Callable[[str], object], name: str = "firefox") -> None:
-        super().__init__(name)
-        self._opening = opening
-
-    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
-        return bool(self._opening(url))
-
-
-Use = Callable[..., None]
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Sets the person's browser."""
-
-    def use(opening: Callable[[str], object], name: str = "firefox") -> None:
-        monkeypatch.setenv("BROWSER", "given")
-        monkeypatch.setattr(webbrowser, "get", lambda: Given(opening, name))
-
-    return use
-
-
-def never(_: str) -> None:
-    """A browser that must not be opened."""
-    raise AssertionError("it is opened")
-
-
-async def test_a_browser_in_the_terminal_is_none(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise webbrowser.Error
-
-    with monkeypatch.context() as patch:
-        for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-            patch.delenv(name, raising=False)
-        patch.setattr(sys, "platform", "linux")
-        patch.setattr(webbrowser, "get", lambda: Given(never))
-        assert not await browser.open_in_browser("http://x"), "a machine without a screen"
-    for name in ("w3m", "/usr/bin/lynx", "www-browser"):
-        use(never, name)
-        assert not await browser.open_in_browser("http://x")
-    monkeypatch.setattr(webbrowser, "get", missing)
-    assert not await browser.open_in_browser("http://x")
-
-
-async def test_a_browser_gets_the_link_only_where_no_token_is_in_it(
-    page: BatchPage, use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-    opened: list[str] = []
-
-    def opens(address: str) -> bool:
-        opened.append(address)
-        return True
-
-    use(opens)
-    if can_tell():
-        assert await page.open()
-        assert opened == [f"{page.address}/"]
-    nobody_is_known(monkeypatch)
-    use(never)
-    assert not await page.open()
-
-
-async def test_a_browser_that_does_not_open_is_said_to(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    def misset(_: str) -> bool:
-        raise ValueError("BROWSER is no command")
-
-    monkeypatch.setattr(browser, "_PATIENCE", 30.0)
-    for opening, is_open in ((lambda _: False, False), (misset, False), (lambda _: True, True)):
-        use(opening)
-        assert await browser.open_in_browser("http://x") is is_open
-
-
-def test_a_browser_that_stays_in_front_is_not_waited_for_and_may_be_closed_after_the_command(
-    use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(browser, "_PATIENCE", 0.01)
-    closed, threads = threading.Event(), set(threading.enumerate())
-    use(lambda _: closed.wait())
-    assert asyncio.run(browser.open_in_browser("http://x"))
-    (waiting,) = (thread for thread in threading.enumerate() if thread not in threads and thread.daemon)
-    closed.set()
-    waiting.join(300)
-    assert not waiting.is_alive()

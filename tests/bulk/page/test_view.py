@@ -20,7 +20,6 @@ HEAVIEST = 40_000
 
 
 def page_of(now: PageFigures) -> str:
-    """The page's HTML."""
     return html_of(now, has_script=True)
 
 
@@ -34,14 +33,6 @@ def test_each_state_says_what_it_is(name: str, assert_snapshot: Snapshots) -> No
 @pytest.mark.parametrize(("name", "tone"), [("rejected", "wait"), ("failed", "bad"), ("returned", "bad")])
 def test_a_refusal_is_amber_and_a_failure_red(name: str, tone: str) -> None:
     assert f'<span class="pill {tone}">complete' in page_of(states()[name])
-
-
-def test_a_row_leads_to_the_inspector_of_the_sandbox_that_made_its_payout() -> None:
-    own, elsewhere = row(41), row(42, base_url="https://pay.example/v1")
-    html = page_of(figures(RUNNING, cause(Outcome.FAILED, 2, own, elsewhere)))
-    assert re.findall('href="(.*?)"', html) == [
-        f"http://127.0.0.1:20999/_sandbox/payouts/{own.payout_id}",
-    ]
 
 
 def test_a_page_with_all_it_needs_is_light_and_as_a_file_has_no_script() -> None:

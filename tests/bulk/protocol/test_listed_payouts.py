@@ -28,7 +28,7 @@ from payments_async.bulk._protocol.matching import Match, expected
 from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk._protocol.row_state import UNFINISHED, RowState
-from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
+from payments_async.models import Amount, Failure, FailureCode, Method, Payout
 from payments_async.models.statuses import PayoutEnd
 from tests.support.rows import BINDING, ledger_row
 
@@ -59,22 +59,18 @@ def payout(generation: int = 0, status: str | None = "pending", **changes: Any) 
 
 
 def other(generation: int = 0, status: str = "pending", **changes: Any) -> Payout:
-    """The same with another amount."""
     return payout(generation, status, amount=Amount(value=Decimal(77), currency="XCD"), **changes)
 
 
 def listed(of: LedgerRow, *payouts: Payout) -> list[RowPayout]:
-    """Payouts beside what a row asks for."""
     return [RowPayout.of(of, each, BINDING) for each in payouts]
 
 
 def judged(of: LedgerRow, *payouts: Payout, absent: bool = False) -> Judgement:
-    """What the list says of a row."""
     return judge(of, listed(of, *payouts), absent=absent)
 
 
 def after(of: LedgerRow, *payouts: Payout, absent: bool = False) -> LedgerRow:
-    """The row as it is recorded."""
     facts = judged(of, *payouts, absent=absent).facts
     if facts is None:
         return of
@@ -383,13 +379,7 @@ def test_a_payout_of_a_number_beyond_any_amount_is_not_the_rows(written: str, ke
     assert listed(now, method)[0].difference == "the list shows po_0 with another method"
 
 
-def test_without_proofs_only_the_payout_under_a_rows_reference_moves_in_conflict() -> None:
-    of = attrs.evolve(ledger_row(proofs=False), state=S.CONFLICT, generation=1)
-    where = PayoutInstrument(type="phone", phone_number="+2290190112233")
-    amount = Amount(value=Decimal(77), currency="XCD")
-    own = Payout(id="po_1", reference=of.reference, amount=amount, instrument=where)
-    first = Payout(id="po_0", reference=of.stem, amount=amount, instrument=where)
-    assert extra(of, own, first) == {"po_1": IN_CONFLICT, "po_0": IN_EXCESS}
+def test_a_strangers_payout_beside_a_row_in_conflict_is_none_of_the_batch() -> None:
     assert extra(row(S.CONFLICT), payout(0, metadata={})) == {}
 
 

@@ -1,11 +1,9 @@
-"""What became of rows, in one word each: counted and summed exactly, and chosen by an export."""
+"""What became of rows, in one word each: counted and summed exactly, chosen by an export; exit codes."""
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -13,19 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk import Certificate, Outcome, PayoutBatch
+from payments_async.bulk._protocol.exit_codes import Stop, exit_code, resumable
 from payments_async.bulk._protocol.outcomes import (
     GROUPS,
     OF_STATE,
+    OPEN,
     RowTotals,
-    Sums,
+    add_rows,
+    by_currency,
     counts_of,
+    is_complete,
     outcomes_of,
     sums_of,
 )
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.stop_rules import too_many_failures
 from payments_async.models.statuses import PayoutEnd
-from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.places import EITHER
 from tests.support.rows import ledger_row
@@ -48,29 +50,10 @@ ROWS = st.builds(
 
 
 def counted(rows: list[LedgerRow]) -> RowTotals:
-    """The totals of these rows, counted one by one."""
-    sums = Sums[tuple[Outcome, str]]()
+    totals = dict[tuple[Outcome, str], tuple[int, Decimal]]()
     for row in rows:
-        sums.add((row.outcome, row.currency), row.amount)
-    return sums.totals
-
-
-@pytest.mark.parametrize(
-    ("end", "had_arrived", "outcome"),
-    [
-        (PayoutEnd.OPEN, False, "not_final"),
-        (PayoutEnd.OPEN, True, "not_final"),
-        (PayoutEnd.ARRIVED, True, "arrived"),
-        (PayoutEnd.FAILED, False, "failed"),
-        (PayoutEnd.FAILED, True, "returned"),
-    ],
-)
-def test_a_payout_that_failed_after_it_had_arrived_was_returned(
-    end: PayoutEnd, had_arrived: bool, outcome: str
-) -> None:
-    created = attrs.evolve(ledger_row(), state=RowState.CREATED, payout_end=end)
-    assert attrs.evolve(created, had_arrived=had_arrived).outcome == outcome
-    assert attrs.evolve(created, earlier_arrived=had_arrived).outcome == outcome
+        add_rows(totals, (row.outcome, row.currency), 1, row.amount)
+    return totals
 
 
 @given(ROWS)
@@ -85,10 +68,10 @@ def test_every_row_has_one_outcome_which_its_state_allows(row: LedgerRow) -> Non
 def test_totals_from_which_rows_are_removed_are_those_of_the_rest(
     rows: list[LedgerRow], others: list[LedgerRow]
 ) -> None:
-    sums = Sums(counted([*rows, *others]))
+    totals = dict(counted([*rows, *others]))
     for row in others:
-        sums.remove((row.outcome, row.currency), row.amount)
-    assert {place: total for place, total in sums.totals.items() if total[0]} == counted(rows)
+        add_rows(totals, (row.outcome, row.currency), -1, row.amount.copy_negate())
+    assert {place: total for place, total in totals.items() if total[0]} == counted(rows)
 
 
 @given(st.lists(ROWS, max_size=8))
@@ -100,34 +83,6 @@ def test_the_parts_of_each_currency_are_all_that_was_asked_and_created(rows: lis
         assert counts[word] == len(mine)
         for currency, amounts in sums.items():
             assert amounts[word] == sum(row.amount for row in mine if row.currency == currency)
-
-
-async def test_an_export_is_of_the_rows_to_look_at(service: Sandbox, batch: Any, tmp_path: Path) -> None:
-    service.on("payouts.create", description="row 1").outcome("complete immediate")
-    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR immediate")
-    service.on("payouts.create", description="row 3").respond("http:422")
-    wanted = {
-        "arrived": ["1"],
-        "failed": ["2"],
-        "rejected": ["3"],
-        "not_final": ["4"],
-        "in_doubt": [],
-        "created": ["1", "2", "4"],
-        "asked": ["1", "2", "3", "4"],
-    }
-    await batch.load(items(4))
-    await batch.run()
-    await batch.reconcile()
-    for word, numbers in wanted.items():
-        report = await batch.export(tmp_path / f"{word}.csv", states=[word])
-        lines = (tmp_path / f"{word}.csv").read_text().splitlines()[1:]
-        assert [line.split(",")[0] for line in lines] == numbers
-        assert report.rows == len(numbers)
-    both = await batch.export(tmp_path / "both.csv", states=[Outcome.FAILED, Outcome.REJECTED])
-    assert both.rows == 2
-    with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
-        await batch.export(tmp_path / "lost.csv", states=["LOST"])
-    assert not (tmp_path / "lost.csv").exists()
 
 
 @EITHER
@@ -164,3 +119,81 @@ async def test_a_certificate_that_is_not_clean_always_says_why(batch: PayoutBatc
     assert "does not add up" in finding
     said = json.loads(unbalanced.to_json())
     assert (said["clean"], said["findings"]) == (False, [finding])
+
+
+AMOUNT = Decimal("10.10")
+
+
+def tally(**counts: int) -> RowTotals:
+    """So many rows of each outcome, each of 10.10 XCD."""
+    return {(Outcome(outcome), "XCD"): (count, AMOUNT * count) for outcome, count in counts.items()}
+
+
+def test_sums_of_any_size_balance_to_the_last_digit() -> None:
+    large, tiny = Decimal("99999999999999999999.999999999"), Decimal("0.000000011")
+    found = {(Outcome.NOT_STARTED, "XCD"): (1, large), (Outcome.NOT_FINAL, "XCD"): (1, tiny)}
+    total = {"XCD": Decimal("100000000000000000000.000000010")}
+    assert by_currency(found) == total
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_batch_is_complete_when_no_row_is_open(outcome: Outcome) -> None:
+    assert is_complete(tally(**{outcome.value: 2})) is (outcome not in OPEN)
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({}, 0),
+        ({"not_final": 3}, 0),
+        ({"not_final": 1, "arrived": 2}, 0),
+        ({"arrived": 2, "failed": 1}, 1),
+        ({"arrived": 2, "returned": 1}, 1),
+        ({"not_final": 3, "rejected": 1}, 1),
+        ({"not_final": 3, "conflict": 1}, 1),
+        ({"not_final": 3, "cancelled": 1}, 1),
+        ({"not_final": 3, "in_doubt": 1}, 3),
+        ({"rejected": 3, "in_doubt": 1}, 3),
+        ({"not_final": 3, "not_started": 1}, 75),
+        ({"not_final": 3, "under_way": 1}, 75),
+        ({"in_doubt": 3, "not_started": 1}, 75),
+    ],
+)
+def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
+    assert exit_code(tally(**counts)) == code
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "when"),
+    [
+        (None, 75, "now"),
+        (Stop.TEMPORARY, 75, "now"),
+        (Stop.RULE, 75, "after_change"),
+        (Stop.NO_ACCESS, 2, "after_change"),
+        (Stop.NOT_THE_SERVICE, 2, "after_change"),
+    ],
+)
+def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int, when: str) -> None:
+    assert (exit_code(tally(not_started=1), stop=stop), resumable(stop)) == (code, when)
+    assert exit_code(tally(under_way=1), stop=stop) == code
+    assert exit_code(tally(in_doubt=1), stop=stop) == 3  # that money may have moved matters more
+    assert exit_code(tally(not_final=1), stop=stop) == 0
+    assert exit_code(tally(not_final=1), stop=stop, extra=True) == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "decided", "failed", "pauses"),
+    [
+        (None, 1000, 990, False),
+        (0.1, 19, 19, False),  # too few to tell
+        (0.1, 20, 2, False),
+        (0.1, 20, 3, True),
+        (0.0, 20, 1, True),
+        (1.0, 20, 20, False),
+    ],
+)
+def test_failures_pause_a_batch_once_there_are_enough_rows_to_tell(
+    rate: float | None, decided: int, failed: int, pauses: bool
+) -> None:
+    reason = f"{failed} of {decided} rows rejected, more than --max-failure-rate allows"
+    assert too_many_failures(rate, decided, failed) == (reason if pauses else None)

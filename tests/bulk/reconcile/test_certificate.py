@@ -22,17 +22,11 @@ ROWS = 150
 
 
 @pytest.fixture
-def proofs() -> bool:
-    """Whether each payout carries the batch's proof."""
-    return True
-
-
-@pytest.fixture
-async def batch(tmp_path: Path, proofs: bool) -> AsyncIterator[PayoutBatch]:
+async def batch(tmp_path: Path) -> AsyncIterator[PayoutBatch]:
     """A batch whose rows were all paid."""
     service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(ROWS), proofs=proofs)
+        await batch.load(items(ROWS))
         assert (await batch.run()).exit_code == 0
         yield batch
 
@@ -63,7 +57,6 @@ async def test_a_clean_certificate_counts_every_row_as_compared(batch: PayoutBat
         ({"formatted": "F CFA 1", "currency": "XCD"}, {"amount": ROWS, "currency": 0}),
     ],
 )
-@pytest.mark.parametrize("proofs", [True, False])
 async def test_a_list_without_amounts_makes_no_clean_certificate(
     batch: PayoutBatch, amount: Any, not_shown: dict[str, int]
 ) -> None:
@@ -130,7 +123,7 @@ async def test_what_the_list_does_not_show_at_all_is_missing_and_not_uncompared(
     assert audit.fields["amount"].compared == ROWS - 1
 
 
-async def test_with_proofs_a_row_is_compared_by_its_proof_and_its_money(batch: PayoutBatch) -> None:
+async def test_a_row_is_compared_by_its_proof_and_its_money(batch: PayoutBatch) -> None:
     hide(batch, instrument=None, method=None)
     certificate = await batch.reconcile()
     assert certificate.is_clean
@@ -140,30 +133,6 @@ async def test_with_proofs_a_row_is_compared_by_its_proof_and_its_money(batch: P
         "instrument.phone_number": (0, ROWS),
         "metadata.payments_sdk": (ROWS, 0),
     }
-
-
-@pytest.mark.parametrize("proofs", [False])
-async def test_without_proofs_each_detail_that_was_asked_for_is_counted(batch: PayoutBatch) -> None:
-    hide(batch, 7, method=None)
-    certificate = await batch.reconcile()
-    assert certificate.is_clean
-    assert {name: attrs.astuple(count) for name, count in certificate.audit.fields.items()} == {
-        "amount": (ROWS, 0),
-        "currency": (ROWS, 0),
-        "method": (ROWS - 1, 1),
-        "instrument.phone_number": (ROWS, 0),
-    }
-
-
-@pytest.mark.parametrize("proofs", [False])
-async def test_without_proofs_a_payout_that_does_not_show_its_receiver_is_not_seen(
-    batch: PayoutBatch,
-) -> None:
-    hide(batch, 7, instrument=None)
-    certificate = await batch.reconcile()
-    (finding,) = certificate.findings
-    assert re.fullmatch(r"row 7: the list shows too little of po_\w+ to tell that it is the row's", finding)
-    assert (certificate.audit.seen, certificate.audit.uncompared) == (ROWS - 1, 0)
 
 
 async def test_another_account_that_the_list_shows_in_full_is_named(batch: PayoutBatch) -> None:

@@ -1,8 +1,9 @@
-"""Lists that show a payout twice in two forms, in another order, or late; and readings that overlap."""
+"""Lists not read whole, in another order, late, or with a payout in two forms; and readings that overlap."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,26 @@ from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._run import listing
 from payments_async.bulk._run.service import PayoutList, Service
+from payments_async.errors import PaymentsError
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
-from tests.bulk.reconcile.test_earlier_payouts import lives, retried
-from tests.bulk.reconcile.test_extra_payouts import booked, told
+from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger, runtime_of
+from tests.support.batches import (
+    alter,
+    in_process,
+    items,
+    ledger_rows,
+    open_at,
+    pay_stranger,
+    run_rows,
+    runtime_of,
+)
 from tests.support.places import EITHER, Place
 from tests.support.scripted import altered
-from tests.support.sightings import posts
-from tests.support.spoiled import spoiling
+from tests.support.sightings import lists, posts
+from tests.support.spoiled import circling, crowding, silent, spoiling
 
 
 async def listed(service: Service) -> list[Payout]:
@@ -109,8 +119,7 @@ async def test_a_list_in_another_order_makes_no_clean_certificate_over_an_excess
 async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_recorded(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
 ) -> None:
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     turn(service, 0, "failed", completed=False, failed=True)
     slow = await ReadingStore.begin(batch._ledger, None)
     assert slow is not None
@@ -129,8 +138,7 @@ async def test_a_page_of_a_reading_that_another_process_has_taken_over_is_not_re
 async def test_a_reading_that_was_left_is_gone_on_with_where_it_stood(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, place: Place
 ) -> None:
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     left = await ReadingStore.begin(batch._ledger, None)
     assert left is not None
     await left.take((await listed(batch._service))[:1], "a place")
@@ -189,7 +197,7 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
 async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
-    await batch.load(items(1), proofs=False)
+    await batch.load(items(1))
     await batch.run(wait_final=60.0)
     reference = (await ledger_rows(batch))[0].reference
     await pay_stranger(service, reference=f"{reference}~g999999999")
@@ -216,10 +224,69 @@ async def test_what_no_database_can_hold_is_kept_readable(
     async with in_process(service) as client:
         alter(client, spoil)
         async with open_at(place, client) as batch:
-            await batch.load(items(2))
-            assert (await batch.run()).counts["rejected"] == refused
+            assert (await run_rows(batch, 2)).counts["rejected"] == refused
             assert (await batch.reconcile()).is_clean
             row, other = await ledger_rows(batch)
     assert other.payout_id.startswith("po_\ufffd")
     assert str(other.service_status).startswith("\ufffd")
     assert "\0" not in (row.failure_message or "")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        (spoiling, "could not be read"),
+        *((partial(silent, says), "did not say that the list ends") for says in (None, {"count": 3})),
+        (partial(silent, {"has_more_pages": True}), "did not say that the list ends"),
+        (circling, "the same cursor twice"),
+        (crowding, "more than 1,000 records"),
+    ],
+)
+async def test_a_list_that_was_not_read_whole_certifies_nothing(
+    batch: PayoutBatch, spoilt: Any, why: str
+) -> None:
+    await run_rows(batch, 250)
+    first = (await ledger_rows(batch))[0].reference
+    alter(batch._service._client, spoilt(first) if spoilt is spoiling else spoilt())
+    with pytest.raises(PaymentsError, match=why):
+        await batch.reconcile()
+
+
+async def test_a_list_whose_cursor_is_null_was_read_to_its_end(batch: PayoutBatch) -> None:
+    await run_rows(batch, 3)
+    alter(batch._service._client, silent({"next_cursor": None}))
+    assert (await batch.reconcile()).is_clean
+
+
+@pytest.mark.parametrize(("fault", "begun"), [("bad_json", 1), ("http:400", 2)])
+async def test_a_reading_goes_on_where_it_failed_unless_the_service_refuses_the_place(
+    service: Sandbox, batch: PayoutBatch, fault: str, begun: int
+) -> None:
+    await run_rows(batch, 250)
+    before = len(service.requests)
+    service.on("payouts.list").respond(fault, after=1, times=2)  # its second page, and where the next goes on
+    for _ in range(2):
+        with pytest.raises(PaymentsError):
+            await batch.reconcile()
+    assert (await batch.reconcile()).is_clean
+    asked = [request.path for request in service.requests[before:]]
+    assert sum("cursor" not in path for path in asked) == begun
+
+
+async def test_a_page_with_what_cannot_be_read_is_asked_for_once_more(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    await run_rows(batch, 250)
+    spoil, before = spoiling((await ledger_rows(batch))[0].reference), lists(service)
+    spoilt = list[Any]()
+
+    def once(request: Any, answer: Any) -> Any:
+        other = spoil(request, answer)
+        if spoilt or b"pairs" not in other.body:
+            return answer
+        spoilt.append(other)
+        return other
+
+    alter(batch._service._client, once)
+    assert (await batch.reconcile()).is_clean
+    assert (len(spoilt), lists(service) - before) == (1, 4)

@@ -15,7 +15,6 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk._run.service import day_of
 from payments_async.bulk.errors import LedgerMismatch
-from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
@@ -25,6 +24,7 @@ from tests.support.batches import (
     ledger_rows,
     open_at,
     pay_stranger,
+    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
@@ -57,13 +57,11 @@ def dated(url: str) -> str | None:
 
 
 def pass_time(service: Sandbox, client: AsyncPayments, days: float) -> None:
-    """Let days pass, for the service and the ledger."""
     service.advance(days * 86_400.0)
     runtime_of(client).advance(days * 86_400.0)
 
 
 async def states(batch: PayoutBatch) -> list[RowState]:
-    """Where each row stands."""
     return [row.state for row in await ledger_rows(batch)]
 
 
@@ -107,8 +105,7 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(
 ) -> None:
     service.on("payouts.create", description="row 7").outcome("fail:RECIPIENT_ERROR")
     told: list[Any] = []
-    await batch.load(items(150))
-    await batch.run()
+    await run_rows(batch, 150)
     service.advance(60.0)
     certificate = await batch.reconcile(told.append)
     assert (certificate.is_clean, certificate.audit.turns, certificate.report.exit_code) == (True, (), 1)
@@ -158,39 +155,6 @@ async def test_all_of_the_list_is_read_where_a_part_cannot_show_every_row(
         # all of it once: an earlier ledger has paid rows 1 and 2, and may have paid row 3
         assert [dated(query) is None for query in queries] == [False, True, False]
         assert dated(queries[0]) > dated(queries[2])
-
-
-async def test_a_part_of_the_list_that_lacks_a_row_is_followed_by_all_of_it(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    async with PayoutBatch.open(tmp_path / "lost", client) as batch:
-        await batch.load(items(2), batch_id="batch")
-        await batch.run()
-    pass_time(service, client, 5)
-    async with PayoutBatch.open(tmp_path / "new", client) as batch:
-        await batch.load(items(3), batch_id="batch")
-        queries = noted(batch)
-        report = await batch.run()
-        assert (report.counts["created"], report.certificate.is_clean) == (3, True)
-        assert [dated(query) is None for query in queries] == [False, True, False]
-
-
-async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
-    service: Sandbox, place: Place
-) -> None:
-    client = in_process(service, max_retries=0)
-    async with client, open_at(place, client) as batch:
-        await batch.load(items(150))
-        await batch.run()
-        service.advance(60.0)
-        service.on("payouts.list").respond("http:503", after=1)
-        with pytest.raises(PaymentsError):
-            await batch.reconcile()
-        assert ((await batch.status()).counts["arrived"], (await batch.status()).counts["not_final"]) == (
-            100,
-            50,
-        )
-        assert (await batch.reconcile()).is_clean
 
 
 @EITHER

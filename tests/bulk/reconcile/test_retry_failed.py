@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,12 @@ from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import in_process, item, ledger_rows, run_rows, runtime_of
 from tests.support.desks import Desk
-from tests.support.places import EITHER, Place
-from tests.support.spoiled import spoiling
+from tests.support.places import EITHER
 
 
 def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
-    """The next payouts of these rows fail."""
     for number in numbers:
         rule = service.on("payouts.create", description=f"row {number}")
         rule.outcome("fail:RECIPIENT_ERROR", times=times)
@@ -33,8 +29,7 @@ def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
 async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1, 2)
     rows = [("+2290190000001", item(1)[1]), ("emp-2", item(2)[1])]
-    await batch.load(rows)
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, rows, wait_final=60.0)
     found = await batch.retry_failed(dry_run=True)
     assert found.reasons == {1: "XCD 1.01: RECIPIENT_ERROR", 2: "emp-2, XCD 2.01: RECIPIENT_ERROR"}
 
@@ -43,8 +38,7 @@ async def test_rejected_rows_are_made_new_only_for_a_key_of_their_project(
     service: Sandbox, batch: PayoutBatch, desk: Desk, tmp_path: Path
 ) -> None:
     service.on("payouts.create", description="row 2").respond("http:422", times=None)
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     async with (
         desk.client(service, api_key=service.new_key()) as stranger,
         desk.open(tmp_path / "l", stranger) as theirs,
@@ -59,8 +53,7 @@ async def test_each_row_is_counted_once_though_the_reading_is_lost_between_them(
     service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
     fails(service, 1, 2)
-    await batch.load(items(3))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 3, wait_final=60.0)
     make_new, asked = ReadingStore.make_new, list[int]()
 
     async def losing(store: ReadingStore, ids: Any, decide: Any, *, dry_run: bool) -> Any:
@@ -111,30 +104,17 @@ async def test_a_reference_that_leaves_no_room_for_a_generation_is_left(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1)
-    await batch.load([item(1, reference="r" * 191)])
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, [item(1, reference="r" * 191)], wait_final=60.0)
     report = await batch.retry_failed()
     assert report.rows == ()
     assert "191 are allowed" in str(report.left)
-
-
-async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 2)
-    await batch.load(items(150))
-    await batch.run()
-    service.advance(60.0)
-    assert (await batch.retry_failed()).rows == (2,)
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
 
 
 async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_anew(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1, 2, 3)
-    await batch.load(items(3))
-    assert (await batch.run(wait_final=60.0)).counts["failed"] == 3
+    assert (await run_rows(batch, 3, wait_final=60.0)).counts["failed"] == 3
     turn(service, 0, "completed", completed=True, failed=False)
     turn(service, 1, "processing", completed=False, failed=False)
     report = await batch.retry_failed()
@@ -150,8 +130,7 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
 @EITHER
 async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1, 2, 3)
-    await batch.load(items(4))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 4, wait_final=60.0)
     report = await batch.retry_failed(rows=[4, 2])
     assert report.rows == (2,)
     assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
@@ -164,8 +143,7 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
 ) -> None:
     fails(service, 1)
     service.on("payouts.create", description="row 2").respond("http:409", times=None)
-    await batch.load(items(2))
-    await batch.run(patience=1.0)
+    await run_rows(batch, 2, patience=1.0)
     service.advance(60.0)
     asked = len(service.requests)
     for rows, why in (([1, 2], "row 2: in doubt"), ([1, 99], "row 99 is not in the batch")):
@@ -176,27 +154,13 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
     assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
 
 
-async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    fails(service, 1, 2)
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
-    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-    for rows in (None, [1]):
-        report = await batch.retry_failed(rows=rows, dry_run=True)
-        assert [left.number for left in report.left] == [1]
-        assert "one of the 1 that could not be read" in report.left[0].reason
-
-
 async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_have_failed(
     service: Sandbox, tmp_path: Path
 ) -> None:
     fails(service, 1, 150)
     client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(150))
-        await batch.run(wait_final=60.0, concurrency=1)
+        await run_rows(batch, 150, wait_final=60.0, concurrency=1)
         service.on("payouts.list").respond("http:503", after=1)
         with pytest.raises(PaymentsError):
             await batch.retry_failed()
@@ -210,45 +174,10 @@ async def test_a_later_payout_that_was_never_made_is_asked_for_again_though_the_
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     fails(service, 1)
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     await batch.retry_failed()
     service.on("payouts.create").respond("http:409")
     assert (await batch.run(patience=0.0)).exit_code == 3
     runtime_of(client).advance(1_000.0)
     service.advance(1_000.0)
     assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
-
-
-@pytest.mark.parametrize(("place", "seed"), [("sqlite", 1), ("postgresql", 2)], indirect=["place"])
-async def test_through_faults_of_every_kind_each_row_arrives_once(
-    service: Sandbox, place: Place, seed: int
-) -> None:
-    chance = random.Random(seed)
-    failures = {number: chance.choice((0, 0, 1, 2, 3)) for number in range(1, 31)}
-    for number, times in failures.items():
-        rule = service.on("payouts.create", description=f"row {number}")
-        for kind in ("lost_response", "lost_request", "http:500", "bad_json"):
-            if chance.random() < 0.3:
-                rule.respond(kind, times=1, after=chance.randrange(4))
-        if times:
-            rule.outcome("fail:RECIPIENT_ERROR", times=times)
-    for after in range(2, 40, 3):
-        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=after)
-    for _ in range(40):
-        async with in_process(service, seed) as client, open_at(place, client) as batch:
-            try:
-                await batch.load(items(30))
-                report = await batch.run(wait_final=600.0)
-                if (report.exit_code, report.counts["failed"]) == (0, 0):
-                    break
-                await batch.retry_failed()
-            except PaymentsError:
-                pass  # the list could not be read to its end: once more, from the start
-    service.clear_rules()
-    async with in_process(service) as client, open_at(place, client) as batch:
-        assert (await batch.reconcile()).is_clean
-    entries = service.books.payouts()
-    stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)
-    assert sorted(times for (_, status), times in stems.items() if status == "completed") == [1] * 30
-    assert len(entries) == 30 + sum(failures.values())

@@ -1,13 +1,15 @@
-"""The list says otherwise than the ledger: turned statuses, late first payouts, rows in conflict."""
+"""The list says otherwise than the ledger, or two things at once: nobody is paid again, somebody is told."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.support.batches import alter, item, items, ledger_rows
+from tests.support.batches import alter, item, items, ledger_rows, run_rows
 from tests.support.spoiled import repeating, spoiling
 
 BEGAN = VirtualClock.frozen().now()
@@ -38,8 +40,7 @@ def turn(service: Sandbox, place: int, status: str, completed: bool, failed: boo
 async def test_a_status_that_turned_is_recorded_by_the_reading_that_saw_it_and_told_once(
     service: Sandbox, batch: PayoutBatch, turned: str
 ) -> None:
-    await batch.load(items(3))
-    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 3
+    assert (await run_rows(batch, 3, wait_final=60.0)).counts["arrived"] == 3
     before = await batch.reconcile()
     assert (before.is_clean, before.is_settled, before.audit.turns) == (True, True, ())
     turn(service, 1, *TURNS[turned])
@@ -74,8 +75,7 @@ async def test_a_status_that_turned_is_recorded_by_the_reading_that_saw_it_and_t
 async def test_a_payout_that_contradicts_itself_is_not_waited_for(
     service: Sandbox, batch: PayoutBatch
 ) -> None:
-    await batch.load(items(3))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 3, wait_final=60.0)
     turn(service, 1, *TURNS["completed with failed_at"])
     assert not (await batch.reconcile()).is_clean
     asked = len(service.requests)
@@ -85,8 +85,7 @@ async def test_a_payout_that_contradicts_itself_is_not_waited_for(
 
 
 async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, batch: PayoutBatch) -> None:
-    await batch.load(items(101))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 101, wait_final=60.0)
     for number in range(101):
         turn(service, number, *TURNS["reversed"])
     certificate = await batch.reconcile()
@@ -97,8 +96,7 @@ async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     first = next(entry for entry in service.books.payouts() if entry.status == "failed")
     await batch.retry_failed()
     await batch.run(wait_final=60.0)
@@ -142,8 +140,7 @@ async def test_a_row_is_not_retried_while_the_list_does_not_show_an_earlier_payo
 ) -> None:
     """That payout may have arrived: only the list can say so."""
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     first = (await ledger_rows(batch))[0].reference
     await batch.retry_failed()
     await batch.run(wait_final=60.0)
@@ -163,8 +160,7 @@ async def test_a_row_is_not_retried_while_the_list_does_not_show_an_earlier_payo
 async def test_a_payout_that_a_reading_shows_in_two_statuses_makes_no_clean_certificate(
     batch: PayoutBatch, number: int
 ) -> None:
-    await batch.load(items(150))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 150, wait_final=60.0)
     alter(batch._service._client, repeating(number, later=number == 150, status="reversed"))
     (finding,) = (await batch.reconcile()).findings
     assert finding.startswith(f"row {number}: ")
@@ -175,8 +171,7 @@ async def test_a_payout_that_a_reading_shows_in_two_statuses_makes_no_clean_cert
 async def test_what_had_arrived_and_was_returned_is_paid_again_only_by_its_row_number(
     service: Sandbox, batch: PayoutBatch, status: str
 ) -> None:
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 2, wait_final=60.0)
     turn(service, 0, *TURNS[status])
     for dry_run in (True, False):
         report = await batch.retry_failed(dry_run=dry_run)
@@ -196,11 +191,58 @@ async def test_a_turn_that_only_the_retry_itself_has_seen_is_no_reason_to_pay_ag
     service: Sandbox, batch: PayoutBatch
 ) -> None:
     """One page of one reading may be wrong."""
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     turn(service, 0, *TURNS["failed"])
     report = await batch.retry_failed(rows=[1])
     assert report.rows == ()
     assert "this reading alone says that it has failed" in report.left[0].reason
     turn(service, 0, *TURNS["failed"])
     assert (await batch.retry_failed(rows=[1])).rows == (1,)
+
+
+@pytest.mark.parametrize(
+    ("status", "completed"),
+    [("completed", True), ("completed", False), ("processing", False), ("failed", True)],
+)
+async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_second_time(
+    service: Sandbox, batch: PayoutBatch, status: str, completed: bool
+) -> None:
+    await run_rows(batch, 2)
+    service.advance(60.0)
+    turn(service, 0, status, completed=completed, failed=True)
+    certificate = await batch.reconcile()
+    assert not certificate.is_clean
+    assert certificate.audit.differing == 1
+    assert "row 1: " in certificate.audit.findings[0]
+    assert "contradicts itself" in certificate.audit.findings[0]
+    assert ((await batch.status()).counts["failed"], (await batch.status()).counts["arrived"]) == (0, 1)
+    (cause,) = await batch.causes()
+    assert (cause.outcome, cause.count, cause.sums) == ("not_final", 1, {"XCD": Decimal("1.01")})
+    assert cause.reason in certificate.audit.findings[0]
+    assert [row.number for row in cause.rows] == [1]
+    for rows in (None, [1]):
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        assert [left.number for left in report.left] == [1] * (rows is not None)
+    assert "contradicts itself" in report.left[0].reason
+    await batch.run(wait_final=60.0)
+    turn(service, 0, "completed", completed=True, failed=False)
+    assert (await batch.reconcile()).is_clean
+    assert (await batch.status()).counts["arrived"] == 2
+    assert await batch.causes() == ()
+    assert len(service.books.payouts()) == 2
+
+
+async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_left(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
+    assert (await run_rows(batch, [item(1)], wait_final=60.0)).counts["failed"] == 1
+    turn(service, 0, "failed", completed=True, failed=True)
+    report = await batch.retry_failed()
+    assert (report.rows, [left.number for left in report.left]) == ((), [1])
+    assert "completed_at" in report.left[0].reason
+    assert not (await batch.reconcile()).is_clean
+    (row,) = await ledger_rows(batch)
+    assert (row.service_status, row.outcome) == ("failed", "not_final")
+    assert len(service.books.payouts()) == 1

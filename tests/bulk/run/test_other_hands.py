@@ -17,7 +17,7 @@ from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, LedgerMismatch, LedgerMissing, LedgerUnavailable, PayoutBatch
 from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.sandbox import Sandbox
-from tests.support.batches import Between, item, items, ledger_now, open_at
+from tests.support.batches import Between, item, items, ledger_now, open_at, run_rows
 from tests.support.desks import Desk
 from tests.support.sightings import lists, posts
 
@@ -38,7 +38,6 @@ class Meanwhile(Between):
 
 
 def change(place: Path | str, sql: str, *values: Any) -> None:
-    """Change a ledger as another process does."""
     with closing(sqlite3.connect(place)) as ledger, ledger:
         assert ledger.execute(sql, values).rowcount == 1
 
@@ -66,8 +65,7 @@ async def test_a_reading_that_another_process_took_over_is_left_to_it(
 async def test_a_reading_whose_notes_are_spoilt_begins_anew(
     service: Sandbox, batch: PayoutBatch, place: Path, audit: str
 ) -> None:
-    await batch.load(items(1))
-    await batch.run()
+    await run_rows(batch, 1)
     begun = ledger_now() - 30.0
     change(
         place,
@@ -111,8 +109,7 @@ async def test_a_row_that_cannot_be_read_is_told_once_and_the_others_are_paid(
 async def test_a_paused_batch_still_looks_for_what_is_in_doubt(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="row 1").respond("lost_response").respond("http:409", after=1)
     service.on("payouts.list").respond("http:400", times=1)
-    await batch.load([item(1)])
-    assert (await batch.run(patience=0.0)).exit_code != 0
+    assert (await run_rows(batch, [item(1)], patience=0.0)).exit_code != 0
     await batch.pause("lunch")
     before = lists(service), posts(service)
     report = await batch.run()
@@ -125,8 +122,7 @@ async def test_a_total_that_nobody_confirmed_is_not_paid(desk: Desk, tmp_path: P
         desk.other_client("sk_live_x", base_url="https://localhost/v1") as client,
         desk.open(tmp_path / "l", client) as batch,
     ):
-        await batch.load(items(1))
-        report = await batch.run()
+        report = await run_rows(batch, 1)
     assert (report.exit_code, report.counts["not_started"]) == (75, 1)
     assert "its total is not confirmed" in report.stopped
 

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-from decimal import Decimal
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import BatchFigures, PayoutBatch
+from payments_async._http.types import TransportError
+from payments_async.bulk import BatchFigures, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
+    Between,
+    alter,
     assert_true,
     in_process,
+    item,
     items,
     ledger_rows,
-    over_socket,
     paid,
+    run_rows,
     runtime_of,
 )
 from tests.support.desks import Pay
+from tests.support.scripted import altered
 from tests.support.sightings import posts
-
-
-async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: Pay) -> None:
-    rows = items(40)
-    report = await pay(rows)
-    assert_true(report, service, rows)
-    assert report.counts["created"] == 40
-    assert report.sums["XCD"]["created"] == Decimal("820.40")
-    assert (report.is_complete, report.exit_code, report.stopped) == (True, 0, None)
-
-
-async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sandbox, pay: Pay) -> None:
-    await pay(items(5))
-    report = await pay(items(5))
-    assert posts(service) == 5
-    assert report.exit_code == 0
 
 
 async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(pay: Pay) -> None:
@@ -52,18 +41,6 @@ async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(p
     created = [progress.counts["created"] for progress in told]
     assert created == sorted(created)
     assert created[-1] == 300
-
-
-async def test_a_rejected_row_keeps_the_services_words_and_the_others_are_paid(
-    service: Sandbox, batch: PayoutBatch
-) -> None:
-    service.on("payouts.create", description="row 2").respond("http:422")
-    await batch.load(items(3))
-    report = await batch.run()
-    row = (await ledger_rows(batch))[1]
-    assert (report.exit_code, report.counts["rejected"]) == (1, 1)
-    assert row.failure_code == "HTTP 422"
-    assert "sandbox" in (row.failure_message or "")
 
 
 @pytest.mark.parametrize("fault", ["http:401", "http:403", "http:404"])
@@ -81,22 +58,6 @@ async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
     report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)
-
-
-async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tmp_path: Path) -> None:
-    key = service.new_key("inactive")
-    async with in_process(service, api_key=key) as client:
-        report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.counts["not_started"]) == (2, 3)
-    assert key not in str(report.stopped)
-
-
-async def test_an_unreachable_service_holds_the_batch_back(service: Sandbox, tmp_path: Path) -> None:
-    with service:
-        client = over_socket(service)
-    async with client:
-        report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.resumable, report.counts["not_started"]) == (75, "now", 3)
 
 
 async def test_a_429_leaves_the_row_and_waits_for_retry_after(
@@ -120,34 +81,6 @@ async def test_an_outage_pauses_the_batch_instead_of_putting_every_row_in_doubt(
     assert not any(request.operation == "payouts.list" for request in service.requests[:-2])
 
 
-async def test_two_ledgers_of_one_batch_pay_it_once(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path
-) -> None:
-    rows = items(200)
-    runtime = None
-    runtime = runtime_of(client)
-    other = in_process(service, runtime=runtime)
-    reports = await asyncio.gather(
-        paid(tmp_path / "a", client, rows, concurrency=7), paid(tmp_path / "b", other, rows, concurrency=5)
-    )
-    for report in reports:
-        assert report.exit_code == 0
-        assert_true(report, service, rows)
-
-
-@pytest.mark.parametrize("later", [0.0, 90_000.0], ids=["at once", "the next day"])
-async def test_a_deleted_ledger_leads_to_the_same_references_and_no_second_payout(
-    service: Sandbox, client: AsyncPayments, tmp_path: Path, later: float
-) -> None:
-    rows = items(30)
-    await paid(tmp_path / "a", client, rows)
-    runtime_of(client).advance(later)
-    service.advance(later)
-    report = await paid(tmp_path / "b", client, rows)
-    assert report.exit_code == 0
-    assert_true(report, service, rows)
-
-
 @pytest.mark.parametrize(("key", "told"), [(None, "replaced during the run"), ("nonsense", "malformed")])
 async def test_a_key_replaced_during_a_run_halts_it(
     service: Sandbox, tmp_path: Path, key: str | None, told: str
@@ -164,3 +97,62 @@ async def test_a_key_replaced_during_a_run_halts_it(
         assert report.counts["created"] == len(service.books.payouts())
         keys.append(service.api_key)
         assert (await batch.run()).exit_code == 0
+
+
+async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
+    service: Sandbox, batch: PayoutBatch, client: AsyncPayments
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    body = json.dumps({"message": "The request is being processed."}).encode()
+    alter(
+        batch._service._client,
+        lambda _, answer: altered(answer, body=body) if answer.status == 409 else answer,
+    )
+    await run_rows(batch, 1, patience=60.0)
+    row = (await ledger_rows(batch))[0]
+    assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
+    assert (await batch.run()).exit_code == 0
+
+
+async def test_another_record_than_was_asked_for_is_looked_up(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+
+    def swap(request: Any, answer: Any) -> Any:
+        body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
+        return altered(answer, body=body)
+
+    alter(client, swap)
+    report = await pay(items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    assert [request.operation for request in service.requests][-1] == "payouts.list"
+
+
+class Unplugged(Between):
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST":
+            raise TransportError("connect", "unplugged")
+        return await super().send(request)
+
+
+async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
+    unplugged = Unplugged(client)
+    report = await pay(items(100), concurrency=2)
+    assert "cannot be reached" in str(report.stopped)
+    assert (report.exit_code, report.counts["in_doubt"]) == (75, 0)
+    assert report.counts["not_started"] > 80
+    unplugged.remove()
+    assert (await pay(items(100))).exit_code == 0
+    assert len(service.books.payouts()) == 100
+
+
+async def test_an_audit_shows_a_hundred_findings(client: AsyncPayments, tmp_path: Path) -> None:
+    rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]
+    await paid(tmp_path / "theirs", client, rows)
+    async with PayoutBatch.open(tmp_path / "ours", client) as batch:
+        await batch.load(rows, batch_id="another", pay_again=True)
+        audit = (await batch.reconcile()).audit
+    assert (audit.differing, len(audit.findings)) == (120, 100)

@@ -1,18 +1,31 @@
-"""Rows whose posts failed are posted again after a back-off, within the run and before any epoch."""
+"""Rows that are posted again: failed ones after a back-off, refused ones never under a used key."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments
 from payments_async._http.types import TransportError
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
-from tests.support.batches import Between, assert_true, in_process, items, paid, runtime_of
+from tests.support.batches import (
+    Between,
+    alter,
+    assert_true,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    paid,
+    run_rows,
+    runtime_of,
+)
 from tests.support.desks import Pay
 from tests.support.scripted import altered
 
@@ -109,15 +122,6 @@ async def test_without_time_for_another_post_the_list_is_asked_once_before_the_r
     assert_true(report, service, rows)
 
 
-async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay) -> None:
-    rows = items(60)
-    service.on("payouts.create", description="row 1").respond("http:500", times=12)
-    report = await pay(rows, concurrency=1)
-    assert report.exit_code == 0
-    last, first = service.books.payouts()[-1], service.books.payouts()[0]
-    assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
-
-
 @pytest.mark.parametrize("word", ["http:409", "http:422"])
 async def test_a_refusal_is_not_posted_again_under_its_key(service: Sandbox, pay: Pay, word: str) -> None:
     service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
@@ -161,3 +165,91 @@ async def test_a_stop_ends_the_back_off(service: Sandbox, client: AsyncPayments,
     report = await batch.run(stop)
     assert runtime_of(client).monotonic() < 30.0
     assert (report.exit_code, report.counts["in_doubt"]) == (3, 1)
+
+
+class Replaying:
+    """Has the first answer to each key come back for ever, as a service may (Limits, Idempotency)."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self._first: dict[str, Any] = {}
+
+    def __call__(self, request: Any, answer: Any) -> Any:
+        if request.method != "POST":
+            return answer
+        key = request.headers["X-Idempotency-Key"]
+        self.keys.append(key)
+        if key not in self._first:
+            self._first[key] = answer
+            return answer
+        first = self._first[key]
+        headers = CIMultiDict([*first.headers.items(), ("X-Idempotent-Replayed", "true")])
+        return altered(first, headers=CIMultiDictProxy(headers))
+
+
+def refuse(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
+    for number in numbers:
+        service.on("payouts.create", description=f"row {number}").respond("http:422", times=times)
+
+
+async def test_a_refused_row_is_paid_unchanged_after_retry_failed(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    refuse(service, 2)
+    alter(batch._service._client, replaying := Replaying())
+    assert (await run_rows(batch, 3)).counts["rejected"] == 1
+    before = (await ledger_rows(batch))[1]
+    report = await batch.retry_failed(rejected=True)
+    assert (report.rows, report.left, report.totals) == ((2,), (), {"XCD": Decimal("2.01")})
+    after = (await ledger_rows(batch))[1]
+    assert (after.state, after.failure_code, after.failure_message) == (RowState.NEW, None, None)
+    assert (after.reference, after.body) == (before.reference, before.body)
+    assert after.revision == before.revision + 1
+    assert (await batch.run()).exit_code == 0
+    assert (await batch.reconcile()).is_clean
+    assert (await batch.load(items(3))).is_new is False
+    assert len(set(replaying.keys)) == len(replaying.keys) == 4
+    assert len(service.books.payouts()) == 3
+
+
+async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    refuse(service, 1)
+    service.on("payouts.create", description="first change").respond("http:422", times=1)
+    alter(batch._service._client, replaying := Replaying())
+    assert (await run_rows(batch, 1)).exit_code == 1
+    await batch.load([item(1, description="first change")], accept_edits=True)
+    assert (await batch.run()).exit_code == 1
+    await batch.load(items(1), accept_edits=True)
+    assert (await batch.run()).exit_code == 0
+    assert len(set(replaying.keys)) == 3
+
+
+@pytest.mark.parametrize(("number", "reason"), [(1, "row 1: not final"), (7, "row 7 is not in the batch")])
+async def test_a_row_that_was_not_refused_cannot_be_sent_again(
+    service: Sandbox, batch: PayoutBatch, number: int, reason: str
+) -> None:
+    refuse(service, 2)
+    await run_rows(batch, 2)
+    with pytest.raises(BulkError, match=reason):
+        await batch.retry_failed(rows=[number, 2], rejected=True)
+    assert (await batch.status()).counts["rejected"] == 1
+
+
+async def test_only_the_refused_rows_that_were_named_are_sent_again(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
+    refuse(service, 1, 2)
+    await run_rows(batch, 2)
+    assert (await batch.retry_failed(rows=[2], rejected=True)).rows == (2,)
+    assert (await batch.status()).counts["rejected"] == 1
+
+
+async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, batch: PayoutBatch) -> None:
+    service.on("payouts.create", description="all").respond("http:422", times=None)
+    rows = [item(number, description="all") for number in range(1, 521)]
+    await run_rows(batch, rows)
+    report = await batch.retry_failed(rejected=True)
+    assert report.rows == tuple(range(1, 521))
+    assert (await batch.status()).counts["not_started"] == 520

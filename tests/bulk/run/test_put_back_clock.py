@@ -10,7 +10,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import items, ledger_now, runtime_of
+from tests.support.batches import ledger_now, run_rows, runtime_of
 from tests.support.ledger_clock import ledger_time
 from tests.support.places import EITHER
 
@@ -27,7 +27,6 @@ def ahead() -> Iterator[list[float]]:
 
 @pytest.fixture
 def batch(ahead: list[float], batch: PayoutBatch) -> PayoutBatch:
-    """An open batch whose clock is ahead."""
     return batch
 
 
@@ -41,8 +40,7 @@ async def test_a_row_that_waits_to_be_posted_again_is_due_soon(
         if figures.counts["in_doubt"]:
             ahead[0] = 0.0
 
-    await batch.load(items(1))
-    assert (await batch.run(put_back)).exit_code == 0
+    assert (await run_rows(batch, 1, put_back)).exit_code == 0
     assert ahead == [0.0]
 
 
@@ -50,8 +48,7 @@ async def test_a_row_that_was_retried_is_paid(
     service: Sandbox, batch: PayoutBatch, ahead: list[float]
 ) -> None:
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=1)
-    await batch.load(items(1))
-    await batch.run(wait_final=60.0)
+    await run_rows(batch, 1, wait_final=60.0)
     assert (await batch.retry_failed()).rows == (1,)
     ahead[0] = 0.0
     assert (await batch.run(wait_final=60.0)).counts["arrived"] == 1
@@ -61,8 +58,7 @@ async def test_a_row_that_was_never_paid_is_asked_for_again(
     service: Sandbox, client: AsyncPayments, batch: PayoutBatch, ahead: list[float]
 ) -> None:
     service.on("payouts.create").respond("http:409")
-    await batch.load(items(1))
-    assert (await batch.run(patience=0.0)).exit_code == 3
+    assert (await run_rows(batch, 1, patience=0.0)).exit_code == 3
     ahead[0] = 0.0
     await batch.run(patience=0.0)
     runtime_of(client).advance(1_000.0)
@@ -73,8 +69,7 @@ async def test_a_row_that_was_never_paid_is_asked_for_again(
 async def test_a_created_row_is_judged_by_the_list(
     service: Sandbox, batch: PayoutBatch, ahead: list[float]
 ) -> None:
-    await batch.load(items(2))
-    await batch.run()
+    await run_rows(batch, 2)
     books: Any = service._core.world.tenants[service.api_key].payouts
     del books[0]
     ahead[0] = 0.0

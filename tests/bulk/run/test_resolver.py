@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, Instrument
+from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, item, items, ledger_rows, pay_stranger, runtime_of
@@ -28,9 +28,8 @@ async def state_after(
     service: Sandbox, tmp_path: Path, rows: Any, **options: Any
 ) -> tuple[RowState, int, str | None]:
     """The state of the first row after a run, its epoch, and why."""
-    proofs = options.pop("proofs", True)
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows, proofs=proofs)
+        await batch.load(rows)
         await batch.run(**options)
         row = (await ledger_rows(batch))[0]
     return row.state, row.epoch, row.failure_code
@@ -92,25 +91,6 @@ async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_opera
     assert report.counts["in_doubt"] == report.counts["created"] == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "state"),
-    [
-        ({}, RowState.CREATED),
-        ({"amount": Decimal("2.02")}, RowState.CONFLICT),
-        ({"instrument": Instrument.phone("+2290190112244", "BJ")}, RowState.CONFLICT),
-    ],
-    ids=["the same", "another amount", "another account"],
-)
-async def test_without_proofs_money_and_account_decide(
-    service: Sandbox, tmp_path: Path, changes: dict[str, Any], state: RowState
-) -> None:
-    await pay_stranger(service, **changes)
-    found, _, why = await state_after(service, tmp_path, [item(1, reference="taken")], proofs=False)
-    assert found is state
-    assert why == (None if state is RowState.CREATED else "other content under its reference")
-    assert len(service.books.payouts()) == 1
-
-
 async def test_a_refusal_in_doubt_rejects_the_row_only_when_its_absence_is_proven(
     service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
@@ -154,15 +134,6 @@ async def test_a_list_that_cannot_be_read_is_read_again_and_proves_nothing_meanw
     service.on("payouts.create").respond("http:409")
     service.on("payouts.list").respond("http:400", times=2)
     assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 1, None)
-
-
-async def test_a_list_that_is_never_readable_leaves_the_row_in_doubt(
-    service: Sandbox, tmp_path: Path
-) -> None:
-    service.on("payouts.create").respond("http:409")
-    service.on("payouts.list").respond("http:400", times=None)
-    state, _, _ = await state_after(service, tmp_path, items(1), patience=60.0)
-    assert state is RowState.IN_DOUBT
 
 
 async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, pay: Pay) -> None:

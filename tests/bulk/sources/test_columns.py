@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.errors import SourceErrors
-from payments_async.bulk.sources import _cells, _columns, open_source
+from payments_async.bulk.sources import _cells, open_source
 from payments_async.sandbox._api.request_schemas import INSTRUMENT_TYPES
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, reported
 
@@ -16,7 +16,6 @@ NEEDED = ",".join(PHONE)
 
 
 def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
-    """What is said of a header."""
     source = open_source(bytes_file(folder, header.encode() + b"\n"))
     with pytest.raises(SourceErrors) as caught:
         list(source.read())
@@ -118,12 +117,6 @@ def test_every_fault_of_a_header_is_named(
     assert header_faults(tmp_path, header) == faults
 
 
-def test_a_whole_part_is_not_a_column_of_a_csv_file(tmp_path: Path) -> None:
-    ((column, reason),) = header_faults(tmp_path, f"{NEEDED},customer")
-    assert column == "customer"
-    assert "customer.email" in reason
-
-
 def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:
     assert read(bytes_file(tmp_path, NEEDED.encode())) == ([], [])
 
@@ -185,9 +178,3 @@ def test_a_row_without_an_instrument_is_a_fault(tmp_path: Path) -> None:
     assert reported(faults) == [(2, "instrument", "is required; if the row is a total, leave the row out")]
     _, faults = read(csv_file(tmp_path, {**PHONE, "instrument.phone_number": ""}))
     assert [fault.reason.endswith("; if the row is a total, leave the row out") for fault in faults] == [True]
-
-
-def test_every_field_of_a_payout_has_a_place() -> None:
-    assert _columns.place("metadata.any name") == ("metadata", "any name")
-    assert _columns.place("instrument") is None
-    assert _columns.place("customer.zip") == ("customer", "zip")

@@ -14,7 +14,6 @@ from unittest.mock import MagicMock
 
 import openpyxl
 import pytest
-import xlsxwriter
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import open_source, write_template
@@ -29,26 +28,8 @@ JUNE = [
 ]
 
 
-def by_xlsxwriter(path: Path, rows: list[dict[str, str]]) -> None:
-    """Text cells, and amounts as numbers where they mean the same."""
-    with xlsxwriter.Workbook(path, {"constant_memory": True, "strings_to_formulas": False}) as book:
-        sheet = book.add_worksheet("June")
-        for number, line in enumerate(lines_of(*rows)):
-            for column, cell in enumerate(line):
-                if cell in ("50.1", "1200"):
-                    sheet.write_number(number, column, float(cell))
-                else:
-                    sheet.write_string(number, column, cell)
-
-
-@pytest.mark.parametrize("writer", ["openpyxl", "xlsxwriter"])
-def test_a_workbook_is_the_same_rows_as_a_csv_file(tmp_path: Path, writer: str) -> None:
-    path = tmp_path / "payouts.xlsx"
-    if writer == "openpyxl":
-        workbook(tmp_path, lines_of(*JUNE))
-    else:
-        by_xlsxwriter(path, JUNE)
-    source, same = open_source(path), open_source(csv_file(tmp_path, *JUNE))
+def test_a_workbook_is_the_same_rows_as_a_csv_file(tmp_path: Path) -> None:
+    source, same = open_source(workbook(tmp_path, lines_of(*JUNE))), open_source(csv_file(tmp_path, *JUNE))
     (rows, faults), (others, _) = split(source), split(same)
     assert faults == []
     assert [row.request for row in rows] == [other.request for other in others]
@@ -104,6 +85,7 @@ def test_an_amount_that_its_cell_shows_on_another_scale_is_a_fault(
     ("number_format", "shown"),
     [
         *[("0.00", "50.10"), ("#,##0.00", "50.10"), ("#,##0.0#;[Red]-#,##0.000", "50.10"), ("0", "50")],
+        *[("00000", "50"), ("#\\ ##0", "50")],
         *[('"F.CFA" #,##0', "50"), ("[$€-40C] #,##0.0", "50.1"), ('_-* #,##0.00\\ "€"_-', "50.10")],
         *[("€0.00_)", "50.10"), ("[Color10]0.0", "50.1"), ("General", ""), ("@", ""), ("0.000", "")],
         *[("# ?/?", ""), ("[>9]0;0.0", "")],
@@ -147,19 +129,6 @@ def test_a_cell_at_fault_is_named_by_sheet_row_and_column(tmp_path: Path, kind: 
     assert "2299" not in repr(faults)
 
 
-@pytest.mark.parametrize("how", ['hidden="1"', 'ht="0"'])
-def test_a_hidden_row_is_a_fault_unless_it_is_wanted(tmp_path: Path, how: str) -> None:
-    path = workbook(tmp_path, lines_of(NAMED, {**NAMED, "reference": "salary-2"}))
-    rewritten(path, replaced('<row r="3"', f'<row r="3" {how}'))
-    rows, faults = read(path)
-    assert [row.line for row in rows] == [2]
-    assert [str(fault) for fault in faults] == [
-        'Sheet "June", row 3: the row is hidden: show it, or read what is hidden too with --with-hidden '
-        "(with_hidden=True)"
-    ]
-    assert len(read(path, with_hidden=True)[0]) == 2
-
-
 def hidden_column(book: Any) -> None:
     book.active.column_dimensions["C"].hidden = True
 
@@ -174,7 +143,6 @@ def test_a_header_at_fault_is_named_by_its_cell(tmp_path: Path) -> None:
     path = workbook(tmp_path, lines_of(PHONE), change=hidden_column)
     (fault,) = headers_fault(path)
     assert fault.startswith('Sheet "June", cell C1: is in a hidden column: show it, or')
-    assert len(read(path, with_hidden=True)[0]) == 1
     (fault,) = headers_fault(
         workbook(
             tmp_path,
@@ -301,9 +269,8 @@ def test_a_disk_that_fails_is_not_a_workbook_at_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openpyxl, "load_workbook", MagicMock(side_effect=OSError("disk")))
-    with pytest.raises(SourceUnreadable, match="cannot be read") as caught:
+    with pytest.raises(SourceUnreadable, match=r"cannot be read \(OSError\); check its path and its rights$"):
         read(workbook(tmp_path, lines_of(PHONE)))
-    assert "is no workbook" not in str(caught.value)
 
 
 async def test_others_run_while_a_workbook_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,9 +314,8 @@ def test_a_template_that_was_filled_in_is_read(tmp_path: Path) -> None:
 def test_options_of_a_workbook_and_of_other_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable, match=r"is no CSV file, and has no delimiter"):
         open_source("june.xlsx", delimiter=";")
-    for options in ({"sheet": "June"}, {"with_hidden": True}):
-        with pytest.raises(SourceUnreadable, match=r"is no \.xlsx workbook, and has no sheet"):
-            open_source("june.csv", **options)  # type: ignore[arg-type]
+    with pytest.raises(SourceUnreadable, match=r"is no \.xlsx workbook, and has no sheet"):
+        open_source("june.csv", sheet="June")
     with pytest.raises(SourceUnreadable, match="cannot be read"):
         read(tmp_path / "missing.xlsx")
 

@@ -13,18 +13,9 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import ColumnMapping, open_source
-from tests.support.payout_files import PHONE, read
-from tests.support.workbooks import lines_of, workbook
+from tests.support.payout_files import read
 
 FIELD: Final = Path(__file__).parent / "field"
-WAITS: Final = {
-    *("thousand_point.csv", "thousand_point2.csv", "amount.csv", "cr_rounded_phone.csv", "local_phone.csv"),
-    *("formula_text.csv", "apostrophe.csv", "hash_phone.csv", "err_amount.csv", "dot_phone.csv"),
-    *("bidi.csv", "bidi.xlsx", "lrm.csv", "nbsp_phone.csv", "nbsp.xlsx", "trail_space.csv", "spaces.xlsx"),
-    *("newline_in_phone.csv", "two_phones.csv", "templates/francs_utf8.csv", "comma.xlsx"),
-    *("acct_000.csv", "rounded_15.csv", "embedded_newline.csv", "templates/nfd_header.csv"),
-}
-"""Files whose values are judged by rules that are not merged yet."""
 
 
 @attrs.frozen
@@ -86,9 +77,10 @@ TABLE: Final = (
     (fault("instrument.type"), "rounded_15.csv"),
     (pay(ONE, ZEROS, mapping=BANK), "rounded_15.csv"),
     (pay(ONE, PHONE_CELL), "cr_rounded_phone.csv local_phone.csv"),
-    (fault("amount", "1500, or 1.5?"), "thousand_point.csv thousand_point2.csv"),
+    (fault("amount: is '1.500', and XOF has 0 decimals: is it 1500?"), "thousand_point.csv"),
+    (fault("amount", "1500, or 1.5?"), "thousand_point2.csv"),
     (fault("amount", "XOF"), "amount.csv"),
-    (fault("'1,500'", "'1.500'", "1500, or 1.5?", "'1 500,00'", "write 1500.00"), "comma.xlsx"),
+    (fault("'1,500'", "'1.500'", "is it 1500?", "'1 500,00'", "write 1500.00"), "comma.xlsx"),
     (fault(PHONE_CELL), "formula_text.csv apostrophe.csv hash_phone.csv dot_phone.csv two_phones.csv"),
     (fault("amount", PHONE_CELL), "err_amount.csv"),
     (fault(PHONE_CELL, "U+202A"), "bidi.csv"),
@@ -145,7 +137,7 @@ TABLE: Final = (
         fault("cell E5, instrument.phone_number: is a number"),
         "exceljs.xlsx sheetjs.xlsx sheetjs_compressed.xlsx",
     ),
-    (fault("row 3: the row is hidden"), "filtered.xlsx grouped.xlsx zero.xlsx"),
+    (fault("row 3: the row is hidden: show it, or delete it"), "filtered.xlsx grouped.xlsx zero.xlsx"),
     (fault("cell E1: is in a hidden column"), "zerocol.xlsx"),
     (fault("cell B3, amount: shows 2 and is 1.5", "cell B7, amount"), "fmts.xlsx"),
     (fault("cell B6, amount: is a number of more than 15 digits"), "nums.xlsx"),
@@ -157,15 +149,12 @@ NAMES: Final = {name for name, _ in CASES}
 def test_every_file_has_a_verdict() -> None:
     found = {str(path.relative_to(FIELD)) for path in FIELD.rglob("*") if path.is_file()}
     assert found - {"README.md"} == NAMES
-    assert NAMES >= WAITS
 
 
 @pytest.mark.parametrize(("name", "verdict"), CASES, ids=[name for name, _ in CASES])
 async def test_a_file_is_paid_doubted_or_refused_in_words(
     tmp_path: Path, name: str, verdict: Verdict
 ) -> None:
-    if name in WAITS:
-        pytest.skip("waits for the rules of values")
     batch = PayoutBatch.open(tmp_path / "l")
     if not verdict.paid:
         with pytest.raises((SourceErrors, SourceUnreadable)) as caught:
@@ -180,55 +169,12 @@ async def test_a_file_is_paid_doubted_or_refused_in_words(
     assert all(words in text for words, text in zip(verdict.said, report.warnings, strict=True))
 
 
-VALUES: Final = (7.5, 5000, 12345.67, 1234567890123)
-EXPORTS: Final = {
-    "General": ("7.5", "5000", "12345.67", "1.23457E+12"),
-    "0": ("8", "5000", "12346", "1234567890123"),
-    "00000": ("00008", "05000", "12346", "1234567890123"),
-    "0.00": ("7.50", "5000.00", "12345.67", "1234567890123.00"),
-    "0.000": ("7.500", "5000.000", "12345.670", "1234567890123.000"),
-    "#,##0.00": ("7.50", "5,000.00", "12,345.67", "1,234,567,890,123.00"),
-    "#\\ ##0": ("8", "5 000", "12 346", "1234567890 123"),
-    '#,##0.00\\ "F CFA"': ("7.50 F CFA", "5,000.00 F CFA", "12,345.67 F CFA", "1,234,567,890,123.00 F CFA"),
-    "[$€-40C] #,##0.0": ("€ 7.5", "€ 5,000.0", "€ 12,345.7", "€ 1,234,567,890,123.0"),
-    "0%": ("750%", "500000%", "1234567%", "123456789012300%"),
-    "#,##0,": ("0", "5", "12", "1,234,567,890"),
-    '0"."00': ("0.08", "50.00", "123.46", "12345678901.23"),
-    "0\\,00": ("0,08", "50,00", "123,46", "12345678901,23"),
-    '0"F"00': ("0F08", "50F00", "123F46", "12345678901F23"),
-    '0"000"': ("8000", "5000000", "12346000", "1234567890123000"),
-    '"1"0': ("18", "15000", "112346", "11234567890123"),
-}
-"""{format: what a spreadsheet writes into a CSV file for each value}."""
-
-
-def exported(path: Path, target: Path, texts: Mapping[tuple[str, Any], str]) -> Path:
-    """A sheet as a spreadsheet exports it: `texts` are those of {(format, value): text}."""
+def exported(path: Path, target: Path) -> Path:
+    """A sheet as a spreadsheet exports it."""
     with target.open("w", newline="", encoding="utf-8") as file:
-        for row in openpyxl.load_workbook(path).worksheets[0].iter_rows():
-            values = [(cell.number_format, cell.value) for cell in row]
-            csv.writer(file).writerow(texts.get(value, value[1]) for value in values)
+        rows = openpyxl.load_workbook(path).worksheets[0].iter_rows(values_only=True)
+        csv.writer(file).writerows(rows)
     return target
-
-
-def test_a_sheet_and_its_export_are_the_same_rows_or_the_export_is_a_fault(tmp_path: Path) -> None:
-    texts = {
-        (form, value): text for form, row in EXPORTS.items() for value, text in zip(VALUES, row, strict=True)
-    }
-    rows = [
-        {"row_key": f"{form} {value}", **PHONE, "currency": "GHS", "amount": value} for form, value in texts
-    ]
-
-    def formatted(book: Any) -> None:
-        for at, (form, _) in enumerate(texts):
-            book.active.cell(at + 2, 2).number_format = form
-
-    sheet = workbook(tmp_path, lines_of(*rows), change=formatted)
-    paid, faults = read(sheet)
-    by_csv = {row.row_key: row.request for row in read(exported(sheet, tmp_path / "june.csv", texts))[0]}
-    assert [row.row_key for row in paid if by_csv.get(row.row_key, row.request) != row.request] == []
-    same = by_csv.keys() & {row.row_key for row in paid}
-    assert min(len(same), len(paid) - len(same), len(faults)) > 9  # each of the three is there
 
 
 @pytest.mark.filterwarnings("ignore:Workbook contains no stylesheet")
@@ -237,5 +183,5 @@ def test_a_sheet_of_the_field_and_its_export_pay_the_same(
     tmp_path: Path, name: str, verdict: Verdict
 ) -> None:
     rows, _ = read(FIELD / name, **verdict.options)
-    again, faults = read(exported(FIELD / name, tmp_path / "june.csv", {}), **verdict.options)
+    again, faults = read(exported(FIELD / name, tmp_path / "june.csv"), **verdict.options)
     assert ([row.request for row in again], faults) == ([row.request for row in rows], [])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk.errors import SourceUnreadable
-from payments_async.bulk.sources import CsvSource, open_source
+from payments_async.bulk.sources import open_source
 from payments_async.bulk.sources._base import SAMPLE
 from payments_async.bulk.sources._requests import Fingerprint
-from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, split
+from tests.support.payout_files import bytes_file, split
 
 TEXT = b"amount,currency,method,instrument.type,reference\n50.10,XCD,m,x,r1\n60,XCD,m,x,\n"
 SAME = {
@@ -35,7 +34,6 @@ OTHER = {
 
 
 def fingerprint(folder: Path, content: bytes) -> str:
-    """The fingerprint of a CSV file with these bytes."""
     source = open_source(bytes_file(folder, content))
     split(source)
     return source.fingerprint()
@@ -51,15 +49,6 @@ def test_what_rows_say_does(tmp_path: Path, content: bytes) -> None:
     assert fingerprint(tmp_path, content) != fingerprint(tmp_path, TEXT)
 
 
-def test_the_same_rows_in_json_have_the_same_fingerprint(tmp_path: Path) -> None:
-    file = open_source(csv_file(tmp_path, PHONE))
-    number = {**PHONE, "amount": 50.1}
-    lines = open_source(jsonl_file(tmp_path, str(number).replace("50.1", "50.10").replace("'", '"')))
-    split(file)
-    split(lines)
-    assert lines.fingerprint() == file.fingerprint()
-
-
 def test_the_form_of_the_hash_stays_as_it_is(tmp_path: Path) -> None:
     assert fingerprint(tmp_path, TEXT) == "f2ba66e8901f20e9af57138c70ba5f53cdc36bda98060cc95efffdb026c47078"
 
@@ -69,27 +58,6 @@ def test_a_value_nested_too_deep_for_a_line_is_counted_as_null() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert Fingerprint().add(deep) == "null"
-
-
-def test_hashing_in_groups_changes_nothing() -> None:
-    grouped, flushed = Fingerprint(), Fingerprint()
-    for number in range(1_200):
-        grouped.add({"amount": str(number)})
-        flushed.add({"amount": str(number)})
-        flushed.hexdigest()
-    assert grouped.hexdigest() == flushed.hexdigest()
-
-
-def test_a_fingerprint_is_known_only_after_the_last_row(tmp_path: Path) -> None:
-    source = open_source(bytes_file(tmp_path, TEXT))
-    items = source.read()
-    next(items)
-    with pytest.raises(ValueError, match="once its rows were read to the end"):
-        source.fingerprint()
-    list(items)
-    first = source.fingerprint()
-    split(source)
-    assert source.fingerprint() == first
 
 
 def test_a_stat_shows_changes_at_either_end_and_in_time(tmp_path: Path) -> None:
@@ -127,12 +95,3 @@ def test_a_file_that_is_not_there_or_no_file_is_named(tmp_path: Path, suffix: st
     for action in (open_source(folder).stat, lambda: list(open_source(folder).read())):
         with pytest.raises(SourceUnreadable, match="is not a regular file"):
             action()
-
-
-def test_a_disk_that_fails_is_the_sources_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(source: CsvSource, maker: object) -> Iterator[None]:
-        raise OSError("no reason given")
-
-    monkeypatch.setattr(CsvSource, "_items", failing)
-    with pytest.raises(SourceUnreadable, match=r"cannot be read \(OSError\)"):
-        list(open_source(bytes_file(tmp_path, TEXT)).read())

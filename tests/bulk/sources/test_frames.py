@@ -1,4 +1,4 @@
-"""Data frames: pandas, polars, DuckDB and pyarrow, read as the CSV file of the same rows."""
+"""Frames of pandas, polars, DuckDB and pyarrow, and Parquet files: the same as the CSV file of their rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from payments_async import Instrument
+from payments_async.bulk import PayoutBatch
 from payments_async.bulk._loading.load import source_of
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import Row, RowFault
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, read
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read
 
 ROWS: list[dict[str, str]] = [
     {**PHONE, "row_key": "ama", "description": "June, and more than twelve bytes"},
@@ -76,15 +78,14 @@ FRAMES: dict[str, Callable[[], Any]] = {
 
 
 async def frame_items(frame: Any) -> tuple[list[Row | RowFault], str]:
-    """What a frame gives, and its fingerprint."""
-    source = source_of(frame, strict_amounts=False)
+    source = source_of(frame)
     items = [item async for item in source.rows()]
     return items, source.fingerprint()
 
 
 @pytest.mark.parametrize("kind", FRAMES)
 async def test_a_frame_is_the_same_input_as_the_csv_file_of_its_rows(kind: str, tmp_path: Path) -> None:
-    file = source_of(csv_file(tmp_path, *ROWS), strict_amounts=False)
+    file = source_of(csv_file(tmp_path, *ROWS))
     rows = [item async for item in file.rows()]
     items, fingerprint = await frame_items(FRAMES[kind]())
     assert [(row.row_key, row.request) for row in items if isinstance(row, Row)] == [
@@ -186,8 +187,8 @@ async def test_what_cannot_be_read_as_arrow_data_to_its_end_is_refused_without_i
 async def test_a_stream_that_is_read_once_is_refused_before_it_is_read() -> None:
     reader = arrow().to_reader()
     with pytest.raises(SourceUnreadable, match=r"gives its rows once.*reader\.read_all\(\)"):
-        source_of(reader, strict_amounts=False)
-    assert source_of(reader.read_all(), strict_amounts=False).stat() is None
+        source_of(reader)
+    assert source_of(reader.read_all()).stat() is None
 
 
 async def test_many_rows_are_made_in_parts(tmp_path: Path) -> None:
@@ -220,3 +221,66 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         match=r"^Parquet files and DataFrames need pyarrow: pip install",
     ):
         __import__("payments_async.bulk.sources._arrow")
+
+
+# Files
+
+
+MAP = pyarrow.map_(pyarrow.string(), pyarrow.string())
+
+
+def parquet_file(folder: Path, columns: dict[str, Any]) -> Path:
+    path = folder / "payouts.parquet"
+    table = pyarrow.table(list(columns.values()), names=list(columns))
+    pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def test_structs_maps_and_decimals_are_taken(tmp_path: Path) -> None:
+    phone = {"phone_number": "+2290190000000", "country": "BJ", "account_name": None}
+    columns = {
+        "amount": pyarrow.array([Decimal("50.10")], pyarrow.decimal128(20, 2)),
+        "currency": pyarrow.array(["XCD"]).dictionary_encode(),
+        "method": ["mtn_bj"],
+        "instrument": [phone],
+        "metadata": pyarrow.array([[("team", "north"), ("", None)]], MAP),
+        "description": pyarrow.array([None], pyarrow.string()),
+    }
+    ((row,), faults) = read(parquet_file(tmp_path, columns))
+    assert faults == []
+    assert row.request.amount == Decimal("50.10")
+    assert row.request.instrument == Instrument.phone("+2290190000000", "BJ")
+    assert row.request.metadata == {"team": "north"}
+    assert row.request.description is None
+
+
+def test_a_map_that_gives_one_name_twice_is_refused(tmp_path: Path) -> None:
+    columns = {**ONE, "metadata": pyarrow.array([[("a", "1"), ("a", "2")]], MAP)}
+    _, (fault,) = read(parquet_file(tmp_path, columns))
+    assert str(fault) == "row 1, metadata: gives one name twice"
+
+
+def test_the_schema_of_a_file_is_checked_like_a_header(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {**ONE, "customer": [{"mail": "a@b.example"}], "colour": ["red"]}
+    del columns["method"]
+    with pytest.raises(SourceErrors) as caught:
+        read(parquet_file(tmp_path, columns))
+    assert [fault.column for fault in caught.value.faults] == ["customer.mail", "colour", "method"]
+    assert caught.value.faults[2].reason == "is missing"
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 but not really PAR1", b"amount,currency\n"])
+def test_what_is_no_parquet_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(SourceUnreadable, match="is not a Parquet file that can be read"):
+        read(bytes_file(tmp_path, content, "payouts.parquet"))
+
+
+async def test_a_file_is_read_and_its_rejects_are_written_as_of_a_csv_file(tmp_path: Path) -> None:
+    file = parquet_file(tmp_path, COLUMNS)
+    assert await frame_items(file) == await frame_items(pandas.DataFrame(COLUMNS))
+    bad, rejects = parquet_file(tmp_path, {**ONE, "currency": ["xof"]}), tmp_path / "rejects.csv"
+    with pytest.raises(SourceErrors):
+        await PayoutBatch.open(tmp_path / "l").preview(bad, rejects=rejects)
+    text = rejects.read_text().splitlines()
+    assert text[1].endswith("50.10,xof,mtn_bj,'+2290190000000,BJ")
+    assert text[1].startswith("1,currency,")

@@ -24,7 +24,6 @@ REQUEST = PayoutRequest(
 
 
 async def items_of(source: Source) -> list[Row | RowFault]:
-    """Everything a source gives."""
     return [item async for item in source.rows()]
 
 
@@ -79,13 +78,6 @@ async def test_faults_are_reported_as_those_of_files() -> None:
         "row 5, row_key",
     ]
     assert "must be a PayoutRequest or (row_key, PayoutRequest), not str" in str(items[2])
-
-
-async def test_a_fault_names_the_row_by_key_and_reference_only() -> None:
-    bad = attrs.evolve(REQUEST, reference="inv-7", currency="xof")
-    (fault,) = await items_of(IterableSource([("ama", bad)]))
-    assert isinstance(fault, RowFault)
-    assert fault.original == ("ama", "inv-7")
 
 
 async def test_a_missing_type_is_inferred_and_the_callers_request_left_alone() -> None:

@@ -1,8 +1,10 @@
-"""Rows left out because of faults: none of them is paid a second time once it is corrected."""
+"""Faults, reported together; rows left out because of them, none of which is paid twice once corrected."""
 
 from __future__ import annotations
 
 import csv
+import pickle
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,20 +13,21 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
 from payments_async.bulk._loading.new_rows import RowIdentifiers
-from payments_async.bulk.errors import BulkError
-from payments_async.bulk.sources import IterableSource, Row
+from payments_async.bulk.errors import BulkError, SourceUnreadable
+from payments_async.bulk.sources import CsvSource, IterableSource, RejectsFile, Row, RowFault
+from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, reported
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, reported
 
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
+WORSE = {**PHONE, **BAD, "currency": "xof"}
 UNIQUE = "is that of line {} too; make each unique"
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    """A rejects file's rows."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -73,23 +76,6 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
 
-async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
-    with pytest.raises(SourceErrors) as caught:
-        await batch.load(path, skip_invalid=True)
-    assert reported(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
-
-
-async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
-    await batch.load(path)
-    csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
-    for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
-        with pytest.raises(SourceErrors) as caught:
-            await reads(path, skip_invalid=True, **options)
-        assert (4, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
-
-
 @pytest.mark.parametrize("batch_id", ["june", None])
 async def test_rejects_carry_the_reference_of_their_row(
     desk: Desk, client: Any, tmp_path: Path, batch_id: str | None
@@ -125,33 +111,6 @@ async def test_a_reject_that_was_paid_after_all_is_a_conflict_under_any_name(
     assert len(service.books.payouts()) == 2
 
 
-async def test_a_corrected_reject_is_paid_once(
-    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
-) -> None:
-    rejects = tmp_path / "rejects.csv"
-    path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
-    async with desk.open(tmp_path / "l", client) as batch:
-        await batch.load(path, skip_invalid=True, rejects=rejects)
-        await batch.run()
-    rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
-    async with desk.open(tmp_path / "rejects", client, batch_id=None) as batch:
-        await batch.load(rejects)
-        assert (await batch.run()).exit_code == 0
-        assert (await batch.reconcile()).is_clean
-    assert await reference_of("emp-1") in {payout.reference for payout in service.books.payouts()}
-
-
-async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path: Path) -> None:
-    rejects = tmp_path / "rejects.csv"
-    path = csv_file(
-        tmp_path, {**KEYED, "metadata.payments_sdk": "mine"}, columns=[*KEYED, "metadata.payments_sdk"]
-    )
-    path.write_text(path.read_text() + "emp-2,50.10,XCD,mtn_bj,+2290190000000,BJ,\n")
-    await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=rejects)
-    (row,) = table(rejects)
-    assert (row["row_key"], row["metadata.payments_sdk"]) == ("emp-1", "mine")
-
-
 async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
@@ -164,7 +123,6 @@ async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(t
 
 
 async def rejected(desk: Desk, service: Sandbox, folder: Path, source: Any) -> list[dict[str, str]]:
-    """What is rejected of an input in the batch."""
     async with desk.client(service) as client, desk.open(folder / "l", client) as batch:
         await batch.preview(source, skip_invalid=True, rejects=folder / "rejects.csv")
     return table(folder / "rejects.csv")
@@ -225,8 +183,6 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
 
 async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any) -> None:
     class Restless:
-        """Other rows at each reading."""
-
         readings = 0
 
         def __iter__(self) -> Any:
@@ -235,16 +191,6 @@ async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any)
 
     with pytest.raises(Exception, match="changed while it was read"):
         await batch.load(Restless())
-
-
-async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
-    batch: Any, tmp_path: Path
-) -> None:
-    rejects = tmp_path / "rejects.csv"
-    path = csv_file(tmp_path, KEYED)
-    with pytest.raises(SourceErrors, match="192 characters"):
-        await batch.load(path, reference_prefix="p" * 140, rejects=rejects)
-    assert table(rejects)[0]["reference"] == ""
 
 
 @pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l-wal", "l-journal"])
@@ -260,3 +206,73 @@ async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_pa
     path.write_bytes(before + b"\n")
     with pytest.raises(BulkError, match="choose another path"):
         await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
+
+
+async def refusal_of(path: Path) -> SourceErrors:
+    with pytest.raises(SourceErrors) as caught:
+        await PayoutBatch.open(path.parent / "l").preview(path)
+    return caught.value
+
+
+async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, WORSE, PHONE, *[WORSE] * 59)
+    error = await refusal_of(path)
+    assert (error.total, error.rows, error.source) == (120, 60, str(path))
+    assert [(fault.line, fault.column) for fault in error.faults[:3]] == [
+        (2, "amount"),
+        (2, "currency"),
+        (4, "amount"),
+    ]
+    assert len(error.faults) == 100
+    lines = str(error).splitlines()
+    assert [*lines[:3], lines[21]] == [
+        f"{path}: 120 faults in 60 rows, nothing was sent",
+        "  line 2, amount: must be at least 1, in major units",
+        "  line 2, currency: must be three uppercase letters (ISO 4217): write it in capitals",
+        "  and 100 more",
+    ]
+    one = str(await refusal_of(csv_file(tmp_path, {**PHONE, "currency": "xof"})))
+    assert one.splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
+    assert "more" not in one
+
+
+async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_path: Path) -> None:
+    error = await refusal_of(csv_file(tmp_path, WORSE))
+    assert isinstance(error, BulkError | PaymentsError)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.faults, copy.total, copy.effect) == (str(error), error.faults, 2, "none")
+    assert b"22990000000" not in pickle.dumps(error)
+    assert pickle.loads(pickle.dumps(SourceUnreadable("a.csv", "is bad", line=3))).line == 3
+
+
+async def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
+    target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD}, PHONE)
+    target.write_text("older")
+    with pytest.raises(RuntimeError), RejectsFile(target, CsvSource(path)).written():
+        raise RuntimeError
+    assert target.read_text() == "older"
+    await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert len(target.read_text().splitlines()) == 2
+    assert not list(tmp_path.glob("*.part"))
+
+
+async def test_corrected_rejects_are_imported_as_they_are(tmp_path: Path) -> None:
+    odd = {**PHONE, **BAD, "description": "=1+1", "metadata.quote": "'tis", "metadata.byte": "QQ"}
+    path, target = csv_file(tmp_path, odd, {**odd, "amount": "2"}), tmp_path / "rejects.csv"
+    path.write_bytes(path.read_bytes().replace(b"QQ", b"\xe9", 1))
+    await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=target)
+    assert b"\xe9" in target.read_bytes()
+    target.write_bytes(target.read_bytes().replace(b",0.5,", b",50,").replace(b"\xe9", b"QQ"))
+    ((row,), faults) = read(target)
+    assert faults == []
+    ((direct,), _) = read(csv_file(tmp_path, {**odd, "amount": "50"}))
+    assert row.request == direct.request
+
+
+def test_a_fault_reads_as_a_sentence_and_hides_the_row() -> None:
+    fault = RowFault(7, 6, "amount", "is required", ("+2290190000000",))
+    assert str(fault) == "line 7, amount: is required"
+    assert str(RowFault(None, 6, None, "is odd")) == "row 6: is odd"
+    assert str(RowFault(None, None, "amount", "is missing")) == "header, amount: is missing"
+    assert "22990000000" not in repr(fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
@@ -79,13 +80,6 @@ def sync(api: Api) -> None:
     api.sync(api.sandbox.books.payouts()[-1].id)
 
 
-def replay(api: Api) -> None:
-    """The inspector's button."""
-    request = api.sandbox.requests[0].request_id
-    path = f"/_sandbox/api/requests/{request}/replay"
-    api.sandbox.handle("POST", path, {"Content-Type": "application/json"}, b"")
-
-
 def deliver(event: str = "payout.completed", status: int | None = 204, *, listened: bool = False) -> Step:
     """A webhook of the newest payout is tried."""
 
@@ -118,7 +112,6 @@ ALLOWED: Mapping[str, Sequence[Step]] = {
     "what a 428 refused is paid under a new key": [pay(idempotency_key="short"), pay(**TWO)],
     "what a 429 kept out is paid under a new key": [pay(**ONE, scenario="429:10"), wait(10), pay(**TWO)],
     "a key is used again after a day": [pay("r-1", **ONE), wait(86_400), pay("r-2", **ONE)],
-    "what the inspector sent again": [pay(), *[replay] * 4],
     "bodies that are no JSON": [post(PAYOUTS, body, **key) for key in (ONE, TWO) for body in (b"[1]", b"{")],
     "equal payouts, each with its reference": [pay("r-1", **ONE), pay("r-2", **TWO)],
     "an unnamed payout after an equal one that failed": [
@@ -439,3 +432,20 @@ async def test_our_own_client_gives_no_reason_for_advice(
 
     assert rules(serving) == []
     assert len(serving.requests) > 60
+
+
+def test_what_a_request_showed_is_not_guessed_once_its_answer_was_dropped(api: Api, sandbox: Sandbox) -> None:
+    """Without the answer it is not known that a list showed a record."""
+    for step in (*DELIVERED, get(PAYOUTS), wait(60)):
+        step(api)
+    assert advise(sandbox.entries(), sandbox.clock.now()) == []
+    for exchange in sandbox.journal.newest_exchanges():
+        exchange.drop_bytes()
+    assert advise(sandbox.entries(), sandbox.clock.now()) == []
+
+
+def test_the_control_api_gives_the_findings(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(2):
+        api.payout(reference="r-1")
+    (found,) = json.loads(sandbox.handle("GET", "/_sandbox/api/advice").body)["findings"]
+    assert (found["rule"], found["requests"]) == ("posted_without_key", ["req_00000001", "req_00000002"])

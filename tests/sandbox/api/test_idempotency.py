@@ -123,12 +123,6 @@ def test_a_key_belongs_to_one_address(api: Api) -> None:
     assert api.intent(idempotency_key=KEY).status == 409
 
 
-def test_a_requery_can_be_repeated_under_its_key(api: Api) -> None:
-    path = f"/payment/intents/{api.intent().data['id']}/requery"
-    first = api.post(path, {}, idempotency_key=KEY)
-    assert api.post(path, {}, idempotency_key=KEY).answer.body == first.answer.body
-
-
 def test_the_same_key_from_many_threads_at_once_has_one_effect() -> None:
     sandbox = Sandbox(clock=VirtualClock.frozen())
     api = Api(sandbox, sandbox.api_key)

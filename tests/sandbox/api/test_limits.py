@@ -112,19 +112,6 @@ def test_refund_availability_refuses_with_401_403_404_and_429() -> None:
     assert [api.get(path).status for _ in range(3)] == [404, 404, 429]
 
 
-def test_refund_availability_can_have_the_stricter_limit() -> None:
-    api = limited(SandboxLimits(refund_availability=2))
-    path = f"/payment/intents/{api.intent().data['id']}/refunds/availability"
-    assert [api.get(path).status for _ in range(3)] == [200, 200, 429]
-    assert api.get("/payouts").status == 200
-
-
-def test_limits_can_be_switched_off() -> None:
-    api = limited(SandboxLimits.off())
-    payout_id = api.payout().data["id"]
-    assert {api.get(f"/payouts/{payout_id}/sync").status for _ in range(50)} == {200}
-
-
 @pytest.mark.fact("limit.one-minute-windows")
 def test_sliding_windows_admit_one_limit_in_any_minute() -> None:
     api = limited(attrs.evolve(SMALL, window="sliding"))
@@ -162,3 +149,10 @@ def test_requests_that_are_refused_for_their_content_count(act: Callable[[Api], 
     for _ in range(3):
         act(api)
     assert api.payout().status == 429
+
+
+def test_refund_availability_can_have_the_stricter_limit() -> None:
+    api = limited(SandboxLimits(refund_availability=2))
+    path = f"/payment/intents/{api.intent().data['id']}/refunds/availability"
+    assert [api.get(path).status for _ in range(3)] == [200, 200, 429]
+    assert api.get("/payouts").status == 200

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
 
-import attrs
 import pytest
 
-from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, VirtualClock
 from tests.sandbox.raw_requests import INTENT, PAYOUT, Api
 
 HOOK = "https://merchant.test/hook"
@@ -71,44 +69,6 @@ def test_hostile_answers_have_200_for_201_and_no_request_id(hostile: Api) -> Non
     again = hostile.payout(idempotency_key="key-00001")
     assert (got.status, again.status, again.replayed) == (200, 200, True)
     assert "X-Request-Id" not in got.headers
-
-
-@pytest.mark.parametrize(
-    "switch",
-    [
-        {"extra_fields": True},
-        {"null_fields": True},
-        {"bare_codes": True},
-        {"swapped_rates": True},
-        {"shown_statuses": {"pending": "waiting"}},
-        {"omits_nulls": True},
-        {"null_rates": True},
-        {"messages": False},
-    ],
-    ids=lambda switch: next(iter(switch)),
-)
-def test_each_switch_changes_bodies_by_itself(switch: dict[str, Any]) -> None:
-    plain = under("observed").payout(customer={"email": "a@b.test"}).json
-    assert under(attrs.evolve(OBSERVED, **switch)).payout(customer={"email": "a@b.test"}).json != plain
-
-
-def test_lists_of_texts_survive_distortion(hostile: Api) -> None:
-    hostile.intent(scenario="action:approve_on_phone")
-    action = hostile.listed_intent()["active_attempt"]["next_action"]
-    assert action["instructions"][0] == "Dial the code."
-
-
-def test_errors_keep_their_shape_under_every_profile(hostile: Api) -> None:
-    got = hostile.payout(amount=0)
-    assert (got.status, set(got.json), set(got.json["errors"])) == (422, {"message", "errors"}, {"amount"})
-
-
-def test_the_page_size_is_the_profiles() -> None:
-    api = under(attrs.evolve(OBSERVED, page_size=2, max_page_size=3))
-    for _ in range(4):
-        api.payout()
-    assert [len(api.get(path).data) for path in ("/payouts", "/payouts?per_page=3")] == [2, 3]
-    assert api.get("/payouts?per_page=4").status == 422
 
 
 def test_alternate_takes_a_large_page_for_its_largest() -> None:
@@ -180,16 +140,6 @@ def test_only_strict_refuses_what_is_no_web_address(given: str) -> None:
         assert set(got.json.get("errors", {})) == refused, profile
     page = {"customer": {"email": "a@b.test"}, "webhook_url": HOOK}
     assert set(under("strict").checkout(return_url=given, **page).json["errors"]) == {"return_url"}
-
-
-@pytest.mark.parametrize("given", ["HTTP://127.0.0.1:8/x", "https://shöp.test", "http://[::1]:80/?a=%20#b"])
-def test_strict_takes_every_web_address(given: str) -> None:
-    assert under("strict").payout(reference="r-1", webhook_url=given).status == 201
-
-
-def test_a_field_with_an_error_gets_no_second_one_under_strict() -> None:
-    got = under("strict").payout(reference="r-1", webhook_url="a" * 2049, amount=0, currency="XOF")
-    assert {name: len(texts) for name, texts in got.json["errors"].items()} == {"webhook_url": 1, "amount": 1}
 
 
 @pytest.mark.parametrize(
@@ -295,15 +245,6 @@ def test_strict_answers_409_while_the_first_request_is_under_way() -> None:
     assert len(api.sandbox.books.payouts()) == 1
 
 
-def test_a_late_answer_without_a_key_holds_nothing() -> None:
-    api = under("strict")
-    assert api.payout(reference="r-1", scenario="slow:30s").status == 201
-    assert api.payout(idempotency_key="key-00001", scenario="slow:30s").status == 422
-    assert under("observed").payout(idempotency_key="key-00001", scenario="slow:30s").status == 201
-    unstored = under("alternate").payout(idempotency_key="key-00001", amount=0, scenario="slow:30s")
-    assert unstored.status == 422
-
-
 def test_strict_limits_refund_availability_in_minutes_that_slide() -> None:
     api = under("strict")
     path = f"/payment/intents/{api.post('/payment/intents', INTENT).data['id']}/refunds/availability"
@@ -313,11 +254,6 @@ def test_strict_limits_refund_availability_in_minutes_that_slide() -> None:
     assert api.get(path).status == 429
     api.sandbox.advance(1)
     assert api.get(path).status == 200
-
-
-def test_limits_that_are_off_stay_off_under_strict() -> None:
-    api = Api((sandbox := Sandbox(profile="strict", limits=SandboxLimits.off())), sandbox.api_key)
-    assert {api.get("/payment/intents/pi_0/refunds/availability").status for _ in range(101)} == {404}
 
 
 def test_alternate_has_no_retry_after() -> None:

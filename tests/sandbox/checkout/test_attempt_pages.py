@@ -102,13 +102,6 @@ def test_a_wrong_code_changes_nothing(api: Api) -> None:
     assert payer.payment["status"] == "pending"
 
 
-def test_a_form_that_no_page_of_ours_made_has_no_effect(api: Api) -> None:
-    payer = Payer(api, "redirect_to_url")
-    form = Read(payer.get("bank").body.decode()).hidden
-    assert payer.send("bank", **{**form, "token": "0" * 64}, answer="approve").status == 403
-    assert payer.payment["status"] == "pending"
-
-
 def test_only_what_belongs_into_a_page_of_the_merchants_may_be_framed(api: Api) -> None:
     framed = {
         kind: "frame-ancestors *" in Payer(api, kind).get(place).headers["Content-Security-Policy"]

@@ -40,12 +40,6 @@ def test_a_running_clock_has_its_speed_and_can_be_advanced_too(machine: list[flo
     assert clock.now() == 10 * speed + 5
 
 
-def test_the_real_clock_starts_at_the_machines_time(machine: list[float]) -> None:
-    clock = VirtualClock.real()
-    machine[0] += 1
-    assert clock.now() == 6.0
-
-
 def test_time_does_not_go_back(machine: list[float]) -> None:
     with pytest.raises(ValueError, match="back"):
         VirtualClock.frozen().advance(-1)

@@ -39,21 +39,13 @@ def ask_everything(api: Api) -> None:
     intent = api.intent(attempt=ATTEMPT | {"phone": {"number": "+22990000000", "country": "BJ"}}).data
     session = api.checkout(return_url="https://shop.test/back", customer={"email": "ada@example.test"}).data
     base = f"/payment/intents/{intent['id']}"
-    attempt = f"{base}/attempts/{intent['active_attempt']['id']}"
     for path in (
         f"/payment/checkouts/{session['checkout']['id']}",
-        "/payment/intents",
         "/payment/intents?status=pending&per_page=5&created_at%5Bgte%5D=2026-01-01T00:00:00Z",
-        "/payouts?status=completed&per_page=2",
         "/payouts?unheard_of=1",
-        attempt,
-        f"{attempt}/inspect",
-        f"{base}/refunds/availability",
         f"/payouts/{made}/sync",
-        f"/payouts/{made}/inspect",
-        "/utils/status/payment/method/mtn_bj/BJ",
     ):
-        assert api.get(path).status in (200, 422), path
+        assert api.get(path).status == 200, path
     api.post(f"{base}/requery", {})
     refused = {"amount": 0, "fraction": 0.25, "currency": "xof", "class": [], "method": quoted}
     assert api.post("/payouts", refused, idempotency_key="key-00003").status == 422
@@ -130,20 +122,3 @@ def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbo
     whole = "".join(code_of(sandbox, one.request_id) for one in sandbox.requests)
     assert [secret for secret in secrets if secret not in whole] == []
     assert "90000000" in code_of(sandbox, sandbox.requests[-1].request_id), "a body that is no JSON"
-
-
-def test_each_request_can_be_sent_again(sandbox: Sandbox, api: Api) -> None:
-    ask_everything(api)
-    api.payout(amount=0)
-    api.post("/payouts", b"{")
-    api.get("/nowhere")
-    asked = [one.request_id for one in sandbox.requests]
-    statuses = []
-    for request in asked:
-        answer = sandbox.handle("POST", f"/_sandbox/api/requests/{request}/replay", JSON, b"{}")
-        statuses.append((answer.status, json.loads(answer.body)["replay_of"]))
-    assert statuses == [(200, request) for request in asked]
-    first = {one.request_id: one.status for one in sandbox.requests}
-    assert {first[request] for request in asked[-3:]} == {422, 400, 404}
-    again = [one for one in sandbox.requests if one.request_id not in asked]
-    assert [one.path for one in again] == [one.path for one in sandbox.requests[: len(asked)]]

@@ -81,7 +81,7 @@ def test_the_log_has_a_line_for_each_thing_newest_first(busy: Sandbox) -> None:
         ("?find=22990000000", 0, ""),
         ("payouts", 2, "june-2 pending XOF 50"),
         ("payouts?status=failed", 1, "june-1 failed XOF 50 mtn_bj •••00 NO_FUNDS"),
-        ("payouts?find=June-2", 1, "june-2 pending XOF 50 mtn_bj •••00 complete manual Complete Fail Hang"),
+        ("payouts?find=June-2", 1, "june-2 pending XOF 50 mtn_bj •••00 complete manual Complete Fail"),
         ("payouts?find=key-of", 1, "june-1"),
         ("payouts?find=june-2&status=failed", 0, ""),
         ("payments", 1, "Shoes pending XOF 50 mtn_bj"),
@@ -161,13 +161,6 @@ def test_payouts_of_all_keys_are_shown_newest_first(sandbox: Sandbox, api: Api, 
     assert [row[:3] for row in rows(page(sandbox, "payouts"))] == ["r-3", "r-2", "r-1", "r-0"]
 
 
-def test_an_amount_has_its_currency_first_and_its_thousands_apart(sandbox: Sandbox, api: Api) -> None:
-    api.payout(amount=1250.75, currency="GHS")
-    api.checkout(amount=1_250_000, currency="XOF")
-    assert "GHS 1,250.75" in text_of(page(sandbox, "payouts"))
-    assert "XOF 1,250,000" in text_of(page(sandbox, "payments"))
-
-
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
@@ -189,12 +182,12 @@ def test_what_is_gone_is_counted_and_a_record_that_is_gone_goes_by_its_id(sandbo
     assert "are gone" not in page(sandbox)
     for number in range(20):
         api.payout(reference=f"r-{number}")
-    assert "30 earlier entries are gone" in text_of(page(sandbox))
+    assert "35 earlier entries are gone" in text_of(page(sandbox))
     payout = sandbox.books.payouts()[0].id
     assert "what came first may be missing" in page(sandbox, f"payouts/{payout}")
     entries = sandbox.entries()
     sandbox.reset()
-    sandbox.journal.add(entries[0].item)
+    sandbox.journal.add(entries[1].item)
     assert "po_" in log(sandbox)[0]
 
 

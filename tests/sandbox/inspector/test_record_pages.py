@@ -149,7 +149,7 @@ def test_an_open_payout_says_what_is_planned_and_can_be_ended(sandbox: Sandbox, 
         "Reference none",
         "Idempotency key none",
         "nowhere: it has no webhook_url",
-        "Complete Fail Hang",
+        "Complete Fail",
         '"status":',
     ):
         assert fact in said
@@ -226,46 +226,34 @@ def test_the_control_api_names_the_pages(sandbox: Sandbox, api: Api) -> None:
 # --- webhooks -----------------------------------------------------------------------------------
 
 
-def tries(sandbox: Sandbox, name: str) -> list[str]:
-    """The tries of a webhook's page, the latest first, without durations and the server's own headers."""
-    shown = page(sandbox, f"webhooks/{name}")
-    shown = re.sub(r'<span class="soft">[^<]* m?s</span>|<div><dt>(Server|Date)</dt>.*?</div>', "", shown)
-    return [text_of(one) for one in re.findall(r'(?s)<section class="card".*?>(.*?)</section>', shown)]
-
-
-def test_a_webhooks_page_has_the_receivers_answer_to_each_try(
+def test_a_webhooks_page_has_what_the_receiver_said_of_each_refusal(
     sandbox: Sandbox, api: Api, receiver: Receiver
 ) -> None:
     echo = b'{"event": "payout.created", "phone_number": "+22990000000", "note": "for ada@example.test"}'
-    secrets = {"Content-Type": "application/json", "Set-Cookie": "session=s3cret", "X-Api-Key": "s3cret"}
-    receiver.answers = [
-        (500, secrets, echo),
-        (502, {}, b"<h1>\x00 Bad gateway of ada@example.test</h1>"),
-        (503, {f"X-{number}": "v" * 300 for number in range(60)}, b'{"city":"Cotonou"},' + b"b" * 80_000),
-        (504, {}, b""),
-    ]
+    receiver.answers = [(500, {}, echo), (302, {}, b"<h1>Moved</h1>"), (503, {}, b"b" * 80_000)]
     payout = api.payout(webhook_url=f"{receiver.url}?token=s3cret", scenario="manual").data["id"]
-    for seconds in (30, 120, 600, 3_600):
+    for seconds in (30, 120, 600):
         advance(sandbox, seconds)
     shown = page(sandbox, "webhooks/wh_00000001")
-    for secret in ("s3cret", "22990000000", "ada@example", "<h1>· Bad"):
+    for secret in ("s3cret", "22990000000", "ada@example", "<h1>Moved"):
         assert secret not in shown
     assert f'href="/_sandbox/payouts/{payout}"' in shown
     assert '"event": "payout.created"' in text_of(shown)
-    fifth, fourth, third, second, first = tries(sandbox, "wh_00000001")
-    assert fifth == "Try 5 2026-01-01 01:12:30 204"
-    assert fourth == "Try 4 2026-01-01 00:12:30 504"
-    assert third.startswith("Try 3 2026-01-01 00:02:30 503 X-0 vvv")
-    assert third.endswith("All that is kept, as JSON")
-    assert second.startswith("Try 2 2026-01-01 00:00:30 502 <h1>· Bad gateway of •••")
-    assert first.startswith(
-        "Try 1 2026-01-01 00:00:00 500 Content-Type application/json Set-Cookie ••• X-Api-Key •••"
-    )
-    answers = [one["answer"] for one in json.loads(page(sandbox, "api/webhooks/wh_00000001"))["tries"]]
-    assert answers[0]["body"] == {"event": "payout.created", "phone_number": "•••00", "note": "for •••st"}
-    assert (len(answers[2]["headers"]), len(answers[2]["body"])) == (40, 4_096 - 2)
-    assert (answers[2]["length"], answers[2]["is_whole"]) == (65_536, False)
-    assert (answers[3]["body"], answers[3]["is_whole"]) == ("", True)
+    untimed = re.sub(r'<span class="soft">[^<]* m?s</span>', "", shown)
+    sections = re.findall(r'(?s)<section class="card".*?>(.*?)</section>', untimed)
+    assert [" ".join(text_of(one).split()[:5]) for one in sections] == [
+        "Try 4 2026-01-01 00:12:30 204",
+        "Try 3 2026-01-01 00:02:30 503",
+        "Try 2 2026-01-01 00:00:30 302",
+        "Try 1 2026-01-01 00:00:00 500",
+    ]
+    tries = json.loads(page(sandbox, "api/webhooks/wh_00000001"))["tries"]
+    assert [one["answer"] for one in tries] == [
+        '{"event": "payout.created", "phone_number": "•••00", "note": "for •••"}',
+        "<h1>Moved</h1>",
+        "b" * 500,
+        "",
+    ]
 
 
 def test_webhooks_that_did_not_arrive_say_why(sandbox: Sandbox, api: Api, receiver: Receiver) -> None:

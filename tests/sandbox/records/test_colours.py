@@ -19,11 +19,6 @@ def test_a_colour_is_written_out(given_: str, meant: str) -> None:
     assert full(given_) == meant
 
 
-def test_the_ratio_of_black_and_white_is_21() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#777777") == 1
-
-
 @settings(deadline=None)
 @given(COLOURS)
 def test_text_can_be_read_on_every_colour(colour: str) -> None:

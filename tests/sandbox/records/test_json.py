@@ -10,10 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
 
 ADA = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Adeyemi"}
@@ -164,18 +161,6 @@ def test_an_amount_comes_back_digit_for_digit_as_a_number(api: Api, sent: bytes,
     assert f'"amount":{{"value":{value},'.encode() in api.post("/payouts", body % sent).answer.body
     intent = api.post("/payment/intents", b'{"amount": %s, "currency": "USD"}' % sent)
     assert str(intent.data["amount"]["value"]) == value
-
-
-@given(
-    st.decimals("1", "1e20", allow_nan=False, allow_infinity=False, places=None),
-    st.sampled_from(["XOF", "USD", "KWD"]),
-)
-@settings(max_examples=50, deadline=None)
-def test_an_amount_comes_back_equal(amount: Decimal, currency: str) -> None:
-    sandbox = Sandbox()
-    api = Api(sandbox, sandbox.api_key)
-    body = f'{{"amount": {amount}, "currency": "{currency}"}}'.encode()
-    assert Decimal(str(api.post("/payment/intents", body).data["amount"]["value"])) == amount
 
 
 @pytest.mark.fact("form.amount")

@@ -12,7 +12,7 @@ from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox._common.scenario_words import HookWord
 from payments_async.sandbox._webhooks import retry_schedule
 from payments_async.sandbox._webhooks.retry_schedule import HELD_FOR, TRY_TIMES, WebhookQueue
-from payments_async.sandbox._webhooks.webhook import hook_effects, receiver_answer
+from payments_async.sandbox._webhooks.webhook import hook_effects
 
 FAILED = 500
 
@@ -39,11 +39,6 @@ def states(queue: WebhookQueue) -> Counter[str]:
     return Counter(webhook.state for webhook in queue.webhooks)
 
 
-def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
-    assert not WebhookTry(0, 10, error="no answer within 10 s").is_success
-    assert not WebhookTry(0, 10, 200, "cut").is_success
-
-
 def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
     queue = WebhookQueue()
     webhook_id = queue.accept(due())
@@ -52,17 +47,6 @@ def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
     queue.take(400.0, 1)
     late = queue.report(webhook_id, answered(400.0, FAILED))
     assert (late.next_at, late.tries[-1].at) == (400.0, 400.0)
-
-
-def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
-    queue = WebhookQueue()
-    first, second = queue.accept(due(0)), queue.accept(due(0, "payout.completed"))
-    other = queue.accept(due(0, record="po_2"))
-    assert [webhook.id for webhook in queue.take(0, 10)] == [first, other]
-    assert queue.take(0, 10) == []
-    assert not queue.is_idle(0)
-    queue.report(first, answered(1, FAILED))
-    assert [webhook.id for webhook in queue.take(1, 10)] == [second]
 
 
 def test_words_drop_delay_and_copy() -> None:
@@ -96,20 +80,6 @@ def test_reorder_lets_each_pair_of_a_record_s_deliveries_change_places() -> None
     assert queue.next_at == 100 + HELD_FOR
 
 
-def test_copies_are_held_back_together() -> None:
-    queue, words = WebhookQueue(), (HookWord("reorder"), HookWord("duplicate", count=2))
-    queue.accept(due(0, "a", "po_1", *words))
-    queue.accept(due(5, "b", "po_1", *words))
-    assert [event for _, _, event in deliver(queue, 59)] == ["b", "a", "a"]
-    assert [event for _, _, event in deliver(queue, 1e9)] == ["b"]
-
-
-def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
-    words = (HookWord("before_response"), HookWord("delay", seconds=9), HookWord("reorder"))
-    asked = hook_effects(words)
-    assert (asked.before_response, asked.delay, asked.reordered) == (True, 0.0, False)
-
-
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_schedule, "KEPT", 3)
     monkeypatch.setattr(retry_schedule, "MOST_WAITING", 2)
@@ -119,21 +89,6 @@ def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert queue.find(ids[3]).reason == "2 deliveries were waiting already"
     deliver(queue, 0)
     assert [webhook.id for webhook in queue.webhooks] == [ids[0], ids[1], ids[3]]
-
-
-def test_the_latest_webhooks_keep_what_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_schedule, "ANSWERED", 2)
-    queue = WebhookQueue()
-    for number in range(4):
-        queue.accept(due(record=f"po_{number}"))
-    for webhook in queue.take(0, 10):
-        queue.report(webhook.id, WebhookTry(0, 0.1, 200, answer=receiver_answer([], b"OK")))
-    assert [webhook.tries[0].answer is None for webhook in queue.webhooks] == [True, True, False, False]
-    again = queue.resend(queue.webhooks[3].id, 0)
-    for at in (0, 30, 120):
-        queue.take(at, 1)
-        queue.report(again.id, WebhookTry(at, 0.1, 500, answer=receiver_answer([], b"no")))
-    assert [tried.answer is None for tried in queue.find(again.id).tries] == [False, False, False]
 
 
 def test_neither_address_nor_body_is_shown() -> None:

@@ -1,41 +1,17 @@
-"""Webhook words, the four ways in, the inbox, forgeries and repeats: without a server, so nothing is sent."""
+"""Webhook words, forgeries and repeats: without a server, so nothing is sent."""
 
 from __future__ import annotations
 
 import json
 from itertools import cycle
-from typing import Any
 
 import pytest
 
-from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
+from payments_async.sandbox import UnknownWord
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
-from tests.sandbox.raw_requests import PHONE, Api
+from tests.sandbox.raw_requests import Api
 
 HOOK = "http://127.0.0.1:9/hook"
-
-
-def created(api: Api, way: str, **fields: Any) -> list[tuple[str, str]]:
-    """Origin and state of the webhooks of a payout that was asked for one way or another."""
-    options: dict[str, Any] = {"webhook_url": HOOK, **fields}
-    if way == "control":
-        api.sandbox.on("payouts.create").webhook("drop")
-    elif way == "header":
-        options["scenario"] = "drop"
-    elif way == "metadata":
-        options["metadata"] = {"sandbox_scenario": "drop"}
-    else:
-        options["instrument"] = {**PHONE, "phone_number": "+22990990040"}
-    api.payout(**options)
-    return [(webhook.origin, webhook.state) for webhook in api.sandbox.webhooks]
-
-
-@pytest.mark.parametrize("way", ["control", "header", "metadata", "magic"])
-def test_each_of_the_four_ways_in_is_followed(api: Api, way: str) -> None:
-    assert created(api, way) == [("due", "dropped")]
-    api.sandbox.advance(5)
-    assert [webhook.state for webhook in api.sandbox.webhooks] == ["dropped", "dropped"]
-    assert [delivery.event for delivery in api.sandbox.deliveries] == ["payout.created", "payout.completed"]
 
 
 def test_the_first_that_says_anything_counts_and_ok_is_saying_something(api: Api) -> None:
@@ -65,39 +41,6 @@ def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) 
     assert [(webhook.state, webhook.tries) for webhook in api.sandbox.webhooks] == [("waiting", ())] * 2
     with pytest.raises(TimeoutError, match="the sandbox is not serving"):
         api.sandbox.wait_for_webhooks()
-
-
-def test_the_inbox_holds_the_deliveries_of_records_without_a_receiver(api: Api) -> None:
-    payout_id = api.payout().data["id"]
-    api.intent(scenario="fail:NO immediate")
-    api.payout(webhook_url=HOOK)
-    api.sandbox.advance(5)
-    inbox = api.sandbox.inbox
-    assert [(each.event, each.url) for each in inbox] == [
-        ("payout.created", ""),
-        ("payment.attempt.failed", ""),
-        ("payment.failed", ""),
-        ("payout.completed", ""),
-    ]
-    created, _, failed, completed = (json.loads(each.body) for each in inbox)
-    assert (created["payout"]["status"], created["payout"]["completed_at"]) == ("pending", None)
-    assert created["payout"]["initiated_at"] is None
-    assert completed["payout"] == api.sync(payout_id)
-    assert failed["payment"]["status"] == "failed"
-    assert api.sandbox.inbox == inbox
-    assert len(api.sandbox.deliveries) == 2
-
-
-def test_the_inbox_says_the_same_whether_it_is_read_early_or_late() -> None:
-    def letters(*, early: bool) -> list[Delivery]:
-        sandbox = Sandbox(clock=VirtualClock.frozen())
-        api = Api(sandbox, sandbox.api_key)
-        api.payout(scenario="fail:NO")
-        seen = sandbox.inbox if early else []
-        sandbox.advance(5)
-        return [*seen, *sandbox.inbox[len(seen) :]]
-
-    assert letters(early=True) == letters(early=False)
 
 
 def test_a_forged_word_claims_that_a_payment_is_completed(api: Api) -> None:

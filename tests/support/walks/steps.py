@@ -11,8 +11,7 @@ from typing import Any, Final
 from payments_async import Instrument
 from payments_async.bulk import BulkError, Outbox
 from tests.support.batches import item
-from tests.support.walks.line import FAULTS, RULES
-from tests.support.walks.processes import Process
+from tests.support.walks.processes import FAULTS, RULES, Process
 from tests.support.walks.walk import Breach, Place, Step, Walk
 
 _TURNS: Final = {
@@ -60,7 +59,6 @@ def _disturb(walk: Walk) -> None:
 
 
 def _options(walk: Walk) -> dict[str, Any]:
-    """How a run works."""
     return {
         "wait_final": walk.chance.choice((None, 30.0)),
         "patience": walk.chance.choice((0.0, 10.0, 60.0, 60.0, 1200.0)),

@@ -33,8 +33,7 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._common.profiles import OBSERVED
 from tests.support.batches import Dated, Item, item
 from tests.support.ledger_clock import ledger_time
-from tests.support.walks.line import Late, Line
-from tests.support.walks.processes import Clock, Process, at_gates
+from tests.support.walks.processes import Clock, Late, Line, Process, at_gates
 
 _ROWS: Final = (3, 4, 6, 9)
 ALIVE: Final = ("pending", "processing", "completed")
@@ -68,7 +67,6 @@ class Place:
 
     @property
     def rows(self) -> list[Any]:
-        """All rows, as they stand in the file."""
         if not self.path.exists():
             return []
         with closing(sqlite3.connect(self.path)) as connection:
@@ -76,7 +74,6 @@ class Place:
             return connection.execute("SELECT * FROM payments_rows").fetchall()
 
     def copy(self) -> None:
-        """Keep a copy of the ledger as it is now."""
         with closing(sqlite3.connect(self.path)) as here, closing(sqlite3.connect(":memory:")) as there:
             here.backup(there)
             self.copies.append((there.serialize(), self.items))
@@ -126,7 +123,6 @@ class Walk:
     ordered: int = 0
 
     def note(self, group: str, event: str, count: int = 1) -> None:
-        """Count an event."""
         self.seen[group, event] += count
 
     async def play(self, steps: Sequence[tuple[str, Step]]) -> None:
@@ -175,16 +171,13 @@ class Walk:
 
     @property
     def now(self) -> float:
-        """The service's time, and the processes'."""
         return self.service.clock.now()
 
     @property
     def ledger_now(self) -> float:
-        """The ledgers' time."""
         return self.now + self.shifts[-1][1]
 
     def pass_time(self, seconds: float) -> None:
-        """Time passes, and nobody does anything."""
         self.clock.advance(seconds)
         self._passed(seconds)
 
@@ -215,7 +208,6 @@ class Walk:
         self.add_ledger(f"batch {self.lineages}", items)
 
     def add_ledger(self, batch_id: str, items: list[Item]) -> None:
-        """A ledger of the batch, which is still to be made."""
         self.lineages += 1
         self.places.append(Place(self.folder / f"{self.lineages}.l", batch_id, items, self.lineages))
 
@@ -251,7 +243,6 @@ class Walk:
 
     @asynccontextmanager
     async def opened(self, place: Place, key: str = "own") -> AsyncIterator[Process]:
-        """A process that works on a ledger, until it ends or is stopped."""
         process = await self.start(place, key)
         try:
             yield process
@@ -325,7 +316,6 @@ class Walk:
             self.senders.setdefault(reference, (lineage, at))
 
     def turned(self) -> None:
-        """Note what has failed, and what lives again."""
         for each in self.payouts:
             spans = self.dead.setdefault(each.id, [])
             is_dead = bool(spans) and spans[-1][1] == math.inf
@@ -496,7 +486,6 @@ class Walk:
 
 
 def _common(some: Iterable[Span], others: Iterable[Span]) -> Iterator[Span]:
-    """The spans that both have."""
     for begin, end in some:
         for first, last in others:
             if max(begin, first) <= min(end, last):

@@ -41,7 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
 _NUMBER: Final = f"is a number, which loses zeros and a plus in front: {_AS_TEXT}"
 _DIGITS: Final = f"is a number of more than {EXACT_DIGITS} digits"
 _MERGED: Final = "is merged with other cells: unmerge them, and fill in each"
-_SHOW: Final = "show it, or read what is hidden too with --with-hidden (with_hidden=True)"
+_SHOW: Final = "show it, or delete it"
 _STRUCK: Final = ("the row is struck out",)
 _LITERAL: Final = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[\$([^\[\]-]*)[^\[\]]*\]|\[[A-Za-z]+[0-9]*\]')
 """Text, spaces, a currency's sign and a color."""
@@ -57,25 +57,22 @@ class ExcelSource(FileSource):
     """Rows of one sheet of an Excel workbook (.xlsx). Rows without any value are skipped.
 
     The header is the first other row, from row `header_row` on.
-    `sheet` names the sheet, which otherwise is the only visible one with values; `with_hidden` reads hidden
-    rows and columns too, which otherwise are faults. A row's `line` is its row in the sheet.
+    `sheet` names the sheet, which otherwise is the only visible one with values. Hidden rows and columns are
+    faults: nobody has looked at them. A row's `line` is its row in the sheet.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         *,
-        strict_amounts: bool = False,
         sheet: str | None = None,
-        with_hidden: bool = False,
         header_row: int | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
-        form = [mapping.digest if mapping else "", sheet, with_hidden, header_row]
-        super().__init__(path, strict_amounts=strict_amounts, form=json.dumps(form) if any(form) else "")
+        form = [mapping.digest if mapping else "", sheet, header_row]
+        super().__init__(path, form=json.dumps(form) if any(form) else "")
         self._header_row = header_row or 1
         self._sheet = sheet
-        self._with_hidden = with_hidden
         self._mapping = mapping or ColumnMapping()
 
     async def rows(self) -> AsyncIterator[SourceItem]:
@@ -132,7 +129,7 @@ class ExcelSource(FileSource):
         width = max(header, default=0)
         mapped = self._mapping.apply(_texts(header, width))
         self.columns: tuple[str, ...] = mapped.columns
-        layout = _Layout(sheet, mapped, self._with_hidden)
+        layout = _Layout(sheet, mapped)
         problems = list(mapped.faults)
         lines = ((number, _texts(cells, max(cells))) for number, cells in below)
         if problems and (elsewhere := self._mapping.header_below(mapped, lines)):
@@ -164,7 +161,6 @@ class _Layout:
 
     sheet: Any
     mapped: MappedHeader
-    with_hidden: bool
 
     def place(self, row: int, column: int | None = None) -> str:
         """`Sheet "June", cell C7`, or row 7."""
@@ -181,7 +177,7 @@ class _Layout:
         for column, cell in sorted(header.items()):
             if cell.data_type != "s":
                 yield column, f"is no text: {_AS_TEXT}"
-            if self.mapped.names[column - 1] and not self.with_hidden and self._is_hidden_column(column):
+            if self.mapped.names[column - 1] and self._is_hidden_column(column):
                 yield column, f"is in a hidden column: {_SHOW}"
         for first, _ in self.merged_columns(row):
             yield first, _MERGED
@@ -192,7 +188,7 @@ class _Layout:
         if beyond:
             others = ", ".join(map(get_column_letter, beyond))
             return f"has values without a column's name above them, in {others}: name or empty the column"
-        return f"the row is hidden: {_SHOW}" if self._is_hidden_row(row) and not self.with_hidden else None
+        return f"the row is hidden: {_SHOW}" if self._is_hidden_row(row) else None
 
     def _is_hidden_column(self, column: int) -> bool:
         groups = self.sheet.column_dimensions.values()

@@ -1,15 +1,14 @@
 // What the checkout does on top of its links and forms: one submission of a form, live status.
 // Every page works without it.
 
-const AGAIN = 2000; // milliseconds until a stream that the browser has given up is asked for anew
+const EVERY = 1000; // milliseconds until the page is asked for again
 
 // --- one submission of a form --------------------------------------------------------------------
 const guard = (event) => {
   const form = event.target;
   if (form.getAttribute("method") !== "post") return; // form.method is the field of that name, where there is one
   if (form.dataset.sent) return event.preventDefault();
-  const others = event.submitter?.value === "choose" ? [] : form.querySelectorAll(".option > input:not(:checked) ~ .more :is(input, select)");
-  for (const input of others) input.disabled = true;
+  for (const input of form.querySelectorAll(".option > input:not(:checked) ~ .more :is(input, select)")) input.disabled = true;
   form.dataset.sent = "yes";
   // Enter presses the first method's button, which is folded: the one that is seen turns
   const seen = event.submitter?.matches(".main") && form.querySelector(":checked ~ .more .main");
@@ -19,12 +18,10 @@ const guard = (event) => {
 // --- live status ---------------------------------------------------------------------------------
 // The page as it now stands, in place: the heading takes the focus, the live region says what changed. Never while
 // a form is on its way: that leads to the page by itself.
-const renew = async (step) => {
-  const main = document.querySelector("main");
-  if (step === main.dataset.step) return;
-  const response = await fetch(main.dataset.page, { headers: { Accept: "text/html" } });
+const renew = async (address) => {
+  const response = await fetch(address, { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  const fresh = page.querySelector("main");
+  const main = document.querySelector("main"), fresh = page.querySelector("main");
   if (fresh.dataset.step === main.dataset.step || document.querySelector("form[data-sent]")) return;
   main.replaceWith(fresh);
   document.querySelector("footer").replaceWith(page.querySelector("footer"));
@@ -34,31 +31,16 @@ const renew = async (step) => {
   const heading = fresh.querySelector("h1");
   document.querySelector(".live").textContent = heading.textContent;
   if (window === top) (fresh.querySelector("[autofocus]") ?? heading).focus();
-  history.replaceState(null, "", main.dataset.page);
+  history.replaceState(null, "", address);
   enhance();
 };
 
-// Only while the page is visible: a browser has six connections for one server, and every stream takes one.
-let stream = null;
-let renewal = Promise.resolve();
-
-const leave = () => {
-  stream?.close();
-  stream = null;
-};
-
-const follow = () => {
-  const { events } = document.querySelector("main").dataset;
-  if (!events || document.hidden) return leave();
-  if (stream) return;
-  stream = new EventSource(events);
-  // a page that cannot be read now is tried again when the stream comes back: that begins with the step
-  stream.addEventListener("message", ({ data }) => { renewal = renewal.then(() => renew(data)).catch(() => {}); });
-  stream.addEventListener("error", () => {
-    if (stream?.readyState !== EventSource.CLOSED) return;
-    leave();
-    setTimeout(follow, AGAIN);
-  });
+// No page means that nothing may change any more. One that cannot be read now is asked for again.
+const follow = async () => {
+  const { page } = document.querySelector("main").dataset;
+  if (!page) return;
+  if (!document.hidden) await renew(page).catch(() => {});
+  setTimeout(follow, EVERY);
 };
 
 // --- choosing ------------------------------------------------------------------------------------
@@ -78,15 +60,13 @@ const chose = ({ target }) => {
 };
 
 const enhance = () => {
-  follow();
-  // the answer to a form, as after a change of language: reloading it, or coming back to it, asks for the page alone
+  // the answer to a form: reloading it, or coming back to it, asks for the page alone
   if (document.querySelector("#pay[data-posted]")) keepChoice();
 };
 
 document.addEventListener("submit", guard);
 document.addEventListener("change", chose);
-document.addEventListener("visibilitychange", follow);
-addEventListener("pagehide", leave);
 // A page kept by the browser may be out of date: what it offers may have been paid.
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 enhance();
+follow();

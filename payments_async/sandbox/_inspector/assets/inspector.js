@@ -40,7 +40,6 @@ async function run(button, work) {
 }
 
 function outcome(call, value) {
-  if (call.endsWith("/replay")) return `Sent again as ${value.id}: answered ${value.status || "nothing"}.`;
   if ("changed" in value) return `Now ${shown(value)}; ${value.changed} changed on the way.`;
   if (call === "POST rules") return `Set ${value.id}: ${value.words} on ${value.operation}.`;
   return value.message || "Done.";

@@ -1,37 +1,29 @@
-"""A run under a guard sends what has room in its sums, waits for more, and stops where that takes long."""
+"""A run that its guard or the limit store holds back goes on, or stops and can be resumed."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, Guard, LimitStoreUnavailable
+from payments_async import AsyncPayments, ConfigurationError, Guard, LimitStoreUnavailable
 from payments_async._guard.account import GuardAccount
 from payments_async.sandbox import Sandbox
-from tests.support.batches import (
-    Between,
-    assert_true,
-    in_process,
-    items,
-    open_at,
-    paid,
-    runtime_of,
-)
+from tests.support.batches import Between, alter, assert_true, in_process, items, open_at, paid, runtime_of
+from tests.support.limit_stores import ADDRESS, StoreServer, share_on_one_loop
 from tests.support.places import EITHER
 
 
 def guard_of(most: str, window: int = 3600) -> Guard:
-    """A guard whose sum lets so much out."""
     return Guard(most={"XCD": most}, sums=[("XCD", most, window)], decimals=False, budgets="process")
 
 
 def key_guard(client: AsyncPayments) -> Any:
-    """The guards of a client's key."""
     return client._internal.guard
 
 
@@ -116,34 +108,16 @@ async def test_a_run_whose_sums_cannot_be_read_stops(
 
 
 class Dying(Between):
-    """A transport at whose first post the run ends, before it is sent or after."""
+    """A transport at whose first post the run ends, before it is sent."""
 
-    def __init__(self, client: AsyncPayments, *, sends: bool) -> None:
-        super().__init__(client)
-        self._sends = sends
-        self.posts = 0
-        self.run: asyncio.Task[Any] | None = None
+    run: asyncio.Task[Any]
 
     async def send(self, request: Any) -> Any:
-        if request.method == "POST" and self.run is not None:
-            self.posts += 1
-            if self._sends:
-                await super().send(request)
-            run, self.run = self.run, None
-            run.cancel()
-            await asyncio.sleep(0)
+        if request.method == "POST":
+            self.remove()
+            self.run.cancel()
             await asyncio.get_running_loop().create_future()
         return await super().send(request)
-
-
-async def die(client: AsyncPayments, place: Path, rows: int, *, sends: bool) -> None:
-    """Let a run die at its first post."""
-    dying = Dying(client, sends=sends)
-    dying.run = asyncio.ensure_future(paid(place, client, items(rows), concurrency=1))
-    run = dying.run
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    dying.remove()
 
 
 async def test_a_run_that_died_after_its_reservation_goes_on_within_what_it_had_reserved(
@@ -151,7 +125,10 @@ async def test_a_run_that_died_after_its_reservation_goes_on_within_what_it_had_
 ) -> None:
     guard = guard_of("3.02")
     async with in_process(service, guard=guard) as client:
-        await die(client, tmp_path / "l", 2, sends=False)
+        dying = Dying(client)
+        dying.run = asyncio.ensure_future(paid(tmp_path / "l", client, items(2), concurrency=1))
+        with pytest.raises(asyncio.CancelledError):
+            await dying.run
         assert held(client) == 0  # the first was surely not sent
         async with another_process(service, guard, client) as second:
             report = await paid(tmp_path / "l", second, items(2))
@@ -168,3 +145,72 @@ async def test_a_row_in_doubt_is_posted_again_within_what_it_had_reserved(
         report = await paid(tmp_path / "l", client, items(1))
     assert (report.exit_code, report.counts["created"], len(service.books.payouts())) == (0, 1, 1)
     assert [each.method for each in service.requests] == ["POST", "POST", "GET"]
+
+
+Start = Callable[[], tuple[AsyncPayments, StoreServer]]
+GONE = "the limit store at 127.0.0.1:9 cannot be reached (refused)"
+
+
+@pytest.fixture
+def start(service: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Makes a client, with or without other processes, and its store."""
+
+    def make() -> tuple[AsyncPayments, StoreServer]:
+        client = in_process(service, limit_store=ADDRESS, expected_workers=1)
+        server = StoreServer(runtime_of(client))
+        share_on_one_loop(monkeypatch, server)
+        return client, server
+
+    return make
+
+
+async def test_a_run_without_its_store_waits_a_minute_and_stops(
+    service: Sandbox, tmp_path: Path, start: Start
+) -> None:
+    client, server = start()
+    async with client:
+        server.down = "refused"
+        report = await paid(tmp_path / "l", client, items(5))
+        assert (report.exit_code, report.resumable) == (75, "now")
+        assert report.stopped == f"payouts.create: {GONE}; the call needs it, and this try was not sent"
+        assert runtime_of(client).monotonic() >= 60.0
+        assert not service.books.payouts()
+        server.down = None
+        report = await paid(tmp_path / "l", client, items(5))
+    assert_true(report, service, items(5))
+
+
+async def test_a_run_that_loses_its_store_sends_no_further_row(
+    service: Sandbox, tmp_path: Path, start: Start
+) -> None:
+    client, server = start()
+    rows = items(400)
+
+    def cut(request: Any, answer: Any) -> Any:
+        if len(service.books.payouts()) == 30:
+            server.down = "refused"
+        return answer
+
+    async with client:
+        alter(client, cut)
+        report = await paid(tmp_path / "l", client, rows, concurrency=8)
+        assert (report.exit_code, report.resumable) == (75, "now")
+        assert report.stopped is not None
+        assert report.stopped.startswith(f"payouts.create: {GONE}")
+        sent = report.counts["created"]
+        assert 30 <= sent == len(service.books.payouts()) < 400
+        assert report.counts["in_doubt"] == 0
+        server.down = None
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+
+
+async def test_a_run_whose_store_refuses_it_stops(service: Sandbox, tmp_path: Path, start: Start) -> None:
+    client, server = start()
+    async with client:
+        server.fault = ConfigurationError("the limit store refuses the password")
+        report = await paid(tmp_path / "l", client, items(5))
+    assert (report.exit_code, report.resumable) == (2, "after_change")
+    assert report.stopped == "payouts.create: the limit store refuses the password"
+    assert not service.requests
