@@ -22,6 +22,7 @@ _GUIDES = [
     "nightly",
     "not-in-the-interface",
     "observability",
+    "outbox",
     "sandbox",
     "testing",
     "tutorial",
