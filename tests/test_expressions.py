@@ -118,7 +118,7 @@ def _own_texts() -> str:
 
 
 MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
-    ("params/operations.py", "pattern"): lambda: [
+    ("params/operations.py", "re.sub(_PLACEHOLDER, '(?P<\\\\1>[^/]+)', self.path)"): lambda: [
         re.sub(operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
         for each in operations.OPERATIONS.values()
     ],

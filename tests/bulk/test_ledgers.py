@@ -73,6 +73,12 @@ async def test_a_ledger_of_another_form_is_left_to_the_version_that_wrote_it(
             pass
 
 
+async def test_a_database_that_is_away_is_told_at_once() -> None:
+    with pytest.raises(LedgerUnavailable, match="refused"):
+        async with open_at("postgresql://127.0.0.1:1/payroll"):
+            pass
+
+
 @pytest.mark.parametrize(
     ("library", "address", "extra"),
     [("aiosqlite", "june.ledger", "bulk"), ("psycopg", "postgresql://127.0.0.1:9/payroll", "postgresql")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,6 +134,21 @@ async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
     limits = opened(postgres.url(postgres.make_database()))
     monkeypatch.setattr(store_postgresql, "exposure", lambda parameters: "it is on another host")
     assert (await refused(limits, ConfigurationError)).endswith(": it is on another host")
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("postgres://127.0.0.1/db", "store_postgresql", "postgresql"),
+        ("rediss://127.0.0.1", "store_redis", "redis"),
+    ],
+)
+def test_a_missing_library_is_named(
+    url: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, f"payments_async._rate_limit.{module}", None)
+    with pytest.raises(ConfigurationError, match=rf'pip install "payments-sdk\[{extra}\]"'):
+        open_store(url)
 
 
 # Either server

@@ -33,6 +33,11 @@ def test_tests_of_users_need_no_shim(pytester: pytest.Pytester) -> None:
     run.assert_outcomes(passed=2, deselected=7)
 
 
+def test_a_project_without_it_does_not_load_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import sys\n\ndef test_absent():\n    assert 'aioresponses' not in sys.modules")
+    pytester.runpytest_inprocess(*OWN).assert_outcomes(passed=1)
+
+
 def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is() -> None:
     core = SimpleNamespace(ClientResponse=object)
     _adapt(core)

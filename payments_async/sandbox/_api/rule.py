@@ -171,14 +171,14 @@ def _equal(actual: object, expected: object) -> bool:
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
     if actual is not None and isinstance(expected, str) and "*" in expected:
-        return _pattern(expected).fullmatch(str(actual)) is not None
+        return _fits(str(actual), expected)
     return actual is not None and str(actual) == str(expected)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    r"""A text as a pattern: `*` stands for any characters, `\*` for a star."""
-    plain = (part.replace("\0", "*") for part in text.replace(r"\*", "\0").split("*"))
-    return re.compile(".*".join(map(re.escape, plain)), re.DOTALL)
+def _fits(text: str, pattern: str) -> bool:
+    r"""Whether a text fits: `*` stands for any characters, `\*` for a star, all others for themselves."""
+    plain = pattern.replace("[", "[[]").replace("?", "[?]").replace(r"\*", "[*]")
+    return fnmatchcase(text, plain)
 
 
 def default_scenario(words: str | None) -> Rule | None:

@@ -182,6 +182,7 @@ async def test_an_open_page_gets_the_last_figures_before_its_server_ends(
 async def test_a_run_says_what_it_does(clock: Clock, page: BatchPage, session: ClientSession) -> None:
     for activity, told in (
         (Activity(doing="reading", listed=200), "reading the service's list, 200 payouts so far"),
+        (Activity(doing="following"), "following the payouts"),
         (None, "batch complete, 1 rejected"),
     ):
         page.show(None if activity is None else BatchFigures({}, {}, activity=activity))

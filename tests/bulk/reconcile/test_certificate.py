@@ -82,6 +82,10 @@ async def test_a_list_without_amounts_makes_no_clean_certificate(
         ({"amount": {"value": 7.02, "currency": "XCD"}}, "{} is of XCD 7.02, and XCD 7.01 was asked for"),
         ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XCD 7.01 was asked for"),
         ({"metadata": {}}, "the list shows {} without metadata.payments_sdk"),
+        (
+            {"metadata": {"payments_sdk": "2.later"}},
+            "the list shows {} with a metadata.payments_sdk that cannot be read",
+        ),
     ],
 )
 async def test_a_difference_is_named_with_both_amounts_or_the_field(
