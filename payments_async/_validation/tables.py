@@ -134,8 +134,8 @@ def doubts(request: params.Params) -> list[str]:
     """Find what is allowed and probably a slip: country codes in lower case, fields that nobody knows."""
     doubtful = [
         f"{name} is a country code in lower case"
-        for name, rule, value in _values(request, type(request), "")
-        if rule is country and isinstance(value, str) and value != value.upper()
+        for name, code in _countries(request, type(request), "")
+        if isinstance(code, str) and code != code.upper()
     ]
     if isinstance(instrument := getattr(request, "instrument", None), Mapping):
         doubtful += [f"instrument has the unknown field {name}" for name in _INSTRUMENT.unknown(instrument)]
@@ -160,14 +160,22 @@ def amount_doubt(request: params.Params) -> str | None:
     return problem and f"amount {problem}"
 
 
-def _values(request: Any, cls: type, prefix: str) -> Iterator[tuple[str, Rule, Any]]:
-    """Each value of a valid request, and of what is nested in it, by dotted name, with its rule."""
-    for name, rule in RULES[cls].items():
-        value = request.get(name) if isinstance(request, Mapping) else getattr(request, name)
-        if isinstance(rule, Nested) and isinstance(value, Mapping | params.Params):
-            yield from _values(value, rule.cls, f"{prefix}{name}.")
-        else:
-            yield prefix + name, rule, value
+def _countries(request: Any, cls: type, prefix: str) -> Iterator[tuple[str, Any]]:
+    """List a valid request's country codes by dotted name, in mappings too."""
+    is_own = isinstance(request, params.Params)
+    for name, rule in _WITH_COUNTRIES[cls]:
+        value = getattr(request, name) if is_own else request.get(name)
+        if rule is country:
+            yield prefix + name, value
+        elif isinstance(value, params.Params | Mapping):
+            yield from _countries(value, rule.cls, f"{prefix}{name}.")
+
+
+_WITH_COUNTRIES: Mapping[type, list[tuple[str, Any]]] = {
+    cls: [(name, rule) for name, rule in rules.items() if rule is country or isinstance(rule, Nested)]
+    for cls, rules in RULES.items()
+}
+"""The fields that are a country code, or may hold one: few of a request's, and each row of a batch asks."""
 
 
 def _foreign(request: object) -> str:

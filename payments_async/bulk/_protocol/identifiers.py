@@ -19,6 +19,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -114,7 +115,7 @@ class Identity:
     def proof(self, content: str) -> Proof:
         """Make the proof for the payout's metadata; `content` is the hash of the body without it."""
         return Proof(
-            batch=_shortened("batch", self.environment, self.batch_id),
+            batch=_batch_part(self.environment, self.batch_id),
             row=_shortened("row", self.row_key),
             body=_shortened("body", content),
             generation=self.generation,
@@ -123,6 +124,12 @@ class Identity:
 
 def _shortened(kind: str, *parts: str) -> str:
     return _readable(digest(kind, *parts)[:_PROOF_BYTES])[:_PROOF_PART]
+
+
+@lru_cache(maxsize=8)
+def _batch_part(environment: str, batch_id: str) -> str:
+    """The same for each row of a batch."""
+    return _shortened("batch", environment, batch_id)
 
 
 @attrs.frozen
