@@ -57,6 +57,7 @@ def project_urls(repository: str, version: str) -> dict[str, str]:
         return {}
     files = f"{repository}/blob/v{version}"
     return {
+        "Homepage": f"{files}/README.md",
         "Source": repository,
         "Documentation": f"{files}/docs/index.md",
         "Changelog": f"{files}/CHANGELOG.md",

@@ -93,6 +93,17 @@ class PaymentsError(Exception):
         self.attempts = attempts
         """Every attempt, with its result."""
 
+    @property
+    def is_temporary(self) -> bool:
+        """True if the call did nothing, and the very same call can succeed later.
+
+        Never of an `OutcomeUnknown`: that has `client.resolve(error)`.
+        """
+        return self.effect == "none" and self._may_pass()
+
+    def _may_pass(self) -> bool:
+        return False
+
     def __reduce__(self) -> tuple[Any, ...]:
         state = {name: value for name, value in vars(self).items() if name not in self._left_out_of_pickles}
         left_out = dict.fromkeys(self._left_out_of_pickles & vars(self).keys())
@@ -139,6 +150,9 @@ class APIStatusError(PaymentsError):
         """The answer's headers, names in lower case, secret keys masked."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
+
+    def _may_pass(self) -> bool:
+        return self.status in (408, 429) or self.status >= 500
 
     @property
     def request_id(self) -> str | None:
@@ -358,6 +372,9 @@ class APIConnectionError(PaymentsError):
         self.detail = detail
         """What went wrong, in words: for a refused certificate its reason."""
 
+    def _may_pass(self) -> bool:
+        return self.kind not in ("tls", "closed", "withheld", "unexpected")
+
 
 class APITimeoutError(APIConnectionError):
     """The attempt's `timeout` passed without an answer, and nothing can have happened."""
@@ -416,6 +433,9 @@ class DeadlineExceeded(PaymentsError):
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "try again with more time"
 
+    def _may_pass(self) -> bool:
+        return True
+
 
 class LimitReached(PaymentsError):
     """With `on_limit="raise"`: the call would have to wait for the rate limit. Nothing was sent."""
@@ -427,6 +447,9 @@ class LimitReached(PaymentsError):
         super().__init__(message, **facts)
         self.retry_after = retry_after
         """Seconds after which a new call can succeed."""
+
+    def _may_pass(self) -> bool:
+        return True
 
 
 class LimitStoreUnavailable(LimitReached):

@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 from payments_async import errors
 from payments_async._http.types import HTTPResponse
 from payments_async._request import error_responses, prepare
+from payments_async.bulk import LedgerError, LedgerUnavailable
 from payments_async.errors import APIStatusError, PaymentsError, UnprocessableError
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest, operations
@@ -122,6 +123,34 @@ def test_a_pickle_and_the_texts_of_an_error_hold_no_account(error: PaymentsError
     shown = f"{error!r} {error} {error.args}".encode() + pickle.dumps(error)
     assert bodies.ACCOUNT.encode() not in shown
     assert bodies.EMAIL.encode() not in shown
+
+
+TEMPORARY = {
+    *("APIConnectionError", "APITimeoutError", "DeadlineExceeded", "LimitReached", "LimitStoreUnavailable"),
+    "LedgerUnavailable",
+}
+
+
+def test_an_error_is_temporary_if_the_very_same_call_can_succeed_later() -> None:
+    found = [*EXAMPLES.values(), LedgerUnavailable("june.ledger", "is busy"), LedgerError("l", "is none")]
+    assert {type(error).__name__ for error in found if error.is_temporary} == TEMPORARY
+    at = {status: APIStatusError("said", **{**STATUS, "status": status}) for status in range(300, 600)}
+    assert {status for status, error in at.items() if error.is_temporary} == {408, 429, *range(500, 600)}
+    assert not errors.ServerError("said", **{**STATUS, "status": 503, "effect": "unknown"}).is_temporary
+    kinds = (
+        "dns",
+        "connect",
+        "tls",
+        "pool",
+        "reset",
+        "protocol",
+        "closed",
+        "withheld",
+        "timeout",
+        "unexpected",
+    )
+    lasting = {kind for kind in kinds if not errors.APIConnectionError("said", kind=kind).is_temporary}
+    assert lasting == {"tls", "closed", "withheld", "unexpected"}
 
 
 CALL = prepare.reading(operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})

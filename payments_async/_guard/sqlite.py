@@ -212,6 +212,8 @@ def _problem_of(found: os.stat_result) -> str | None:
         return f"is no regular file: {_ELSEWHERE}"
     if found.st_nlink > 1:
         return "has a second name (a hard link): remove one of them"
+    if not hasattr(os, "geteuid"):  # Windows, where files have no modes
+        return None
     if found.st_uid != os.geteuid():
         return f"belongs to another user: run as its owner, or {_ELSEWHERE}"
     if found.st_mode & 0o077:

@@ -175,6 +175,9 @@ class LedgerUnavailable(LedgerError):
 
     remedy = "see to the database, or its disk, and run again: every row is as it was recorded last"
 
+    def _may_pass(self) -> bool:
+        return True
+
 
 class LedgerMismatch(LedgerError):
     """The ledger belongs to another account: `.recorded` there, `.given` here. Nothing was sent."""
@@ -248,13 +251,6 @@ def access_problem(error: PaymentsError) -> str | None:
     from ._protocol.responses import refuses_access, why
 
     return why(error) if refuses_access(error) else None
-
-
-def may_pass(error: PaymentsError) -> bool:
-    """True of an error of the service or the connection that may be over when the same is asked again."""
-    from ._protocol import responses
-
-    return responses.may_pass(error)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -14,4 +14,3 @@ from payments_async.bulk.errors import RowFault as RowFault
 from payments_async.bulk.errors import SourceErrors as SourceErrors
 from payments_async.bulk.errors import SourceUnreadable as SourceUnreadable
 from payments_async.bulk.errors import access_problem as access_problem
-from payments_async.bulk.errors import may_pass as may_pass

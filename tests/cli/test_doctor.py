@@ -88,6 +88,7 @@ def test_a_sound_set_up_is_found_sound_and_people_get_the_same_findings(doctor: 
     assert found.step("versions")["versions"]["aiohttp"] == metadata.version("aiohttp")
     assert {"cli", "sandbox"} <= {*found.step("versions")["extras"]}
     assert found.step("versions")["versions"]["jinja2"] == metadata.version("jinja2")
+    assert found.step("versions")["slow"] is None
     assert found.step("key")["environment"] == "sandbox"
     assert found.step("read")["status"] == 200
     assert abs(found.step("clock")["skew"]) <= MAX_CLOCK_SKEW
@@ -267,6 +268,16 @@ def test_a_clock_that_is_wrong_is_a_finding(seconds: int, doctor: Doctor) -> Non
     found = doctor()
     assert (found.code, found.wrong) == (Exit.REFUSED, ["clock"])
     assert found.step("clock")["skew"] == pytest.approx(seconds, abs=30)
+
+
+def test_what_makes_a_call_cost_twice_as_much_is_said(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "goes through a proxy" in doctor("--proxy", "http://127.0.0.1:9").step("versions")["slow"]
+    monkeypatch.setattr(checks, "is_patched", lambda: True)
+    assert "as a tracing agent does" in doctor().step("versions")["slow"]
+    monkeypatch.setattr(checks, "is_supported", lambda: False)
+    assert f"aiohttp {metadata.version('aiohttp')} is another" in doctor().step("versions")["slow"]
 
 
 def test_a_proxy_is_asked_instead_and_not_named(doctor: Doctor) -> None:

@@ -206,7 +206,7 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     other = here.sandbox.new_key()
     monkeypatch.setenv("PAYMENTS_API_KEY", other)
     said = here("run", "june.csv")
-    said.assert_one_message(Exit.USAGE, "key fingerprint", "one of the same project")
+    said.assert_one_message(Exit.USAGE, "key fingerprint", "this sandbox was started after the batch")
     assert other not in said.err
 
 

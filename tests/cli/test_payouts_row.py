@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from urllib.request import urlopen
 
 import pytest
 
@@ -33,11 +34,16 @@ def test_a_row_shows_its_payout_and_where_to_look(here: Here) -> None:
     assert "phone_number ***" in shown.out
     assert facts["reference"] in shown.out
     assert facts["payout_id"] in shown.out
+    link = f"{here.sandbox.origin}/_sandbox/payouts/{facts['payout_id']}"
+    assert f"Inspector  {link}\n" in shown.out
+    with urlopen(facts["inspector"]) as page:
+        assert (page.status, facts["inspector"]) == (200, link)
     assert (facts["sends"], facts["amount"], facts["outcome"]) == (2, "1.07", "not_final")
     for other in ((LEDGER, str(facts["reference"])), (LEDGER, "1"), ("1", "--ledger", LEDGER)):
         assert here("show", *other).out == shown.out
     rejected = here("show", LEDGER, "r2").out
     assert "✗ Outcome    rejected; HTTP 422" in rejected
+    assert "Inspector" not in rejected
     assert "Status " not in rejected
     assert "✗ Outcome    failed; RECIPIENT_ERROR" in here("show", LEDGER, "r3").out
 

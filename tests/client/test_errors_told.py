@@ -44,6 +44,7 @@ async def test_no_answer_says_what_happened_and_what_to_check(connect: Connect, 
     assert f"no answer from 127.0.0.1:9 ({kind}: " in message
     assert "; nothing was sent: " in message
     assert step in message
+    assert ("is `payments sandbox` running?" in message) is (kind == "connect"), "plain http is this machine"
     read = connect(transport=ScriptedTransport(lost(kind)))
     await error_of(errors.APIConnectionError, read.payouts.list(**ONE), match="; nothing can have happened: ")
 

@@ -206,12 +206,23 @@ async def test_each_key_is_drawn_when_it_is_needed(connect: Connect) -> None:
 HOURS = 3600.0
 
 
-async def test_a_request_of_another_secret_key_is_not_sent(connect: Connect, sandbox: Sandbox) -> None:
-    prepared = connect(sandbox).payouts.prepare(**PAYOUT, reference="r-1")
-    other = connect(sandbox, api_key=sandbox.new_key())
-    with pytest.raises(ConfigurationError, match="rotated_key=True"):
+@pytest.mark.parametrize(
+    ("address", "advice"),
+    [
+        ("https://api.pay.test/v1", "rotated within its project, send it with rotated_key=True"),
+        ("http://127.0.0.1:9/v1", "of another sandbox, .* what it made is gone; prepare it anew"),
+    ],
+)
+async def test_a_request_of_another_secret_key_is_not_sent(
+    connect: Connect, address: str, advice: str
+) -> None:
+    transport = ScriptedTransport()
+    there = {"base_url": address, "transport": transport}
+    prepared = connect(**there, api_key="sk_sandbox_one").payouts.prepare(**PAYOUT, reference="r-1")
+    other = connect(**there, api_key="sk_sandbox_other")
+    with pytest.raises(ConfigurationError, match=advice):
         await other.send(PreparedRequest.from_json(prepared.to_json()))
-    assert sandbox.books.payouts() == []
+    assert transport.requests == []
 
 
 async def test_resolving_under_another_key_sends_nothing(connect: Connect, sandbox: Sandbox) -> None:

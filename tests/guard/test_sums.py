@@ -271,6 +271,17 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
         fits(sums_in(FileState(str(tmp_path / "guard.sqlite"), time)), "1")
 
 
+def test_a_file_is_used_where_files_have_no_owners(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
+) -> None:
+    monkeypatch.delattr(os, "geteuid")
+    monkeypatch.setattr("sys.platform", "win32")
+    sums = sums_in(FileState(str(tmp_path / "guard.sqlite"), time))
+    sums.begin()
+    assert fits(sums, "1")
+    sums.state.close()
+
+
 def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = str(tmp_path / "guard.sqlite")
     with monkeypatch.context() as patch:

@@ -15,6 +15,7 @@ import attrs
 
 from ..._extras import EXTRAS, missing_libraries
 from ..._http.addresses import host_and_port
+from ..._http.direct import is_patched, is_supported
 from ..._rate_limit.store import BlockRequest, LimitRow, StoreUnavailable
 from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
@@ -54,8 +55,9 @@ def _problem(name: str, text: str, **facts: Any) -> Check:
     return Check(name, text, False, facts={**facts, "problem": text})
 
 
-def versions() -> Check:
-    """The versions of this package, Python and the libraries that are there, and the extras that lack one."""
+def versions(*, is_proxied: bool) -> Check:
+    """The versions of this package, Python and the libraries that are there, the extras that lack one, and
+    how requests are sent by them."""
     missing = {extra: lacking for extra in EXTRAS if (lacking := missing_libraries((extra,)))}
     complete = [extra for extra in EXTRAS if extra not in missing]
     named = (*_LIBRARIES, *(name for extra in complete for name in EXTRAS[extra]))
@@ -64,8 +66,21 @@ def versions() -> Check:
     found = {"payments-sdk": __version__, "Python": platform.python_version(), **libraries}
     text = f"{', '.join(f'{name} {version}' for name, version in found.items())}; {system}"
     text += f"; extras not installed: {', '.join(missing)}" if missing else ""
-    facts = {"system": system, "versions": found, "extras": complete, "missing": missing}
-    return Check("Versions", text, facts=facts)
+    slow = _why_slow(libraries["aiohttp"], is_proxied=is_proxied)
+    text += f"; a call takes about twice as long as it could: {slow}" if slow else ""
+    facts = {"system": system, "versions": found, "extras": complete, "missing": missing, "slow": slow}
+    return Check("Versions", text, None if slow else True, facts=facts)
+
+
+def _why_slow(aiohttp: str, *, is_proxied: bool) -> str | None:
+    """Why requests are not sent straight over aiohttp's connections; None if they are."""
+    if is_proxied:
+        return "it goes through a proxy"
+    if not is_supported():
+        return f"aiohttp {aiohttp} is another than this package was written for"
+    if is_patched():
+        return "something in this process replaces parts of aiohttp, as a tracing agent does"
+    return None
 
 
 def _version(library: str) -> str:

@@ -45,7 +45,7 @@ async def _run(show: Show, proxy: Secret | None, payout: ProbePayout | None) -> 
 async def _findings(
     given: Mapping[str, str], proxy: Secret | None, payout: ProbePayout | None
 ) -> AsyncIterator[Check]:
-    yield versions()
+    yield versions(is_proxied=proxy is not None)
     yield settings(os.environ)
     key = base_url = None
     try:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 import attrs
 
@@ -146,7 +147,7 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
 async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
     """Show the row with this key, reference or number. Raises CommandEnded and LedgerError."""
     async with open_batch(ledger) as batch:
-        await batch.facts()  # says so if there is none
+        known = await batch.facts()  # says so if there is none
         row = await batch.row(name)
     if row is None:
         problem = f"{ledger.shown}: no row has this key, reference or number: {name}"
@@ -154,9 +155,20 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     line = "" if row.line is None else f", line {row.line} of the file"
     text = f"{row.row_key}, number {row.number}{line}"
     context.show.heading(ledger.shown, f"row {row.number}")
-    context.show.step("Row", text, good=None, **row.facts())
+    inspector = _inspector_page(known.binding.base_url, row.payout_id)
+    context.show.step("Row", text, good=None, **row.facts(), inspector=inspector)
     _show_facts(row, context.show.line)
+    if inspector is not None:
+        context.show.line("Inspector", inspector, wrap=False)
     return Exit.DONE
+
+
+def _inspector_page(base_url: str, payout_id: str | None) -> str | None:
+    """The address of a payout's page, if a sandbox of this machine made it: only there is plain http used."""
+    parts = urlsplit(base_url)
+    if parts.scheme != "http" or payout_id is None:
+        return None
+    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(payout_id, safe='')}"
 
 
 def _show_facts(row: RowView, show: Callable[..., None]) -> None:

@@ -13,7 +13,6 @@ from ...bulk.errors import (
     LedgerOfAnotherInput,
     SourceErrors,
     access_problem,
-    may_pass,
 )
 from ...errors import PaymentsError
 from .._exit_codes import Exit, exit_of
@@ -70,7 +69,7 @@ def code_of(error: PaymentsError) -> Exit:
     """The exit code after an error of the service or the connection: 75 when it may pass by itself."""
     if access_problem(error) is not None:
         return Exit.USAGE
-    return Exit.RESUMABLE if may_pass(error) else exit_of(error)
+    return Exit.RESUMABLE if error.is_temporary else exit_of(error)
 
 
 def error_facts(error: BaseException) -> dict[str, Any]:

@@ -14,9 +14,7 @@ from ...errors import (
     APIStatusError,
     AuthenticationError,
     ConfigurationError,
-    DeadlineExceeded,
     DecodeError,
-    LimitReached,
     NotFoundError,
     OutcomeUnknown,
     PaymentsError,
@@ -138,14 +136,7 @@ def unread_code(error: PaymentsError) -> Exit:
     """The exit code where the list cannot be read: 75 if that may pass by itself, 2 if access is refused."""
     if refuses_access(error):
         return Exit.USAGE
-    return Exit.RESUMABLE if may_pass(error) else Exit.REFUSED
-
-
-def may_pass(error: PaymentsError) -> bool:
-    """True of an error that may be over when the same is asked again."""
-    status = error.status if isinstance(error, APIStatusError) else 0
-    is_away = isinstance(error, APIConnectionError | DeadlineExceeded | LimitReached)
-    return status in (408, 429) or status >= 500 or is_away
+    return Exit.RESUMABLE if error.is_temporary else Exit.REFUSED
 
 
 def refuses_access(error: PaymentsError) -> bool:

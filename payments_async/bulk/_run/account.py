@@ -22,6 +22,10 @@ _OTHER_KEY: Final = (
     "use the batch's key, or one of the same project: it is taken as soon as the list shows it a payout of "
     "this batch (up to 15 minutes after it was made: try again then)"
 )
+_OTHER_SANDBOX: Final = (
+    "this sandbox was started after the batch, and its payouts are gone: give the run a new ledger; if it is "
+    "the same sandbox, use the batch's key, or one of the same project"
+)
 
 
 def require_account(ledger: Ledger, account: Account) -> None:
@@ -49,8 +53,10 @@ async def admit(ledger: Ledger, service: Service) -> None:
     pinned = await ledger.pin(account)
     if pinned != account.key and not await ledger.admit(account, untouched=True):
         if not await _sees_own(ledger, service):
+            is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
+            remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
             raise LedgerMismatch(
-                ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=_OTHER_KEY
+                ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=remedy
             )
         await ledger.admit(account, untouched=False)
     await ledger.refresh()

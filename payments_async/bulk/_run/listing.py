@@ -13,7 +13,6 @@ from ...models._masking import clean
 from .._ledger.figures import Awaited
 from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost, ReadingStore
-from .._protocol.responses import may_pass
 from .service import PayoutList, Service
 
 _RENEW_EVERY: Final = 20.0
@@ -79,7 +78,7 @@ async def read_list(
     except ReadingLost:
         raise ListTaken from None
     except BaseException as error:
-        is_refused = isinstance(error, APIStatusError) and not may_pass(error)
+        is_refused = isinstance(error, APIStatusError) and not error.is_temporary
         await store.give_up(anew=is_refused and not is_begun)  # it may know an earlier reader's place no more
         raise
     for turn in store.auditor.turns:

@@ -93,7 +93,7 @@ def authenticate(header: str | None, address: str, tenants: dict[str, Tenant]) -
     """
     tenant = tenants.get(_bearer_key(header))
     if tenant is None:
-        raise RequestRefused(401, "The API key is not valid.")
+        raise RequestRefused(401, "This sandbox does not know the key; it may have been started anew since.")
     if tenant.status != "active":
         raise RequestRefused(401, f"The API key is {tenant.status}.")
     if tenant.revoked is not None:

@@ -36,7 +36,7 @@ def test_a_422_names_its_field_and_the_others(profile: str) -> None:
 
 def test_a_refusal_says_what_the_service_said(api: Api, sandbox: Sandbox) -> None:
     sandbox.handle("GET", "/v1/payouts", {"Authorization": "Bearer sk_sandbox_wrong"})
-    assert why(sandbox) == "The API key is not valid."
+    assert why(sandbox) == "This sandbox does not know the key; it may have been started anew since."
     api.post("/payouts", b"{")
     assert why(sandbox) == "The request body is not readable JSON."
     api.get("/nowhere")
