@@ -22,7 +22,7 @@ import pytest
 
 import payments_async
 from payments_async._request import error_responses
-from payments_async._validation import amounts, tables, texts
+from payments_async._validation import amount_guesses, tables, texts
 from payments_async._validation.rules import Letters
 from payments_async.models import _masking
 from payments_async.params import operations
@@ -124,7 +124,7 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
     ],
     ("params/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
     ("_validation/rules.py", "self.form"): _forms,
-    ("_validation/amounts.py", "form"): lambda: [form for form, _ in amounts._FORMS],
+    ("_validation/amount_guesses.py", "form"): lambda: [form for form, _ in amount_guesses._FORMS],
     ("_validation/texts.py", "form"): lambda: [form for form, _ in texts._SPREADSHEET],
     ("models/_masking.py", "_forms(secret)"): lambda: [_masking._forms(CANARY_KEY)],
     ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],

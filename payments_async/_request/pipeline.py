@@ -31,7 +31,10 @@ from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
 from .call import AttemptResult, Call
-from .idempotency import (
+from .key_age import Timestamps
+from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
+from .outcome import read_answer, read_failure
+from .pending import (
     PendingRequests,
     asks_again,
     difference,
@@ -40,9 +43,6 @@ from .idempotency import (
     pending_of,
     refuse_outdated,
 )
-from .key_age import Timestamps
-from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
-from .outcome import read_answer, read_failure
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings

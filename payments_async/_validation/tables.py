@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from .. import _assumptions, params
-from . import amounts
+from . import amount_guesses
+from .phone_numbers import PhoneNumber, phone_doubt
 from .rules import (
     Letters,
     Nested,
@@ -31,7 +32,7 @@ from .rules import (
     statement_descriptor,
     timestamp,
 )
-from .texts import Destination, PersonName, PhoneNumber, PlainText, phone_doubt, rounding_doubt
+from .texts import Destination, PersonName, PlainText, rounding_doubt
 
 Errors = dict[str, list[str]]
 
@@ -157,7 +158,7 @@ def receiver_doubts(request: params.PayoutRequest) -> list[str]:
 def amount_doubt(request: params.Params) -> str | None:
     """What an amount that was given as text may mean otherwise; None for any other."""
     amount, currency = getattr(request, "amount", None), getattr(request, "currency", None)
-    problem = amounts.problem(amount, currency) if isinstance(amount, str) else None
+    problem = amount_guesses.problem(amount, currency) if isinstance(amount, str) else None
     return problem and f"amount {problem}"
 
 

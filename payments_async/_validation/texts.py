@@ -9,7 +9,6 @@ import re
 import unicodedata
 from typing import Final
 
-from ._phone_plans import phone_plans
 from .rules import Text, is_unseen
 
 _JOINERS: Final = "\u200c\u200d"
@@ -29,8 +28,6 @@ _SPREADSHEET: Final = (
 )  # fmt: skip
 _WAY_OUT: Final = "go back to the original data, and keep it as text"
 _ENDS: Final = "was it copied with what stood beside it?"
-_PHONE: Final = "[0-9 +.()-]"
-_MOST_DIGITS: Final = 15  # of a phone number (E.164)
 
 
 class PlainText(Text):
@@ -50,9 +47,9 @@ class PlainText(Text):
             return "is blank: leave it out"
         if text != text.strip():
             end = text[0] if text[0].isspace() else text[-1]
-            return f"begins or ends with {_named(end)}: nothing is trimmed; {_ENDS}"
+            return f"begins or ends with {named(end)}: nothing is trimmed; {_ENDS}"
         odd = next(filter(is_unseen, text), None)
-        return None if odd is None else f"holds {_named(odd)}, which is not seen: {_cause(odd)}"
+        return None if odd is None else f"holds {named(odd)}, which is not seen: {_cause(odd)}"
 
     def _form_problem(self, text: str) -> str | None:
         return None
@@ -70,26 +67,6 @@ class Destination(PlainText):
         return None
 
 
-class PhoneNumber(Destination):
-    """One phone number: digits, blanks and `+ - . ( )`."""
-
-    quick = '{0}.removeprefix("+").isdigit() and len({0}) < 16'
-
-    def _form_problem(self, text: str) -> str | None:
-        if problem := super()._form_problem(text):
-            return problem
-        digits = sum(letter.isdigit() for letter in text)
-        if not digits:
-            return "has no digits"
-        if digits > _MOST_DIGITS:
-            return f"has {digits} digits, a phone number has up to {_MOST_DIGITS}: is it one number?"
-        if text.count("+") > 1:
-            return "holds more than one +: is it one number?"
-        odd = next((letter for letter in text if not re.fullmatch(_PHONE, letter)), None)
-        allowed = "a phone number has digits, blanks and + - . ( ) only"
-        return None if odd is None else f"holds {_named(odd)}, and {allowed}: is it one number?"
-
-
 class PersonName(PlainText):
     """A name in any script: only what cannot be seen is a fault. Joiners shape letters of several scripts."""
 
@@ -104,22 +81,8 @@ class PersonName(PlainText):
             is_new = unicodedata.category(letter) == "Cn" and not _is_ignorable(letter)
             shapes = unicodedata.category(letter) == "Mn"  # of a sign, as Chinese and Mongolian names have
             if not (joins or shapes or is_new or letter in _PRINTED_BLANKS):
-                return f"holds {_named(letter)}, which is not seen: {_cause(letter)}"
+                return f"holds {named(letter)}, which is not seen: {_cause(letter)}"
         return None
-
-
-def phone_doubt(number: str, country: object) -> str | None:
-    """What is probably wrong with a phone number by its country's plan; None where there is no plan."""
-    country = str(country).upper()
-    code, lengths = phone_plans().get(country, ("", frozenset()))
-    digits = re.sub("[^0-9]", "", number.replace("(0)", ""))  # dialled within the country only
-    digits = digits if number.startswith("+") else digits.removeprefix("00")
-    if not digits.startswith(code):
-        return f"does not begin with +{code}, the calling code of {country}"
-    if not code or (length := len(digits) - len(code)) in lengths:
-        return None
-    known = " or ".join(map(str, sorted(lengths)))
-    return f"has {length} digits after +{code}, and numbers of {country} have {known}"
 
 
 def rounding_doubt(account: str) -> str | None:
@@ -136,7 +99,7 @@ def _is_ignorable(letter: str) -> bool:
     return "\U000e0000" <= letter <= "\U000e0fff" or "\ufff0" <= letter <= "\uffff"
 
 
-def _named(sign: str) -> str:
+def named(sign: str) -> str:
     """`U+2066 (left-to-right isolate)`."""
     name = unicodedata.name(sign, "").lower()
     return f"U+{ord(sign):04X}" + (f" ({name})" if name else "")

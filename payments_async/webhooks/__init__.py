@@ -7,8 +7,8 @@
     app.add_routes(routes(receiver))  # payments_async.webhooks.aiohttp
 
 The steps of a delivery: `receiver` checks its URL (`_tokens`), `_delivery` reads the body as a hint, and
-`_coalescing` joins it with other deliveries of the same URL. It finds the record. If its state is new
-(`_coalescing`), the handler is called. `aiohttp` has routes for aiohttp's web server.
+`_coalescing` joins it with other deliveries of the same URL. `_lookup` finds the record. If its state is new,
+the handler is called. `aiohttp` has routes for aiohttp's web server.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import IdempotencyConflict, OutcomeUnknown, PreparedRequest, UnprocessableError
 from payments_async._http.types import HTTPRequest, HTTPResponse
-from payments_async._request import idempotency as pending
+from payments_async._request import pending
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, OURS, PAYOUT, listed, payout_answer, play, refusal, unresolved

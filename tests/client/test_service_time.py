@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from payments_async import InvalidRequest, OutcomeUnknown, PreparedRequest
-from payments_async._request import idempotency
+from payments_async._request import pending
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
     INTENT,
@@ -121,7 +121,7 @@ async def test_only_what_was_just_prepared_and_surely_not_sent_needs_no_time(
     own = {"idempotency_key": "order-seven"} if "own" in first else {}
     prepared = played.client.payment_intents.prepare(**INTENT, **own)
     if act is None:
-        idempotency.pending_of(played.runtime).forget_parents()
+        pending.pending_of(played.runtime).forget_parents()
     else:
         await error_of(OutcomeUnknown, act(played.client, prepared))
     await error_of(OutcomeUnknown, played.client.send(prepared), match=r"in use for 25\.0 hours")
@@ -204,7 +204,7 @@ async def test_a_caller_cancelled_while_a_late_retry_asks_knows_the_doubt(connec
 
 
 async def test_requests_never_sent_are_forgotten(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "_MOST_UNSENT", 1)
+    monkeypatch.setattr(pending, "_MOST_UNSENT", 1)
     played = play(connect, time_of(0), MADE)
     first, second = (played.client.payment_intents.prepare(**INTENT) for _ in range(2))
     for prepared in (first, second):

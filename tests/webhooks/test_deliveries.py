@@ -156,7 +156,7 @@ async def test_a_payment_of_another_url_is_not_handed_over(shop: Shop) -> None:
 async def test_a_payout_far_back_in_the_list_is_read_by_itself(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.PAYOUT_PAGES", 1)
+    monkeypatch.setattr("payments_async.webhooks._lookup.PAYOUT_PAGES", 1)
     await shop.pay_out()
     (created,) = shop.sandbox.deliveries
     for number in range(100):

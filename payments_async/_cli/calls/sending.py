@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from ..._validation import amounts
+from ..._validation import amount_guesses
 from ...bulk._texts.quantities import money_text
 from ...client import AsyncPayments
 from ...errors import DuplicateReference, InvalidRequest, NotFoundError, OutcomeUnknown
@@ -58,9 +58,9 @@ def _option(field: str) -> str:
 
 def require_clear_amount(text: str, currency: str) -> None:
     """Raise InvalidRequest for an amount that may be meant otherwise than it is written."""
-    problem = amounts.guess(text)
+    problem = amount_guesses.guess(text)
     if problem is None and _DIGITS.fullmatch(text):
-        problem = amounts.problem(text, currency) or amounts.problem(Decimal(text), currency)
+        problem = amount_guesses.problem(text, currency) or amount_guesses.problem(Decimal(text), currency)
     elif problem is None:
         problem = f"is {text!r}, which is no decimal number: write plain digits, such as 1200.50"
     if problem:

@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import attrs
 
 from ..._codec.encode import checked_body
-from ..._validation import amounts
+from ..._validation import amount_guesses
 from ..._validation.tables import check
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
 from ._columns import AMOUNT, GATEWAY_OPTIONS, NOT_UTF8, PARTS, ROW_KEY, is_damaged, place, shown, unknown
@@ -174,8 +174,8 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
     _join(fields, parts, faults)
     request, found = checked(PayoutRequest(**fields))
     found |= faults
-    guess = amounts.guess(fields[AMOUNT]) if AMOUNT in found else None
-    if guess or (AMOUNT not in found and (guess := amounts.problem(request.amount, request.currency))):
+    guess = amount_guesses.guess(fields[AMOUNT]) if AMOUNT in found else None
+    if guess or (AMOUNT not in found and (guess := amount_guesses.problem(request.amount, request.currency))):
         found[AMOUNT] = guess
     return request, found
 
@@ -186,7 +186,7 @@ def checked(request: PayoutRequest) -> tuple[PayoutRequest, Faults]:
         return request, {}
     faults = {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
     if isinstance(request.amount, str) and AMOUNT not in faults:
-        if doubt := amounts.problem(request.amount, request.currency):
+        if doubt := amount_guesses.problem(request.amount, request.currency):
             faults[AMOUNT] = doubt
         request = attrs.evolve(request, amount=Decimal(request.amount))
     return request, faults

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from payments_async._request import idempotency
+from payments_async._request import pending
 from payments_async._request.key_age import CLOCK_TOLERANCE, Timestamps, key_age
 
 
 def test_the_oldest_keys_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "_MOST_USED", 2)
-    keys = idempotency.PendingRequests()
+    monkeypatch.setattr(pending, "_MOST_USED", 2)
+    keys = pending.PendingRequests()
     first, *others, last = [("https://pay.test/v1", "fingerprint", key) for key in "abc"]
     for identity in (first, *others, last):
         keys.first_use(identity, b"{}", 0.0)
@@ -34,7 +34,7 @@ def test_the_oldest_keys_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str | None) -> None:
-    assert idempotency.difference(one, other) == told
+    assert pending.difference(one, other) == told
 
 
 HOUR = 3600.0
