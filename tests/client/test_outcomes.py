@@ -266,7 +266,7 @@ async def test_whatever_clocks_do_no_more_is_said_than_known(connect: Connect, s
     ("name", "believing"),
     [
         ("resolve.at_least", lambda then, now, seen=None: now.wall - then.wall),
-        ("idempotency.why_outdated", lambda *_: None),
+        ("pending.why_outdated", lambda *_: None),
     ],
     ids=["the wall clock", "no paused machine"],
 )
