@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from itertools import takewhile
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from payments_async._rate_limit.bucket import NONE, TokenBucket
+from payments_async._rate_limit.bucket import TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 
 # A fact, "requests a minute" x "at once", and what happens: the second, what, its figures. Grants are counted
@@ -145,53 +142,3 @@ def test_what_was_answered_long_ago_is_forgotten() -> None:
         bucket.settle(bucket.take(float(second)), second + 0.5)
     assert len(bucket._slots) <= 61
     assert bucket.snapshot(10_000.0).used <= 61
-
-
-# --- Any schedule ------------------------------------------------------------------------------------
-
-moments = st.one_of(st.just(0.0), st.floats(0.0, 2.0), st.floats(0.0, 70.0))
-requests = st.tuples(
-    moments,  # since the request before
-    st.one_of(st.just(0.0), st.floats(0.0, 1.0), st.floats(0.0, 90.0)),  # from sending to answer
-    st.floats(0.0, 1.0),  # where between the two the service counts it
-    st.sampled_from(["answered"] * 6 + ["given up", "never sent", "refused"]),
-)
-
-
-@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
-@given(limit=st.integers(1, 6), capacity=st.integers(1, 6), schedule=st.lists(requests, max_size=120))
-@settings(max_examples=300, deadline=None)
-def test_no_minute_at_the_service_ever_holds_more_than_the_limit(
-    limit: int, capacity: int, schedule: list[tuple[float, float, float, str]]
-) -> None:
-    bucket = TokenBucket(limit, min(limit, capacity))
-    counted = serve(bucket, schedule)
-    assert all(later - earlier > 60.0 for earlier, later in zip(counted, counted[limit:], strict=False))
-
-
-def serve(bucket: TokenBucket, schedule: list[tuple[float, float, float, str]]) -> list[float]:
-    """Ask for each request once, end each grant in its time; the moments at which the service counted."""
-    now = 0.0
-    counted: list[float] = []
-    under_way: list[tuple[float, int, int, str]] = []
-    for number, (gap, latency, where, fate) in enumerate(schedule):
-        now += gap
-        while under_way and under_way[0][0] <= now:
-            end(bucket, *heapq.heappop(under_way))
-        grant = bucket.take(now)
-        if grant == NONE:
-            assert bucket.wait(now) > 0.0
-        elif fate == "never sent":
-            bucket.put_back(grant)
-        else:
-            answer = now + latency
-            counted.append(min(now + where * latency, answer))
-            heapq.heappush(under_way, (answer, number, grant, fate))
-    return sorted(counted)
-
-
-def end(bucket: TokenBucket, now: float, _number: int, grant: int, fate: str) -> None:
-    if fate == "refused":
-        bucket.refuse(grant, now, 7.0)
-    else:
-        bucket.settle(grant, now, answered=fate == "answered")
