@@ -159,11 +159,7 @@ async def second_in_a_minute(client: AsyncPayments) -> None:
     await client.payouts.create(**{**PAYOUT, "reference": "r-2"})
 
 
-async def for_the_payout(client: AsyncPayments) -> None:
-    await client.payouts.wait("po_1", deadline=300.0)
-
-
-WAITS: dict[str, tuple[Any, dict[str, Any], Callable[[AsyncPayments], Awaitable[None]], str]] = {
+WAITS: dict[str, tuple[Any, dict[str, Any], Callable[[AsyncPayments], Awaitable[Any]], str]] = {
     "rate limit": (
         payout_answer(),
         {"limits": RateLimits(writes=1), "limit_store": None},
@@ -179,7 +175,7 @@ WAITS: dict[str, tuple[Any, dict[str, Any], Callable[[AsyncPayments], Awaitable[
     "payout": (
         listed({"id": "po_1", "status": "pending"}),
         {"limit_store": None},
-        for_the_payout,
+        lambda client: client.payouts.wait("po_1", deadline=300.0),
         "the payout po_1 is not final yet",
     ),
 }

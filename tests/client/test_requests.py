@@ -15,7 +15,6 @@ from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect, error_of
 from tests.support.watched import WatchedSandbox
 
-HEADER = "X-Idempotency-Key"
 CREATED = answer(201, {"data": {"id": "po_1"}})
 
 

@@ -178,6 +178,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(surface: str, name: str) -> No
         (LONG_CANARY_KEY, "live", "the key is a sandbox key"),
         (LONG_CANARY_KEY.replace("sandbox", "live"), None, "a live key goes over https only"),
     ],
+    ids=["line end", "bytes", "none", "other environment", "not https"],  # no listing shows the key
 )
 async def test_a_callables_key_is_checked_and_shows_nowhere(
     connect: Connect, given: Any, environment: Any, told: str

@@ -90,14 +90,10 @@ async def test_a_cassette_that_would_hold_the_key_is_refused_and_names_the_filte
     from vcr.serialize import serialize
     from vcr.serializers import yamlserializer
 
-    request = Request("GET", URL, None, {"Authorization": await sent_key(connect)})
+    transport = ScriptedTransport(EMPTY_PAGE)
+    await connect(transport=transport).payouts.list()
+    sent_key = transport.requests[0].headers["Authorization"]
+    request = Request("GET", URL, None, {"Authorization": sent_key})
     answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
     with pytest.raises(TypeError, match=r"filter_headers=\['authorization'\].*docs/testing.md"):
         serialize({"requests": [request], "responses": [answer]}, yamlserializer)
-
-
-async def sent_key(connect: Connect) -> Any:
-    """The key as a transport is given it."""
-    transport = ScriptedTransport(EMPTY_PAGE)
-    await connect(transport=transport).payouts.list()
-    return transport.requests[0].headers["Authorization"]

@@ -252,7 +252,9 @@ async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(con
 
 
 async def test_nothing_is_read_after_the_last_wait_was_given_up(sandbox: Sandbox) -> None:
-    world = Watched(sandbox, _client)
+    world = Watched(
+        sandbox, lambda made, **options: AsyncPayments(made.api_key, base_url=made.base_url, **options)
+    )
     client = world.client()
     sandbox.on("payouts.create").outcome("manual")
     made = await client.payouts.create(**PAYOUT)
@@ -287,10 +289,6 @@ async def test_a_given_up_reading_of_many_pages_keeps_its_distance(connect: Conn
     assert len(played.transport.requests) == 100, (
         "the second wait came in the rest after the first one's pages"
     )
-
-
-def _client(sandbox: Sandbox, **options: Any) -> Any:
-    return AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **options)
 
 
 def test_a_thousand_waits_cost_a_hundredth_of_the_read_limit() -> None:

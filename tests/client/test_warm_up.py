@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import multiprocessing
 import pickle
 from typing import Any
@@ -54,11 +53,6 @@ with asyncio.Runner() as runner:
     watched(client, runner.run)
     runner.run(client.aclose())
 """
-
-
-def answer(body: object) -> bytes:
-    raw = json.dumps(body).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw
 
 
 async def test_it_reads_one_page_and_changes_nothing(connect: Connect, sandbox: Sandbox) -> None:

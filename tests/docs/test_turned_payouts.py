@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,14 +56,10 @@ def first_payout(here: Here) -> str:
     return next(entry.id for entry in here.sandbox.books.payouts() if entry.amount < 11)
 
 
-def turned(status: str, *, failed_at: bool = False, more: str = "0") -> Callable[[Here], None]:
+def turned(here: Here, status: str, *, failed_at: bool = False, more: str = "0") -> None:
     """A payout has arrived, and is then shown so."""
-
-    def make(here: Here) -> None:
-        paid(here)
-        shown(here, status, failed_at=failed_at, more=more)
-
-    return make
+    paid(here)
+    shown(here, status, failed_at=failed_at, more=more)
 
 
 def paid_twice(here: Here) -> None:
@@ -94,13 +91,13 @@ SHOWN = {
 }
 """What `status` and the page say, and what an export has."""
 CASES = {
-    "reversed": (RETURNED, turned("reversed")),
-    "failed": (RETURNED, turned("failed")),
-    "cancelled": (RETURNED, turned("cancelled")),
-    "pending": (PENDING, turned("pending")),
-    "completed with failed_at": (UNCLEAR, turned("completed", failed_at=True)),
+    "reversed": (RETURNED, partial(turned, status="reversed")),
+    "failed": (RETURNED, partial(turned, status="failed")),
+    "cancelled": (RETURNED, partial(turned, status="cancelled")),
+    "pending": (PENDING, partial(turned, status="pending")),
+    "completed with failed_at": (UNCLEAR, partial(turned, status="completed", failed_at=True)),
     "paid twice": (TWICE, paid_twice),
-    "rounded": (ROUNDED, turned("completed", more="1e-17")),
+    "rounded": (ROUNDED, partial(turned, status="completed", more="1e-17")),
     "ledger lost": (LOST, lost_and_edited),
 }
 
