@@ -162,7 +162,7 @@ async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Connect) 
 @pytest.mark.parametrize(
     ("key", "base_url"),
     [
-        ("sk_sandbox_" + "a" * 200, "http://localhost:8080/v1"),
+        ("sk_sandbox_" + ("Kq7" * 67)[:200], "http://localhost:8080/v1"),
         ("sk_sandbox_A-b_9", "http://[::1]:8080/api/v1/"),
         ("sk_sandbox_a", "http://127.255.0.1/v1"),
         ("sk_sandbox_a", "https://pay.test/v1"),
