@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from payments_async import DeadlineExceeded, OutcomeUnknown, PaymentsError, RateLimits
+from payments_async import APIConnectionError, DeadlineExceeded, OutcomeUnknown, PaymentsError, RateLimits
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, runtime_of
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
 from tests.support.scripted import EMPTY_PAGE, lost, unsent
 from tests.support.surfaces import Connect, error_of
@@ -122,3 +125,22 @@ async def test_a_clock_that_jumps_past_the_deadline_sends_nothing_more(connect: 
 async def test_an_answer_that_came_late_still_counts(connect: Connect) -> None:
     played = slow(connect, 3600.0, payout_answer())
     assert (await played.client.payouts.create(**PAYOUT, deadline=60.0)).id == "po_1"
+
+
+async def test_permission_that_ends_at_the_rate_limiter_withholds_the_request() -> None:
+    """A bulk worker's lease can end while its call waits."""
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service, limits=RateLimits(writes=1)) as client:
+        clock = runtime_of(client)
+        until = clock.monotonic() + 2.5
+        prepared = [client.payouts.prepare(**{**PAYOUT, "reference": f"r-{n}"}) for n in range(8)]
+        options: dict[str, Any] = {"priority": "bulk", "may_send": lambda: clock.monotonic() < until}
+        calls = [client._internal.send(each, {}, **options) for each in prepared]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        failures = [error for error in ended if isinstance(error, APIConnectionError)]
+        assert 0 < len(failures) < 8
+        assert sum(request.operation == "payouts.create" for request in service.requests) == 8 - len(failures)
+        for error in failures:
+            assert (error.kind, error.effect, error.idempotency_key is None) == ("withheld", "none", False)
+            assert [(each.verdict, each.reason) for each in error.attempts] == [("not_sent", "withheld")]
+            assert "nothing was sent: send it only while you may" in str(error)

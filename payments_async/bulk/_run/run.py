@@ -256,13 +256,12 @@ class Run:
             self._beside = None
         if self._beside is not None or not self._is_reading_due():
             return
-        awaited = None
-        if not self._wants_list(await figures.next_of(self._ledger, self._account.environment)):
-            awaited = await figures.awaited(self._ledger)
-            if not awaited.count:
-                runtime = self._service.runtime
-                self._schedule.note_record(runtime.monotonic(), runtime.random())
-                return
+        is_wanted = self._wants_list(await figures.next_of(self._ledger, self._account.environment))
+        awaited = None if is_wanted else await figures.awaited(self._ledger)
+        if awaited is not None and not awaited.count:
+            runtime = self._service.runtime
+            self._schedule.note_record(runtime.monotonic(), runtime.random())
+            return
         self._beside = asyncio.ensure_future(self._read(awaited))
 
     async def _read(self, awaited: Awaited | None = None) -> None:

@@ -184,16 +184,6 @@ async def test_a_long_reading_of_the_list_holds_no_order_up(app: App, service: S
         assert service.books.payouts(reference="order-2")[0].created_at <= committed + 1.0
 
 
-async def test_an_order_whose_answers_are_lost_is_found_on_the_list(
-    app: App, service: Sandbox, payouts: Any
-) -> None:
-    service.on("payouts.create", reference="order-1").respond("lost_response", times=None)
-    await app.commit("order-1")
-    async with following(payouts):
-        await found(app, "order-1")
-    assert books(service) == ["order-1"]
-
-
 @EITHER
 async def test_two_processes_follow_one_outbox(
     app: App, service: Sandbox, payouts: Any, desk: Desk, place: Path | str
