@@ -78,6 +78,7 @@ def test_payouts_that_fail_are_told_with_their_sum(sandbox: Sandbox) -> None:
     assert told.startswith("1 rows failed, GHS 10.07: ")
 
 
+@pytest.mark.slow  # it tries for half a minute
 @pytest.mark.usefixtures("sandbox")
 def test_a_service_that_is_away_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     night("june.csv", "10.07")
