@@ -9,12 +9,9 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._page import serve_page
-from payments_async.bulk._page.page import served
-from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.browser.visitor import Visit
-from tests.support.batch_pages import GivenFeed, states
+from tests.support.batch_pages import GivenFeed, LedgerAddress, serve_page, served, states
 from tests.support.batches import items
 from tests.support.strangers import nobody_is_known
 

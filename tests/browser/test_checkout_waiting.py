@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_async.sandbox._checkout import pages
 from tests.browser.sales import Sale, begins
 from tests.browser.visitor import BROWSER, Visit
 
@@ -17,7 +16,7 @@ pytestmark = BROWSER
 async def test_on_a_wide_screen_paying_and_approving_is_one_screen(
     sell: Callable[..., Sale], visit: Visit, java_script: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "RELOAD_AFTER", 1)
+    monkeypatch.setattr("payments_async.sandbox._checkout.pages.RELOAD_AFTER", 1)
     sale, payer = sell(), await visit(width=1280, java_script=java_script)
     await begins(payer, sale, "Mobile money")
     await payer.sees("Approve on your phone")

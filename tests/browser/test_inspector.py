@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._inspector.page_request import NAV
 from tests.browser.visitor import BROWSER, Visit, Visitor
+from tests.sandbox.inspector.test_pages import NAV
 from tests.sandbox.raw_requests import Api
 
 pytestmark = BROWSER
@@ -59,7 +59,7 @@ async def shows(visitor: Visitor, text: str) -> None:
 async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit: Visit) -> None:
     visitor = await visit(height=900)
     payout, payment = busy.books.payouts(reference="hooked")[0].id, busy.books.payments()[0].id
-    paths = [path for path, _ in NAV]
+    paths = [*NAV]
     paths += [lost(busy), f"payouts/{payout}", f"payments/{payment}", "webhooks/wh_00000001"]
     with Sandbox(clock=VirtualClock.frozen()) as unused:
         for sandbox, path in [(unused, ""), (unused, "payouts"), *((busy, path) for path in paths)]:

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from payments_async import Guard, client
-from payments_async._cli.payouts import run
-from payments_async._rate_limit.registry import LimiterRegistry
 from tests.support.payout_command import Exit, Here, assert_paid_once
 
 
 def guard_of(patch: pytest.MonkeyPatch, most: int | None) -> str:
     """Give the next commands, as in a process of their own, this guard or none. Returns its digest."""
-    patch.setattr(client, "PROCESS", LimiterRegistry())
+    patch.setattr(client, "PROCESS", type(client.PROCESS)())
     if most is None:
         patch.delenv("PAYMENTS_GUARD", raising=False)
         return ""
@@ -43,7 +41,7 @@ def test_a_run_shows_its_guard_and_records_it(here: Here, monkeypatch: pytest.Mo
 def test_a_live_total_is_asked_for_again_under_another_guard(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "is_live", lambda key: True)
+    monkeypatch.setattr("payments_async._cli.payouts.run.is_live", lambda key: True)
     totals = ("--confirm-total", "GHS 3.07", "--confirm-total", "XCD 7.21")
     assert here("run", "june.csv", *totals, "--max-rows", "1").code == Exit.RESUMABLE
     assert here("run", "june.csv", "--max-rows", "2").step("confirmed")["how"] == "earlier"

@@ -15,10 +15,9 @@ import attrs
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Answer, Sandbox
 from tests.support.patience import until
-from tests.support.payout_command import PHONE, Here, OnTerminal, Said, live_line, started
+from tests.support.payout_command import PHONE, Exit, Here, OnTerminal, Said, live_line, started
 
 ACCOUNT = {"type": "phone", "phone_number": PHONE, "country": "BJ"}
 OTHER = {**ACCOUNT, "phone_number": f"{PHONE[:-1]}9"}

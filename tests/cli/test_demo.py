@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
-from payments_async._cli.demo import client
 from payments_async.sandbox import PaymentEntry, PayoutEntry, Sandbox
+from tests.support.payout_command import Exit, main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,7 +31,7 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
             opened.append(self)
             return super().__enter__()
 
-    monkeypatch.setattr(client, "Sandbox", Kept)
+    monkeypatch.setattr("payments_async._cli.demo.client.Sandbox", Kept)
     assert main(["demo", "--json", "--payouts", "8"]) == Exit.DONE
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     said, (sandbox,) = {line["step"]: line for line in lines}, opened
@@ -96,7 +94,7 @@ class Lost(Sandbox):
 def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
     service: type[Sandbox], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(client, "Sandbox", service)
+    monkeypatch.setattr("payments_async._cli.demo.client.Sandbox", service)
     assert main(["demo", "--payouts", "2"]) == Exit.REFUSED
     out = " ".join(capsys.readouterr().out.split())
     assert said in out
@@ -107,7 +105,9 @@ def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
 def test_a_payout_without_a_known_outcome_exits_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(client, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
+    monkeypatch.setattr(
+        "payments_async._cli.demo.client.disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"}
+    )
     assert main(["demo", "--payouts", "8"]) == Exit.OUTCOME_UNKNOWN
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
 

@@ -14,8 +14,6 @@ import attrs
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
 from payments_async._cli.doctor import checks, probes
 from payments_async._cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async._rate_limit import store_client
@@ -26,7 +24,7 @@ from tests.support.canary import CANARY_KEY, NEEDLE
 from tests.support.limit_stores import ADDRESS, MemoryStore, StoreServer
 from tests.support.motion import payout_answer, refusal
 from tests.support.patience import until
-from tests.support.payout_command import Said
+from tests.support.payout_command import Exit, Said, main
 from tests.support.rawserver import CERTIFICATE, RawServer
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.servers import free_port

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from payments_async import GuardRefused, Instrument
-from payments_async._cli._exit_codes import Exit
 from payments_sync import Payments
 from tests.support.canary import NEEDLE
-from tests.support.payout_command import Here, Said
+from tests.support.payout_command import Exit, Here, Said
 from tests.support.servers import free_port
 from tests.support.snapshots import Snapshots
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._cli import main
-from payments_async._cli._exit_codes import CommandEnded, Exit
-from payments_async._cli.payouts.options import require_address
-from payments_async.bulk._texts.ledger_address import LedgerAddress, without_password
+from tests.support.batch_pages import LedgerAddress
+from tests.support.payout_command import Exit, main
 
 URL = "postgresql://pay:CANARY@db.internal/payroll"
 SHOWN = "postgresql://pay:***@db.internal/payroll"
@@ -37,8 +35,8 @@ SHOWN = "postgresql://pay:***@db.internal/payroll"
     ],
 )
 def test_a_password_is_shown_nowhere(given: str, shown: str) -> None:
-    assert without_password(given) == shown
     address = LedgerAddress(given, "june")
+    assert address.shown == shown
     assert address.has_visible_password == (given != shown)
     assert "CANARY" not in shown or given == shown
     assert given == shown or given not in repr(address) + address.shown + address.command("status")
@@ -66,17 +64,6 @@ def test_arguments_that_cannot_be_read_are_told_without_a_password(
     printed = capsys.readouterr().err
     assert printed.startswith("payments: ")
     assert "ARY" not in printed
-
-
-def test_the_address_is_given_or_of_the_environment_or_beside_the_file() -> None:
-    given = require_address("a.ledger", {"PAYMENTS_LEDGER": URL})
-    assert (given.text, given.is_default) == ("a.ledger", False)
-    default = require_address(None, {"PAYMENTS_LEDGER": URL}, "june.csv.ledger")
-    assert (default.text, default.is_default, default.has_visible_password) == (URL, True, False)
-    assert require_address(None, {}, "june.csv.ledger").text == "june.csv.ledger"
-    with pytest.raises(CommandEnded, match="set PAYMENTS_LEDGER") as missing:
-        require_address(None, {"PAYMENTS_LEDGER": ""})
-    assert missing.value.code == Exit.USAGE
 
 
 def test_commands_to_paste_name_the_ledger_and_its_batch_without_the_password() -> None:

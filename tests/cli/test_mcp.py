@@ -12,8 +12,6 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from payments_async import ConfigurationError
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
 from payments_async._cli.mcp.control import TOOLS, answer_call, schema_of
 from payments_async._cli.mcp.server import make_server
 from payments_async._cli.webhooks import forward
@@ -21,6 +19,7 @@ from payments_async._cli.webhooks.forward import find_sandbox
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.docs.pages import first_cells, section
 from tests.sandbox.raw_requests import PAYOUT, PHONE, Api
+from tests.support.payout_command import Exit, main
 
 LIVE = "sk_live_0123456789abcdef"
 PERSON = {"first_name": "Adaobi", "last_name": "Adeyemi", "email": "ada@shop.test"}

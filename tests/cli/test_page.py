@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from payments_async._cli.payouts import page as page_command
-from payments_async.bulk._page import BatchPage, page
-from payments_async.bulk._texts.ledger_address import LedgerAddress
+from tests.support.batch_pages import BatchPage, LedgerAddress, serve_page
 from tests.support.payout_command import (
     PHONE,
     Exit,
@@ -40,7 +38,7 @@ def here(here: Here) -> Here:
 @pytest.fixture(autouse=True)
 def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The links of the pages that are served in this process."""
-    found, serve_page = list[str](), page_command.serve_page
+    found = list[str]()
 
     @asynccontextmanager
     async def noted(ledger: LedgerAddress) -> AsyncIterator[BatchPage]:
@@ -48,7 +46,7 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(served.link)
             yield served
 
-    monkeypatch.setattr(page_command, "serve_page", noted)
+    monkeypatch.setattr("payments_async._cli.payouts.page.serve_page", noted)
     return found
 
 
@@ -115,7 +113,7 @@ def test_without_a_free_port_the_rows_are_paid_all_the_same(
     def taken(_: object) -> None:
         raise OSError
 
-    monkeypatch.setattr(page, "listen", taken)
+    monkeypatch.setattr("payments_async.bulk._page.page.listen", taken)
     done = here("run", "june.csv", "--page")
     assert (done.code, done.step("page")["address"]) == (Exit.DONE, None)
     assert_paid_once(here.sandbox, ROWS)

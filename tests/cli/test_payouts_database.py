@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from payments_async import Instrument
-from payments_async._cli.payouts import confirm
 from payments_async.bulk import Outbox
 from tests.support.payout_command import (
     PHONE,
@@ -40,7 +39,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
 def answers(monkeypatch: pytest.MonkeyPatch, *typed: str) -> None:
     """A terminal, on which a person types this."""
     left = iter(typed)
-    monkeypatch.setattr(confirm, "terminal", lambda: lambda text: next(left))
+    monkeypatch.setattr("payments_async._cli.payouts.confirm.terminal", lambda: lambda text: next(left))
 
 
 def test_a_batch_is_paid_joined_and_examined_by_its_name(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

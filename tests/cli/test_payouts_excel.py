@@ -7,9 +7,8 @@ from pathlib import Path
 
 import openpyxl
 
-from payments_async._cli._exit_codes import Exit
 from tests.bulk.sources import test_mapping as mapping
-from tests.support.payout_command import Here
+from tests.support.payout_command import Exit, Here
 from tests.support.workbooks import values_of
 
 ROW = {

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
-import signal
 from collections.abc import Iterator
-from contextlib import nullcontext
-from decimal import Decimal
 from pathlib import Path
 
 import attrs
 import pytest
 
-from payments_async._cli._exit_codes import CommandEnded, Exit
-from payments_async._cli.payouts import reconcile, run
-from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_total, terminal
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import Here, OnTerminal, assert_paid_once, live_line, payouts_file, started
+from tests.support.payout_command import (
+    Exit,
+    Here,
+    OnTerminal,
+    assert_paid_once,
+    live_line,
+    payouts_file,
+    started,
+)
 
 RUN = ("run", "june.csv", "--batch-id", "june")
 
@@ -76,18 +77,6 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert '"how": "earlier"' in out
 
 
-def test_ctrl_c_just_before_the_answer_is_read_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([lambda: None, lambda: signal.raise_signal(signal.SIGINT)])
-    monkeypatch.setattr("select.select", lambda *_: (next(looks)(), [], []))
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    ask = terminal()
-    assert ask is not None
-    with pytest.raises(KeyboardInterrupt):
-        ask("Type the GHS total to pay it:")
-
-
 def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
     code, out, err = live.without("run", "june.csv")
     assert code == Exit.USAGE
@@ -100,8 +89,8 @@ def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
 def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
     """The command takes the sandbox's key for a live one, and has no terminal."""
     payouts_file(here.folder, 6)
-    for module in (run, reconcile):
-        monkeypatch.setattr(module, "is_live", lambda key: True)
+    for module in ("run", "reconcile"):
+        monkeypatch.setattr(f"payments_async._cli.payouts.{module}.is_live", lambda key: True)
     return here
 
 
@@ -142,29 +131,6 @@ def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
     assert (
         here("batches", "june.csv.ledger", "--json").lines == []
     )  # it is not in the way of the next attempt
-
-
-def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> None:
-    said: list[str] = []
-
-    def asking(*typed: str) -> ConfirmOptions:
-        answers = iter(typed)
-
-        def ask(text: str) -> str:
-            said.append(text)
-            return next(answers, "")
-
-        return ConfirmOptions((), True, nullcontext, ask)
-
-    totals = {"GHS": Decimal("5015.15")}
-    for typed in ("5015.15", "5,015.15", "GHS 5,015.15", "GHS 5015.150"):
-        assert confirm_total(totals, 2, asking(typed)) == "typed back"
-    said.clear()
-    assert confirm_total(totals, 2, asking("50,15.15", "5,015.16", "5,015.15")) == "typed back"
-    assert ["1,200.50" in text for text in said] == [False, True, True]
-    for wrong in (["5.015,15"] * 3 + ["5015.15"], [""]):
-        with pytest.raises(CommandEnded, match="that is not the GHS total; nothing was sent"):
-            confirm_total(totals, 2, asking(*wrong))
 
 
 def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:

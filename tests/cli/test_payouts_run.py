@@ -6,13 +6,10 @@ import csv
 import os
 import stat
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from payments_async._cli._output import OutputConsole
-from payments_async._cli.payouts import command_context
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import PHONE, Exit, Here, assert_paid_once, payouts_file
 
@@ -23,8 +20,8 @@ def posts(sandbox: Sandbox) -> int:
 
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed is not wrapped."""
-    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(command_context, "OutputConsole", wide)
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "300"}.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:

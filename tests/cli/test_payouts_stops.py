@@ -9,13 +9,13 @@ from contextlib import closing
 
 import pytest
 
-from payments_async._cli import main
 from tests.support.payout_command import (
     Exit,
     Here,
     OnTerminal,
     assert_paid_once,
     environment_of,
+    main,
     payouts_file,
     started,
     until,

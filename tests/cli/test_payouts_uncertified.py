@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._run.service import Service
 from payments_async.bulk.errors import LedgerError, LedgerUnavailable
 from payments_async.errors import (
     APIConnectionError,
@@ -45,7 +44,7 @@ def test_a_run_without_its_certificate_does_not_look_certified(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Service, "page", list_ends)
+        patch.setattr("payments_async.bulk._run.service.Service.page", list_ends)
         said = here("run", "june.csv")
         settled = here("reconcile", "june.csv.ledger")
     end = said.step("finished")

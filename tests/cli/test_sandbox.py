@@ -15,12 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
-from payments_async._cli.sandbox import serve as serving
-from payments_async._loopback import listen
 from tests.cli.test_webhooks import send
-from tests.support.servers import free_port
+from tests.support.payout_command import Exit, main
+from tests.support.servers import free_port, listen
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -49,7 +46,7 @@ def meanwhile(
             look(capsys.readouterr().out)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(serving, "until_interrupted", wait)
+        monkeypatch.setattr("payments_async._cli.sandbox.serve.until_interrupted", wait)
 
     return arrange
 
@@ -61,7 +58,7 @@ def test_the_service_answers_where_the_two_lines_for_the_shell_say(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
-    monkeypatch.setattr(serving, "DEFAULT_PORT", port)
+    monkeypatch.setattr("payments_async._cli.sandbox.serve.DEFAULT_PORT", port)
 
     def look(printed: str) -> None:
         exports = dict(re.findall(r"^export (\w+)=(\S+)$", printed, re.MULTILINE))
@@ -262,8 +259,8 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
 ) -> None:
     file = tmp_path / "text"
     file.write_text("no program")
-    assert main(["sandbox", "exec", "--", "no-such-command"]) == serving.NOT_FOUND == 127
-    assert main(["sandbox", "exec", "--", str(file)]) == serving.NOT_RUNNABLE == 126
+    assert main(["sandbox", "exec", "--", "no-such-command"]) == 127
+    assert main(["sandbox", "exec", "--", str(file)]) == 126
     printed = capsys.readouterr().err.splitlines()
     first, second = (line for line in printed if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"

@@ -12,11 +12,9 @@ from urllib.request import urlopen
 import pytest
 
 from payments_async import Instrument
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
-from payments_async._cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
+from tests.support.payout_command import Exit, main
 from tests.support.strangers import ask_as_stranger, needs_root
 
 PAYOUT: dict[str, Any] = {
@@ -39,8 +37,8 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
                 look(about, client)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(serving, "until_interrupted", wait)
-        monkeypatch.setattr(serving, "DEFAULT_PORT", None)  # a free one
+        monkeypatch.setattr("payments_async._cli.sandbox.serve.until_interrupted", wait)
+        monkeypatch.setattr("payments_async._cli.sandbox.serve.DEFAULT_PORT", None)  # a free one
         return main(["sandbox", "--json", *arguments])
 
     return run

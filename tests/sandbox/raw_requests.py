@@ -10,6 +10,11 @@ from typing import Any
 import attrs
 
 from payments_async.sandbox import Answer, Sandbox
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES as ACTION_TYPES
+from payments_async.sandbox._control_api.routes import ROUTES as ROUTES
+from payments_async.sandbox._journal import Journal as Journal
+from payments_async.sandbox._journal import LoggedExchange as LoggedExchange
+from payments_async.sandbox._journal import WebhookTried as WebhookTried
 
 PHONE: dict[str, Any] = {"type": "phone", "phone_number": "+22990000000", "country": "BJ"}
 BANK: dict[str, Any] = {

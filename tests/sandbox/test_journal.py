@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
-from payments_async.sandbox._journal import Journal, LoggedExchange
-from tests.sandbox.raw_requests import Api
+from tests.sandbox.raw_requests import Api, Journal, LoggedExchange
 
 
 def change(number: int) -> Change:

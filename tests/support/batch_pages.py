@@ -12,11 +12,14 @@ import attrs
 
 from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
 from payments_async.bulk._ledger.figures import Figures
+from payments_async.bulk._page import BatchPage as BatchPage
+from payments_async.bulk._page import serve_page as serve_page
 from payments_async.bulk._page.feed import BatchFeed, PageFigures
+from payments_async.bulk._page.page import served as served
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding
 from payments_async.bulk._texts.figures import with_causes
-from payments_async.bulk._texts.ledger_address import LedgerAddress
+from payments_async.bulk._texts.ledger_address import LedgerAddress as LedgerAddress
 from payments_async.bulk.report import BatchReport, report_of
 
 BEGAN = 1_782_854_366

@@ -23,6 +23,7 @@ import attrs
 import pytest
 
 from payments_async._cli import main as main
+from payments_async._cli._app import make_app as make_app
 from payments_async._cli._exit_codes import Exit as Exit
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from payments_async._loopback import listen
+from payments_async._loopback import listen as listen
 
 PASSWORD: Final = "ledger-password-CANARY"  # looked for in messages and logs
 _NUMBERS: Final = itertools.count(1)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from payments_async.testing import adapt_aioresponses
-from payments_async.testing._aioresponses import _adapt
 
 OWN = ("-p", "payments_async.testing._plugin", "-p", "no:cacheprovider", "-W", "error")
 PLAIN = Path(__file__).parents[1] / "standins" / "plain_aioresponses.py"
@@ -38,9 +37,10 @@ def test_a_project_without_it_does_not_load_it(pytester: pytest.Pytester) -> Non
     pytester.runpytest_inprocess(*OWN).assert_outcomes(passed=1)
 
 
-def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is() -> None:
-    core = SimpleNamespace(ClientResponse=object)
-    _adapt(core)
+def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    core: Any = SimpleNamespace(ClientResponse=object)
+    monkeypatch.setitem(sys.modules, "aioresponses.core", core)
+    adapt_aioresponses()
     assert core.ClientResponse is object
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Never
 from unittest.mock import Mock
 
 import pytest
 
 import payments_async.testing
 from payments_async import AsyncPayments, ConfigurationError
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
 from payments_sync import Payments
@@ -78,7 +77,7 @@ class Slow:
     def __init__(self) -> None:
         self.answer = asyncio.Event()
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: object) -> Never:
         await self.answer.wait()
         raise ConnectionError
 

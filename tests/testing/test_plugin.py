@@ -9,10 +9,10 @@ from importlib.metadata import entry_points
 
 import pytest
 
-import payments_async.client  # noqa: F401 - with those below, so that each project need not import them anew
+import payments_async.client
+import payments_async.sandbox.advisor  # noqa: F401 - likewise
 import payments_sync.client  # noqa: F401 - likewise
-from payments_async.sandbox.advisor._rules import RULES
-from payments_async.testing import _plugin, _verdicts  # noqa: F401 - likewise
+from tests.sandbox.advisor.test_rules import RULES
 
 HEAD = """
 import asyncio, os
@@ -390,5 +390,5 @@ def test_the_plugin_s_module_imports_pytest_and_nothing_else() -> None:
 
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
-    found = [point for point in entry_points(group="pytest11") if point.name == "payments"]
-    assert [point.load() for point in found] == [_plugin]
+    (point,) = (point for point in entry_points(group="pytest11") if point.name == "payments")
+    assert (point.load().__name__, f"-p {point.value}") == (point.value, " ".join(OWN[:2]))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._journal import LoggedExchange
 from payments_async.testing import SandboxTenant
-from tests.sandbox.raw_requests import Api
+from tests.sandbox.raw_requests import Api, LoggedExchange
 
 NOWHERE = "http://shop.test:9/hook"
 SHARED = {

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._common.values import Drop, LineFault, Slow
+from payments_async.sandbox import Drop, LineFault, Sandbox, Slow, VirtualClock
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
 
 DAY = 86_400.0

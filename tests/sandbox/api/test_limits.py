@@ -10,7 +10,6 @@ import attrs
 import pytest
 
 from payments_async.sandbox import HOSTILE, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._common.rate_limits import KeyLimits
 from tests.sandbox.raw_requests import Api
 
 SMALL = SandboxLimits(writes=3, reads=2, diagnostics=4, diagnostics_per_record=2)
@@ -127,10 +126,12 @@ def test_sliding_windows_admit_one_limit_in_any_minute() -> None:
 
 
 def test_sliding_windows_drop_records_that_are_asked_about_no_more() -> None:
-    meter = KeyLimits(SandboxLimits(window="sliding"))
-    for number in range(100):
-        meter.admit("diagnostics", f"po_{number}", EPOCH)
-    meter.admit("reads", None, EPOCH + 60)
+    api = limited(SandboxLimits(window="sliding"))
+    for _ in range(100):
+        api.sync(api.payout().data["id"])
+    api.sandbox.advance(60)
+    api.get("/payouts")
+    meter = api.sandbox._core.world.tenants[api.key].limits
     assert list(meter._windows._times) == ["reads"]  # type: ignore[attr-defined] # the sliding kind
 
 

@@ -6,9 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._checkout.method_catalogue import METHODS, PHONE
-from payments_async.sandbox._records.payout_json import method_form
-from tests.sandbox.checkout.test_pages import Payer, Read, visit
+from tests.sandbox.checkout.test_pages import METHODS, Payer, Read, visit
 from tests.sandbox.raw_requests import Api
 
 LOOKS = (
@@ -66,6 +64,7 @@ def _act(payer: Payer, kept: list[tuple[str, dict[str, str]]], move: tuple[str, 
         assert payer.send(part, **form, answer=move[2]).status in (200, 303, 400)
 
 
-def test_the_page_and_the_api_agree_on_which_methods_need_a_phone() -> None:
-    for method in METHODS:
-        assert method_form(method.code)["requires_phone"] is (PHONE in method.fields)
+def test_the_page_and_the_api_agree_on_which_methods_need_a_phone(api: Api) -> None:
+    for code in METHODS.values():
+        method = api.intent(attempt={"method_code": code, "country": "BJ"}).data["active_attempt"]["method"]
+        assert method["requires_phone"] is (f"{code}-phone" in visit(api).form_for(code))

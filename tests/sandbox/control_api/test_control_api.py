@@ -11,9 +11,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits
-from payments_async.sandbox._control_api.routes import ROUTES
-from payments_async.sandbox._journal import Journal
-from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
+from tests.sandbox.raw_requests import INTENT, PAYOUT, ROUTES, TRIED, Api, Got, Journal
 
 JSON = {"Content-Type": "application/json"}
 HOOK = "http://127.0.0.1:9/hook"

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 import msgspec
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._control_api.routes import ROUTES
 from tests.sandbox.inspector.test_pages import lived, page
-from tests.sandbox.raw_requests import Api
+from tests.sandbox.raw_requests import ROUTES, Api
 
 BUTTON = r'<button [^>]*data-call="(\w+) ([^"]+)"(?: data-body="([^"]*)")?[^>]*>([^<]+)<'
 FORM = r'(?s)<form [^>]*data-call="(\w+) ([^"]+)"(.*?)</form>'

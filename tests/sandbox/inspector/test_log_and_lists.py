@@ -8,10 +8,8 @@ import re
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._inspector.log import outcome_of
-from payments_async.sandbox._journal import Journal
 from tests.sandbox.inspector.test_pages import HOOK, page, text_of
-from tests.sandbox.raw_requests import TRIED, Api
+from tests.sandbox.raw_requests import TRIED, Api, Journal
 
 
 def rows(shown: str) -> list[str]:
@@ -182,21 +180,3 @@ def test_what_is_gone_is_counted_and_a_record_that_is_gone_goes_by_its_id(sandbo
     sandbox.reset()
     sandbox.journal.add(entries[1].item)
     assert "po_" in log(sandbox)[0]
-
-
-@pytest.mark.parametrize(
-    ("status", "fault", "outcome"),
-    [
-        (201, None, "ok"),
-        (201, "slow:60", "ok"),
-        (201, "lost_response", "unanswered"),
-        (200, "cut_body", "unanswered"),
-        (0, "hang", "unanswered"),
-        (200, "bad_json:x", "failed"),
-        (503, None, "failed"),
-        (422, "empty", "refused"),
-        (302, None, "refused"),
-    ],
-)
-def test_a_request_is_what_its_caller_got(status: int, fault: str | None, outcome: str) -> None:
-    assert outcome_of(status, fault) == outcome

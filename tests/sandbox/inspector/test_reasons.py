@@ -1,4 +1,4 @@
-"""Why a request failed, as the log and the request's page say it."""
+"""Why a request failed, as the log and the request's page say it; and the short texts of pages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._control_api.failure_reasons import reason
-from payments_async.sandbox._journal import LoggedExchange
-from tests.sandbox.raw_requests import INTENT, Api
+from payments_async.sandbox._inspector.filters import lasted, linked, passed
+from payments_async.sandbox._inspector.log import outcome_of
+from tests.sandbox.raw_requests import INTENT, Api, LoggedExchange
 
 
 def requested(sandbox: Sandbox) -> LoggedExchange:
@@ -100,3 +101,47 @@ def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox
         assert reason(replace(exchange, answer=replace(exchange.answer, body=body))) == said
     silent = replace(exchange, log=replace(exchange.log, status=0), answer=None)
     assert reason(silent) == "no answer came; it was not carried out"
+
+
+@pytest.mark.parametrize(
+    ("status", "fault", "outcome"),
+    [
+        (201, None, "ok"),
+        (201, "slow:60", "ok"),
+        (201, "lost_response", "unanswered"),
+        (200, "cut_body", "unanswered"),
+        (0, "hang", "unanswered"),
+        (200, "bad_json:x", "failed"),
+        (503, None, "failed"),
+        (422, "empty", "refused"),
+        (302, None, "refused"),
+    ],
+)
+def test_a_request_is_what_its_caller_got(status: int, fault: str | None, outcome: str) -> None:
+    assert outcome_of(status, fault) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (lasted(None), "under way"),
+        (lasted(0.00034), "0.3 ms"),
+        (lasted(1.25), "1.25 s"),
+        (passed(0.34), "340 ms"),
+        (passed(5.0), "5 s"),
+        (passed(120), "2 min"),
+        (passed(5_400), "1 h 30 min"),
+        (passed(86_400), "24 h"),
+        (passed(1e7), "115 days"),
+    ],
+)
+def test_times_are_short_texts(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_an_id_in_a_text_is_a_link_and_nothing_else_is() -> None:
+    payout, near = "po_" + "a1b2c" * 4, "po_short xpo_" + "a" * 20 + " po_" + "a" * 21
+    assert linked(f'<b> "{payout}" & {near} wh_00000001') == (
+        f'&lt;b&gt; &#34;<a href="/_sandbox/payouts/{payout}">{payout}</a>&#34; &amp; {near} '
+        '<a href="/_sandbox/webhooks/wh_00000001">wh_00000001</a>'
+    )

@@ -14,11 +14,10 @@ from urllib.parse import quote
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from tests.sandbox.inspector.test_log_and_lists import rows
 from tests.sandbox.inspector.test_pages import page as plain_page
 from tests.sandbox.inspector.test_pages import text_of
-from tests.sandbox.raw_requests import INTENT, TRIED, Api
+from tests.sandbox.raw_requests import ACTION_TYPES, INTENT, TRIED, Api
 
 
 @pytest.fixture

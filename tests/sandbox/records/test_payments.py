@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._common.scenario_words import ACTION_TYPES
-from tests.sandbox.raw_requests import INTENT, Api
+from tests.sandbox.raw_requests import ACTION_TYPES, INTENT, Api
 
 HOOK = "https://merchant.test/hook"
 DECLINED = "fail:CUSTOMER_DECLINED"

@@ -8,10 +8,17 @@ from itertools import cycle
 import pytest
 
 from payments_async.sandbox import UnknownWord
-from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from tests.sandbox.raw_requests import Api
 
 HOOK = "http://127.0.0.1:9/hook"
+PAYOUT_EVENTS = {"payout.created": "pending", "payout.completed": "completed", "payout.failed": "failed"}
+PAYMENT_EVENTS = {
+    f"payment.{status}": status
+    for status in ("completed", "failed", "expired", "refunded", "partially_refunded")
+}
+ATTEMPT_EVENTS = {
+    f"payment.attempt.{status}": status for status in ("completed", "failed", "action_required")
+}
 
 
 def test_the_first_that_says_anything_counts_and_ok_is_saying_something(api: Api) -> None:

@@ -12,11 +12,8 @@ import attrs
 import pytest
 from aiohttp import web
 
-from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _sandbox
-from payments_async.sandbox._journal import WebhookTried
-from payments_async.sandbox._webhooks import sender
-from payments_async.sandbox._webhooks.sender import SenderCallbacks, WebhookSender
-from tests.sandbox.raw_requests import PAYOUT, Api
+from payments_async.sandbox import Sandbox, VirtualClock, Webhook
+from tests.sandbox.raw_requests import PAYOUT, Api, WebhookTried
 
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -158,7 +155,7 @@ async def test_a_try_ends_by_what_the_receiver_answers(
     error: str | None,
 ) -> None:
     if answering is hang:
-        monkeypatch.setattr(sender, "TIMEOUT", 0.5)
+        monkeypatch.setattr("payments_async.sandbox._webhooks.sender.TIMEOUT", 0.5)
     receiver.answering = answering
     serving.payout(webhook_url=receiver.url(), scenario="manual")
     (webhook,) = await all_tried(serving)
@@ -262,18 +259,14 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
         asked.append(host)
         return ["127.0.0.1"]
 
-    def make(callbacks: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
-        doors.append(WebhookSender(callbacks, allowed, resolve))
-        return doors[-1]
-
-    doors: list[WebhookSender] = []
-    monkeypatch.setattr(_sandbox, "WebhookSender", make)
+    monkeypatch.setattr("payments_async.sandbox._webhooks.sender.look_up", resolve)
     receiver.answering = always(500)
     async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
         api = Api(sandbox, sandbox.api_key)
         api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
         await all_tried(api)
-        doors[0].own = ("127.0.0.1", receiver.port)
+        assert sandbox._server is not None
+        sandbox._server._sender.own = ("127.0.0.1", receiver.port)
         sandbox.advance(30)
         (webhook,) = await all_tried(api)
     assert (webhook.state, len(webhook.tries), len(receiver.got)) == ("refused", 1, 1)
@@ -369,7 +362,7 @@ async def test_the_number_under_way_is_bounded_and_all_arrive(
         under_way -= 1
         return web.Response()
 
-    monkeypatch.setattr(sender, "AT_ONCE", 3)
+    monkeypatch.setattr("payments_async.sandbox._webhooks.sender.AT_ONCE", 3)
     receiver.answering = count
     for _ in range(20):
         serving.payout(webhook_url=receiver.url(), scenario="manual")
