@@ -9,10 +9,9 @@ import random
 
 import pytest
 
-from payments_async._rate_limit.store import AHEAD, VALID, BlockRequest, Terms
-from tests.campaigns.pacing import fullest_aligned, fullest_sliding, run
+from tests.campaigns.pacing import fullest_sliding, run
 from tests.campaigns.shared_limit import SPANS, Outage, outcome_of, simulate
-from tests.support.limit_stores import Row
+from tests.support.limit_stores import AHEAD, VALID, BlockRequest, Row, Terms
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
@@ -29,9 +28,8 @@ def test_every_minute_keeps_the_limit_and_nearly_all_of_it_is_used(limit: int, s
 def test_the_count_would_see_a_minute_that_is_too_full() -> None:
     moments = [0.0, *(59.0 + number / 100 for number in range(10))]
     assert fullest_sliding(moments) == 11
-    assert fullest_aligned(moments) == 11
     assert fullest_sliding([0.0, 60.0]) == 1
-    assert fullest_aligned([0.5, 60.5]) == 1
+    assert fullest_sliding([0.5, 60.5]) == 1
 
 
 @pytest.mark.parametrize("outage", ["cut", "refused"])
