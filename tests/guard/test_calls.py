@@ -27,7 +27,6 @@ from payments_async import (
     PaymentsError,
     UnprocessableError,
 )
-from payments_async._guard.account import GuardAccount
 from payments_async.events import CallEnded, PayoutRefused
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
@@ -241,7 +240,7 @@ async def test_an_attempt_whose_reservation_cannot_be_renewed_is_not_sent(
         raise LimitStoreUnavailable("gone", retry_after=5.0)
 
     def refusing(_: object) -> Any:
-        monkeypatch.setattr(GuardAccount, "reserve", away)
+        monkeypatch.setattr("payments_async._guard.account.GuardAccount.reserve", away)
         return refusal(429, {"Retry-After": "1100"})
 
     played = play(connect, refusing, guard=GUARD, max_retries=1, max_retry_after=2_000.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from payments_async.models._minor_units import decimals_of
+from payments_async import Amount, Payout
 from tools import tables as tool
 
 
@@ -13,8 +15,9 @@ def test_the_module_in_the_tree_is_fresh() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "decimals"),
-    [("XOF", 0), ("UGX", 0), ("GHS", 2), ("KWD", 3), ("CLF", 4), ("XAU", None), ("ghs", None), ("", None)],
+    ("code", "shown"),
+    [("XOF", "1"), ("UGX", "1"), ("GHS", "1.00"), ("KWD", "1.000"), ("CLF", "1.0000")]
+    + [(unlisted, "1.00000") for unlisted in ("XAU", "ghs", "")],
 )
-def test_decimals_are_those_of_the_list(code: str, decimals: int | None) -> None:
-    assert decimals_of(code) == decimals
+def test_decimals_are_those_of_the_list(code: str, shown: str) -> None:
+    assert repr(Payout(amount=Amount(Decimal("1.00000"), currency=code))) == f"Payout(amount={code} {shown})"

@@ -8,6 +8,8 @@ import pytest
 
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import CommonHeaders as CommonHeaders
+from payments_async._http.types import Secret as Secret
 from payments_async._runtime import SYSTEM
 
 MakeTransport = Callable[..., AiohttpTransport]

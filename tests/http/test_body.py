@@ -8,12 +8,12 @@ import zlib
 
 import pytest
 
-from payments_async._http.body import inflate
-from payments_async._http.types import TransportError
+from tests.http.requests import AiohttpTransport, TransportError, get
+from tests.support.rawserver import RawServer
 
 TEXT = b'{"data": {"id": "po_1"}}' * 50
 NOISE = random.Random(7).randbytes(300_000)
-LIMIT = 1024 * 1024
+LIMIT = 4 * 1024 * 1024
 PACKED = gzip.compress(TEXT)
 
 
@@ -23,19 +23,29 @@ def packed(data: bytes, wbits: int) -> bytes:
     return coder.compress(data) + coder.flush()
 
 
+async def read(server: RawServer, transport: AiohttpTransport, body: bytes, encoding: str) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+    server.scripts["/"] = [head.encode() + body]
+    return (await transport.send(get(server.url("/")))).body
+
+
 @pytest.mark.parametrize(
     "data", [TEXT, NOISE, b"a" * LIMIT, b""], ids=["text", "noise", "at the limit", "none"]
 )
 @pytest.mark.parametrize(
     ("encoding", "wbits"), [("gzip", 31), (" X-GZip ", 31), ("deflate", 15), ("deflate", -15)]
 )
-def test_what_was_compressed_comes_back(encoding: str, wbits: int, data: bytes) -> None:
-    assert inflate(packed(data, wbits), encoding, LIMIT) == data
+async def test_what_was_compressed_comes_back(
+    encoding: str, wbits: int, data: bytes, server: RawServer, transport: AiohttpTransport
+) -> None:
+    assert await read(server, transport, packed(data, wbits), encoding) == data
 
 
-def test_identity_and_an_empty_body_pass_through() -> None:
-    assert inflate(TEXT, "identity", 10) == TEXT
-    assert inflate(b"", "gzip", 10) == b""
+async def test_identity_and_an_empty_body_pass_through(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    assert await read(server, transport, TEXT, "identity") == TEXT
+    assert await read(server, transport, b"", "gzip") == b""
 
 
 @pytest.mark.parametrize(
@@ -53,10 +63,10 @@ def test_identity_and_an_empty_body_pass_through() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_without_a_chained_exception(
-    encoding: str, body: bytes, kind: str
+async def test_what_cannot_be_read_is_refused_without_a_chained_exception(
+    encoding: str, body: bytes, kind: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
     with pytest.raises(TransportError) as caught:
-        inflate(body, encoding, LIMIT)
+        await read(server, transport, body, encoding)
     assert caught.value.kind == kind
     assert caught.value.__context__ is None

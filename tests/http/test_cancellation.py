@@ -7,10 +7,8 @@ import contextlib
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH
-from tests.http.requests import get, make_request
+from tests.http.requests import AiohttpTransport, TransportError, get, make_request
 from tests.support.patience import PATIENCE
 from tests.support.rawserver import RawServer, Step
 

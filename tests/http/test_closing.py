@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportError
-from tests.http.requests import make_request
+from tests.http.requests import AiohttpTransport, TransportError, make_request
 from tests.support.rawserver import RawServer
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from yarl import URL
 
-from payments_async._http.connections import LONGEST, REST
-from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SystemRuntime, Timer
-from tests.http.requests import connector_of, get, make_request, opened_by
+from tests.http.requests import AiohttpTransport, connector_of, get, make_request, opened_by
 from tests.support.rawserver import RawServer
+from tests.support.simulated import SystemRuntime, Timer
+
+REST, LONGEST = 5.0, 15.0
 
 
 class Clock(SystemRuntime):

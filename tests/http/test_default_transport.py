@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from payments_async._http import default_transport
-from payments_async._runtime import SYSTEM
+from payments_async import AsyncPayments
 from payments_async.errors import ConfigurationError
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, told_by
@@ -49,7 +48,7 @@ def test_making_a_client_imports_the_http_library_and_calls_import_no_more_of_it
 )
 def test_a_proxy_is_checked_when_the_client_is_made(proxy: str) -> None:
     with pytest.raises(ConfigurationError, match=r"absolute .*ends with its port; percent-encode") as refused:
-        default_transport(SYSTEM, 1.0, 1, proxy, None)
+        AsyncPayments(KEY, base_url=BASE_URL, proxy=proxy)
     assert "secret" not in str(refused.value)
     assert refused.value.__context__ is None
 

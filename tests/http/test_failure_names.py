@@ -16,7 +16,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from payments_async._http.failures import describe
-from payments_async._http.types import TransportError
+from tests.http.requests import TransportError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "sk_sandbox_canary"

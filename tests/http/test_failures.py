@@ -7,10 +7,8 @@ import gzip
 
 import pytest
 
-from payments_async._http.transport import MAX_BODY, AiohttpTransport
-from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import cut_short, get, make_request
+from tests.http.requests import AiohttpTransport, HTTPRequest, TransportError, cut_short, get, make_request
 from tests.support.patience import bounded_memory
 from tests.support.rawserver import Drip, RawServer, Script, Step
 from tests.support.servers import free_port
@@ -152,6 +150,6 @@ async def test_a_bomb_is_too_large_and_bounded_in_memory(
         HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
     ]
     await transport.send(get(server.url("/warm")))
-    with bounded_memory(MAX_BODY + 1024 * 1024):
+    with bounded_memory((4 + 1) * 1024 * 1024):
         failure = await fail(transport, get(server.url("/bomb")))
     assert failure.kind == "too_large"

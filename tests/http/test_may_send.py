@@ -6,11 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_async._http import session
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import HTTPRequest, TransportError
-from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import connector_of, make_request, opened_by
+from tests.http.conftest import BOTH, AiohttpTransport, MakeTransport
+from tests.http.requests import HTTPRequest, TransportError, connector_of, make_request, opened_by
 from tests.support.rawserver import RawServer, client_tls
 
 
@@ -57,6 +54,6 @@ async def test_permission_is_asked_for_after_the_tls_handshake(make_transport: M
 async def test_an_aiohttp_that_does_not_say_when_it_sends_is_asked_for_beforehand(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
+    monkeypatch.setattr("payments_async._http.session._ASKS_REQUESTS_TO_SEND", False)
     await withheld(transport, asking(server.url("/"), lambda: False))
     assert (server.connections, server.requests) == (0, [])

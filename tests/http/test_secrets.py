@@ -13,10 +13,8 @@ from asyncio import selector_events
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
-from tests.http.conftest import BOTH
-from tests.http.requests import KEY, cut_short, get, make_request
+from tests.http.conftest import BOTH, AiohttpTransport, CommonHeaders, Secret
+from tests.http.requests import KEY, HTTPRequest, TransportError, cut_short, get, make_request
 from tests.support.rawserver import Drip, RawServer, Script, Step
 
 pytestmark = BOTH

@@ -11,19 +11,16 @@ from aiohttp import ClientConnectorError, ServerDisconnectedError
 from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
-from payments_async._http import transport as _transport
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportError
-from payments_async._runtime import SYSTEM
 from payments_async.testing import adapt_aioresponses
-from tests.http.requests import get, make_request
+from tests.http.requests import AiohttpTransport, TransportError, get, make_request
 from tests.support.rawserver import RawServer
+from tests.support.simulated import SYSTEM
 
 
 async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert AiohttpTransport(runtime=SYSTEM)._is_direct
     assert not AiohttpTransport(runtime=SYSTEM, proxy="http://127.0.0.1:1")._is_direct
-    monkeypatch.setattr(_transport, "is_supported", lambda: False)
+    monkeypatch.setattr("payments_async._http.transport.is_supported", lambda: False)
     assert not AiohttpTransport(runtime=SYSTEM)._is_direct
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH, MakeTransport
-from tests.http.requests import KEY, cut_short, get, make_request
+from tests.http.requests import KEY, AiohttpTransport, TransportError, cut_short, get, make_request
 from tests.support.rawserver import EXPIRED, OK, RawServer, Step, client_tls
 
 pytestmark = BOTH

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from payments_async._http import transport as _transport
-from payments_async._http.transport import AiohttpTransport
-from tests.http.conftest import MakeTransport
-from tests.http.requests import connector_of, idle_connections_lost, make_request, opened_by
+from tests.http.conftest import MakeTransport, _transport
+from tests.http.requests import AiohttpTransport, connector_of, idle_connections_lost, make_request, opened_by
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,10 @@ import contextlib
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import CommonHeaders, HTTPRequest, Secret, TransportError
-from tests.http.conftest import BOTH, MakeTransport
+from tests.http.conftest import BOTH, AiohttpTransport, CommonHeaders, MakeTransport, Secret
 from tests.http.requests import KEY, connector_of, get, idle_connections_lost, make_request, opened_by
 from tests.support.rawserver import OK, RawServer, Step
+from tests.support.scripted import HTTPRequest, TransportError
 
 pytestmark = BOTH
 

@@ -6,16 +6,19 @@ import gc
 import threading
 import warnings
 from contextlib import ExitStack
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
+from payments_async._http.types import Secret
 from payments_async._rate_limit import key_limiter, registry
 from payments_async._rate_limit.bucket import ORDINARY
-from payments_async._rate_limit.key_limiter import KeyLimiter
+from payments_async._rate_limit.key_limiter import KeyLimiter, make_limiter
 from payments_async._rate_limit.limiter import RateLimiter
 from payments_async._rate_limit.limits import LimitClass, RateLimits
-from payments_async._rate_limit.registry import LimiterRegistry
+from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
+from tests.support.limit_stores import ADDRESS
+from tests.support.simulated import SimulatedRuntime, simulated
 
 
 def enter(
@@ -208,3 +211,37 @@ def test_after_a_fork_every_registry_begins_anew_whatever_locks_were_held_and_ol
     finally:
         done.set()
         holder.join(300)
+
+
+# --- A store -------------------------------------------------------------------------------------------
+
+
+def test_a_process_has_one_client_of_a_store() -> None:
+    registered, runtime = LimiterRegistry(), SimulatedRuntime()
+
+    def client_of(key: str, address: str) -> Any:
+        use = StoreUse(address=Secret(address), workers=None, runtime=runtime)
+        kept.append(registered.join("http://127.0.0.1:9/v1", key, store=use))
+        return kept[-1].store
+
+    kept: list[Any] = []
+    client = client_of("one", ADDRESS)
+    assert client is not None
+    assert client_of("other", ADDRESS) is client
+    assert client_of("third", f"{ADDRESS}1") is not client
+
+
+@simulated
+async def test_what_was_sent_before_a_client_brought_the_store_still_counts() -> None:
+    registered, runtime = LimiterRegistry(clock=lambda: 5.0), SimulatedRuntime()
+    key = registered.join("http://127.0.0.1:9/v1", "k")
+    (limiter,) = key.limiters("write", None, 5.0)
+    assert all(limiter.try_acquire(5.0) for _ in range(3))
+    use = StoreUse(address=Secret(ADDRESS), workers=4, runtime=runtime)
+    assert registered.join("http://127.0.0.1:9/v1", "k", store=use) is key
+    assert [key.snapshot(now)["write"].used for now in (5.0, 64.0, 66.0)] == [3, 3, 0]
+
+
+def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
+    limiter = make_limiter(RateLimits(), "write")
+    assert (limiter.outage, limiter.part, limiter.lag) == (None, None, 0.0)

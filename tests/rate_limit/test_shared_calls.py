@@ -23,17 +23,11 @@ from payments_async import (
     RateLimits,
     events,
 )
-from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
-from payments_async._rate_limit import store_client
-from payments_async._rate_limit.key_limiter import make_limiter
-from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
-from payments_async._rate_limit.store import AHEAD, AHEAD_IN_BULK, VALID
-from payments_async._rate_limit.store_client import LINGER
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
-from tests.support.limit_stores import ADDRESS, Fleet
+from tests.support.limit_stores import AHEAD, AHEAD_IN_BULK, VALID, Fleet, store_client
 from tests.support.motion import payout_answer, refusal
-from tests.support.scripted import ScriptedTransport, Step, lost
-from tests.support.simulated import SimulatedRuntime, run_simulated, simulated
+from tests.support.scripted import HTTPRequest, HTTPResponse, ScriptedTransport, Step, lost
+from tests.support.simulated import run_simulated, simulated
 
 CREATED = payout_answer(reference=None)
 
@@ -130,7 +124,7 @@ async def test_the_connection_ends_with_the_client_and_the_next_call_opens_anoth
 @in_fleet()
 async def test_it_ends_after_a_minute_without_callers(world: Fleet, client: Any) -> None:
     await create(client)
-    await world.runtime.sleep(LINGER - 1.0)
+    await world.runtime.sleep(store_client.LINGER - 1.0)
     assert world.server.open == 1
     await world.runtime.sleep(2.0)
     assert world.server.open == 0
@@ -542,37 +536,6 @@ async def test_what_a_forked_child_inherits_is_not_used(world: Fleet, client: An
     assert client.limits_snapshot()["write"].used == 0
     await create(client, 3)
     assert client.limits_snapshot()["write"].used == 3
-
-
-def test_a_process_has_one_client_of_a_store() -> None:
-    registry, runtime = LimiterRegistry(), SimulatedRuntime()
-
-    def client_of(key: str, address: str) -> Any:
-        use = StoreUse(address=Secret(address), workers=None, runtime=runtime)
-        kept.append(registry.join("http://127.0.0.1:9/v1", key, store=use))
-        return kept[-1].store
-
-    kept: list[Any] = []
-    client = client_of("one", ADDRESS)
-    assert client is not None
-    assert client_of("other", ADDRESS) is client
-    assert client_of("third", f"{ADDRESS}1") is not client
-
-
-@simulated
-async def test_what_was_sent_before_a_client_brought_the_store_still_counts() -> None:
-    registry, runtime = LimiterRegistry(clock=lambda: 5.0), SimulatedRuntime()
-    key = registry.join("http://127.0.0.1:9/v1", "k")
-    (limiter,) = key.limiters("write", None, 5.0)
-    assert all(limiter.try_acquire(5.0) for _ in range(3))
-    use = StoreUse(address=Secret(ADDRESS), workers=4, runtime=runtime)
-    assert registry.join("http://127.0.0.1:9/v1", "k", store=use) is key
-    assert [key.snapshot(now)["write"].used for now in (5.0, 64.0, 66.0)] == [3, 3, 0]
-
-
-def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
-    limiter = make_limiter(RateLimits(), "write")
-    assert (limiter.outage, limiter.part, limiter.lag) == (None, None, 0.0)
 
 
 @in_fleet()

@@ -9,10 +9,9 @@ import random
 
 import pytest
 
-from payments_async._rate_limit.store import AHEAD, VALID, BlockRequest, Terms
 from tests.campaigns.pacing import fullest_sliding, run
 from tests.campaigns.shared_limit import SPANS, Outage, outcome_of, simulate
-from tests.support.limit_stores import Row
+from tests.support.limit_stores import AHEAD, VALID, BlockRequest, Row, Terms
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it

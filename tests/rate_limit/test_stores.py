@@ -10,10 +10,8 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation
-from payments_async._rate_limit.store_client import open_store
-from payments_async._runtime import SYSTEM
-from tests.support.limit_stores import MemoryStore, StoreServer
+from tests.support.limit_stores import BlockRequest, LimitRow, MemoryStore, StoreServer, open_store
+from tests.support.simulated import SYSTEM
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 Connect = Callable[[], Any]
@@ -51,7 +49,7 @@ def row(kind: str) -> LimitRow:
     return LimitRow(ROW.address, ROW.fingerprint, kind)
 
 
-async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Reservation]:
+async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Any]:
     """The answers to requests, one soon after the other."""
     return [await store.reserve(place, request) for request in requests]
 

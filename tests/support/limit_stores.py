@@ -11,8 +11,14 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async._rate_limit import store_client
+from payments_async._rate_limit.store import AHEAD as AHEAD
+from payments_async._rate_limit.store import AHEAD_IN_BULK as AHEAD_IN_BULK
+from payments_async._rate_limit.store import VALID as VALID
 from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation, StoreUnavailable
+from payments_async._rate_limit.store import BlockStore as BlockStore
+from payments_async._rate_limit.store import Terms as Terms
 from payments_async._rate_limit.store_client import LimitStoreClient
+from payments_async._rate_limit.store_client import open_store as open_store
 from payments_async._runtime import Runtime
 from tests.support.canary import CANARY_KEY
 from tests.support.simulated import SimulatedRuntime

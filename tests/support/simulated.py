@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, TypeVar
 
+from payments_async._runtime import SYSTEM as SYSTEM
+from payments_async._runtime import SystemRuntime as SystemRuntime
 from payments_async._runtime import Timer
 
 T = TypeVar("T")

@@ -10,6 +10,10 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
+from payments_sync import _event_loop as _event_loop
+from payments_sync._blocking_call import BlockingCall as BlockingCall
+from payments_sync._blocking_call import CallQueue as CallQueue
+from payments_sync._event_loop import Bridge as Bridge
 from tests.sync.scenes import loop_threads
 
 

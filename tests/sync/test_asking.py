@@ -10,13 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from payments_async._guard.asking import answer
-from payments_async._runtime import SystemRuntime, Timer
 from payments_async.errors import ConfigurationError
-from payments_sync import _event_loop
-from payments_sync._blocking_call import BlockingCall, CallQueue
-from payments_sync._event_loop import Bridge
-from tests.guard.test_asking import said
+from tests.guard.test_asking import answer, said
+from tests.support.simulated import SystemRuntime, Timer
+from tests.sync.conftest import BlockingCall, Bridge, CallQueue
 from tests.sync.scenes import interrupt_main_thread, loop_threads, note, nothing
 
 
@@ -114,7 +111,7 @@ async def test_questions_that_nobody_saw_in_time_are_not_asked_and_their_call_en
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queue, runtime, asked = CallQueue(), Expiring(at_once=True), list[object]()
-    monkeypatch.setattr(_event_loop._loop_thread, "queue", queue)
+    monkeypatch.setattr("payments_sync._event_loop._loop_thread.queue", queue)
 
     async def twice() -> list[bool]:
         return [await answer(asked.append, n, seconds=1, runtime=runtime) for n in range(2)]

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from payments_sync._blocking_call import BlockingCall, CallQueue
-from payments_sync._event_loop import Bridge
+from tests.sync.conftest import BlockingCall, Bridge, CallQueue
 from tests.sync.scenes import nothing
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _event_loop
+from payments_sync import Payments
+from tests.sync.conftest import _event_loop
 from tests.sync.scenes import loop_threads, payout, run_with_service
 
 PREFORK = """
@@ -57,9 +58,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 def test_the_loop_resolves_names_and_numbers() -> None:
     """In this process: children and threads of a parent are not measured."""
     pytest.importorskip("uvloop", reason="uvloop is not made for Windows")
-    from payments_sync._uvloop import ForkSafeLoop
-
-    loop = ForkSafeLoop()
+    loop = _event_loop._new_loop()
     try:
         for host in ("127.0.0.1", "localhost"):
             ((*_, place), *_) = loop.run_until_complete(

@@ -11,12 +11,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.errors import OutcomeUnknown, PaymentsError
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
-from payments_sync._blocking_call import BlockingCall
-from payments_sync._event_loop import Bridge
+from tests.support.scripted import HTTPRequest, HTTPResponse
+from tests.sync.conftest import BlockingCall, Bridge
 from tests.sync.scenes import ADDRESS, KEY, Silence, alone, interrupt_main_thread, note, nothing, payout
 
 

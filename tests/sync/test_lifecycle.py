@@ -13,7 +13,8 @@ import pytest
 from payments_async.errors import PaymentsError
 from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _event_loop
+from payments_sync import Payments
+from tests.sync.conftest import _event_loop
 from tests.sync.scenes import ADDRESS, KEY, Silence, loop_threads, payout, run
 
 

@@ -12,7 +12,8 @@ from anyio.from_thread import BlockingPortalProvider
 
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _event_loop
+from payments_sync import Payments
+from tests.sync.conftest import _event_loop
 from tests.sync.scenes import loop_threads, payout, run_with_service
 
 SIGNALLED = """

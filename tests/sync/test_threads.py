@@ -10,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.errors import ConfigurationError
 from payments_async.events import Event
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _event_loop
-from tests.support.scripted import EMPTY_PAGE
+from payments_sync import Payments
+from tests.support.scripted import EMPTY_PAGE, HTTPRequest, HTTPResponse
 from tests.sync.scenes import ADDRESS, KEY, loop_threads, payout
 
 
@@ -88,7 +87,7 @@ def test_closing_lets_calls_of_other_threads_come_to_their_end() -> None:
 def test_inside_a_running_loop_it_works_and_warns_once(
     client: Payments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_event_loop, "_warned", False)
+    monkeypatch.setattr("payments_sync._event_loop._warned", False)
 
     async def cell() -> list[str | None]:
         client.payouts.create(**payout("r-1"))

@@ -13,9 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from payments_sync import _blocking_call
-from payments_sync._blocking_call import traced
-from payments_sync._event_loop import Bridge
+from tests.sync.conftest import Bridge
 from tests.sync.scenes import nothing
 
 
@@ -37,7 +35,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         "newrelic.core.context": {"ContextOf": context_of},
     }.items():
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
-    monkeypatch.setattr(_blocking_call, "HAS_AGENT", True)
+    monkeypatch.setattr("payments_sync._blocking_call.HAS_AGENT", True)
     return agent
 
 
@@ -54,8 +52,13 @@ def test_a_call_runs_under_its_callers_trace_and_leaves_none_behind(agent: Simpl
 def test_without_a_trace_or_where_the_agents_parts_are_elsewhere_a_call_is_made_as_it_is(
     agent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def call() -> list[str]:
+        return list(agent.in_force)
+
+    bridge = Bridge(nothing)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "newrelic.core.context", None)
-        assert traced(nothing) is nothing
+        assert bridge.call(call) == []
     agent.trace = None
-    assert traced(nothing) is nothing
+    assert bridge.call(call) == []
+    bridge.close()

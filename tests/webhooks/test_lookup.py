@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from payments_async._waits.sweep import BURST
 from tests.support.motion import play
 from tests.support.one_surface import surface as surface
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer
 from tests.support.surfaces import Connect
 
-PER_PAGE = 0.6
+BURST, PER_PAGE = 50, 0.6
 
 
 class Payments:

@@ -3,53 +3,69 @@
 from __future__ import annotations
 
 import base64
+import hmac
 
 import pytest
 
-from payments_async.webhooks._tokens import Signer, TokenClaims, make, read
+from tests.support.hooks import Hook, listed
+from tests.support.one_surface import surface as surface
+from tests.support.receivers import HOOKS, Handler
+from tests.support.surfaces import Connect
 
 NEW, OLD, OTHER = "n" * 32, b"o" * 32, "x" * 40
-USUAL = TokenClaims("payout", "invoice-17", 1_000, 2_000)
+USUAL = b"\2\0" + bytes(3) + b"\1" + b"\xff" * 4 + b"invoice-17"
+"""Of a payout, for good."""
 
 
-def signer(*secrets: str | bytes) -> Signer:
-    return Signer(list(secrets))
+def hook_of(connect: Connect, *secrets: str | bytes) -> Hook:
+    hook = Hook(connect, Handler(), listed(reference="invoice-17"), secrets=[*secrets])
+    hook.url = hook.receiver.url_for_payout("invoice-17")
+    return hook
 
 
-def test_a_token_has_one_spelling_only() -> None:
-    token = make(signer(NEW), USUAL)
-    assert len(token) % 4 != 0, "so that its last character has bits to spare"
+async def is_taken(hook: Hook, url: str) -> bool:
+    return (await hook.receiver.receive(path=url)).status != 404
+
+
+def signed(said: bytes) -> str:
+    """The URL that says this, as a receiver makes it whose secret is `NEW`."""
+    mac = hmac.digest(NEW.encode(), b"payments-sdk webhook url\0" + said, "sha256")
+    return f"{HOOKS}/{base64.urlsafe_b64encode(said + mac).rstrip(b'=').decode()}"
+
+
+async def test_a_token_has_one_spelling_only(connect: Connect) -> None:
+    hook = hook_of(connect, NEW)
+    assert len(hook.url.rpartition("/")[2]) % 4 == 2, "so that its last character has bits to spare"
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    accepted = [each for each in alphabet if read(signer(NEW), token[:-1] + each, 0)]
-    assert accepted == [token[-1]]
-    assert read(signer(NEW), token + "=" * (-len(token) % 4), 0) is None
+    assert [each for each in alphabet if await is_taken(hook, hook.url[:-1] + each)] == [hook.url[-1]]
+    assert not await is_taken(hook, hook.url + "==")
 
 
-@pytest.mark.parametrize(("position", "number"), [(0, 0), (0, 1), (0, 255), (1, 3), (1, 255)])
-def test_a_version_or_kind_of_another_time_is_refused_though_signed(position: int, number: int) -> None:
-    token = make(signer(NEW), USUAL)
-    said = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-32])
-    said[position] = number
-    signed = bytes(said) + signer(NEW).sign(bytes(said))
-    assert read(signer(NEW), base64.urlsafe_b64encode(signed).rstrip(b"=").decode(), 0) is None
+@pytest.mark.parametrize(
+    "said",
+    [*(head + USUAL[2:] for head in (b"\0\0", b"\1\0", b"\xff\0", b"\2\3", b"\2\xff")), USUAL[:10]],
+)
+async def test_a_version_or_kind_of_another_time_and_no_reference_are_refused_though_signed(
+    said: bytes, connect: Connect
+) -> None:
+    hook = hook_of(connect, NEW)
+    assert await is_taken(hook, signed(USUAL))
+    assert not await is_taken(hook, signed(said))
 
 
-def test_a_signed_text_without_a_reference_is_refused() -> None:
-    said = b"\x02\x00" + bytes(3) + b"\x01" + b"\xff" * 4
-    token = base64.urlsafe_b64encode(said + signer(NEW).sign(said)).rstrip(b"=").decode()
-    assert read(signer(NEW), token, 0) is None
-
-
-def test_every_secret_is_tried_so_that_time_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_secret_is_tried_so_that_time_tells_nothing(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compared: list[tuple[bytes, bytes]] = []
 
     def compare(one: bytes, other: bytes) -> bool:
         compared.append((one, other))
         return one == other
 
+    hook, urls = hook_of(connect, NEW, OLD), [hook_of(connect, each).url for each in (NEW, OLD, OTHER)]
     monkeypatch.setattr("payments_async.webhooks._tokens.compare_digest", compare)
-    for made_with in (NEW, OLD, OTHER):
+    for url in urls:
         compared.clear()
-        read(signer(NEW, OLD), make(signer(made_with), USUAL), 0)
+        assert await is_taken(hook, url) is (url != urls[2])
         assert len(compared) == 2
         assert all(len(one) == len(other) == 32 for one, other in compared)
