@@ -17,10 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async.bulk import BulkError, LedgerError, LedgerUnavailable, PayoutBatch
-from payments_async.bulk._ledger import database, views
-from payments_async.bulk._ledger.values import UnreadableRow
 from payments_async.sandbox import Sandbox
-from tests.support.batches import in_process, items, ledger_rows, open_at
+from tests.support.batches import UnreadableRow, in_process, items, ledger_rows, open_at
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 from tests.support.sightings import books
@@ -134,10 +132,10 @@ async def test_work_is_done_again_only_after_a_failure_that_passes(
 async def test_rows_are_read_a_page_at_a_time(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "_PAGE", 2)
+    monkeypatch.setattr("payments_async.bulk._ledger.views._PAGE", 2)
     async with in_process(service) as client, open_at(tmp_path / "l", client) as batch:
         await batch.load(items(5))
-        assert [row.number async for row in views.all_rows(batch._ledger)] == [1, 2, 3, 4, 5]
+        assert [row.number for row in await ledger_rows(batch)] == [1, 2, 3, 4, 5]
 
 
 async def test_an_input_is_not_compared_with_a_ledger_whose_row_cannot_be_read(
@@ -188,7 +186,7 @@ async def test_variables_that_make_no_address_are_refused(
 async def test_a_process_that_is_stopped_in_a_transaction_is_named(
     desk: Desk, client: Any, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_BUSY", 1)
+    monkeypatch.setattr("payments_async.bulk._ledger.database._BUSY", 1)
     path = tmp_path / "june.ledger"
     async with desk.open(path, client) as batch:
         await batch.load(items(2))

@@ -14,8 +14,10 @@ from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
 from payments_async.bulk._ledger.figures import Figures
 from payments_async.bulk._page import BatchPage as BatchPage
 from payments_async.bulk._page import serve_page as serve_page
+from payments_async.bulk._page import write_page as write_page
 from payments_async.bulk._page.feed import BatchFeed, PageFigures
 from payments_async.bulk._page.page import served as served
+from payments_async.bulk._page.site import html_of
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding
 from payments_async.bulk._texts.figures import with_causes
@@ -197,6 +199,10 @@ def states() -> dict[str, PageFigures]:
         "unconfirmed": figures(done, findings=["row 12: pyt_12 is not in the list"]),
         "rounded": figures(done, findings=[rounds]),
     }
+
+
+def page_of(now: PageFigures, *, has_script: bool = True) -> str:
+    return html_of(now, has_script=has_script)
 
 
 def words_of(html: str) -> str:

@@ -16,10 +16,14 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
+from payments_async._http.types import TransportError as TransportError
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk._ledger.database import Database
+from payments_async.bulk._ledger.readings import ReadingLost as ReadingLost
+from payments_async.bulk._ledger.readings import ReadingStore as ReadingStore
+from payments_async.bulk._ledger.values import UnreadableRow as UnreadableRow
 from payments_async.bulk._ledger.views import all_rows
-from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.bulk._protocol.records import LedgerRow as LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.jumping import EPOCH, JumpingRuntime

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from payments_async.bulk._loading.load import source_of as source_of
 from payments_async.bulk.sources import FileSource, Row, RowFault, open_source
+from payments_async.bulk.sources._rejects import unescaped as unescaped
 
 PHONE: Mapping[str, str] = {
     "amount": "50.10",
@@ -18,6 +20,12 @@ PHONE: Mapping[str, str] = {
     "instrument.country": "BJ",
 }
 """A payout with no more than it needs, as cells."""
+FACTS = (
+    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status", "status_at"),
+    *("amount", "currency", "payout_amount", "payout_currency", "method", "description"),
+    *("generation", "failure_code", "failure_message"),
+)
+"""The columns of every export."""
 
 
 def csv_file(folder: Path, *rows: Mapping[str, str], columns: Sequence[str] | None = None) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._loading.new_rows import RowIdentifiers as RowIdentifiers
 from payments_async.bulk._protocol.records import Binding, LedgerRow
 from payments_async.bulk.sources import Row
 

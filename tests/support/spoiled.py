@@ -1,4 +1,4 @@
-"""Lists that show a payout in a form that cannot be read, or never end; all for `batches.alter`."""
+"""Lists that show a payout in a form that cannot be read, or never end, for `alter`; or page by page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from payments_async.bulk._run.service import PayoutList, Service
+from payments_async.models import Payout
 from tests.support.scripted import altered
 
 Altered = Callable[[Any, Any], Any]
@@ -87,3 +91,28 @@ def repeating(number: int, *, later: bool = False, **shown: Any) -> Altered:
         kept.extend(here)
 
     return _each_page(repeat)
+
+
+async def listed(service: Service) -> list[Payout]:
+    """The list as it is now, newest first."""
+    found, walk = list[Payout](), PayoutList(service)
+    while not walk.is_over:
+        found += await walk.page()
+    return found
+
+
+def one_a_page(patch: pytest.MonkeyPatch, *more: Payout, backwards: bool = False) -> None:
+    """The list comes with one payout on each page, then these."""
+
+    class Split(PayoutList):
+        pages_left: list[Payout] | None = None
+
+        async def page(self) -> list[Payout]:
+            if self.pages_left is None:
+                found = await listed(self._service)
+                self.pages_left = [*(found[::-1] if backwards else found), *more]
+            page = [self.pages_left.pop(0)]
+            self.is_over = not self.pages_left
+            return page
+
+    patch.setattr("payments_async.bulk._run.listing.PayoutList", Split)

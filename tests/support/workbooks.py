@@ -9,8 +9,14 @@ from typing import Any
 
 import openpyxl
 
+from payments_async.bulk._export.excel import ExcelFormat
+from payments_async.bulk._export.formats import Summary
+from payments_async.bulk._ledger.figures import Figures
+from tests.support.payout_files import FACTS
+
 SHEET = "xl/worksheets/sheet1.xml"
 Lines = Sequence[Sequence[Any]]
+RECORD: dict[str, Any] = {**dict.fromkeys(FACTS), "instrument": {}, "customer": {}, "metadata": {}}
 
 
 def lines_of(*rows: Mapping[str, Any]) -> list[list[Any]]:
@@ -60,3 +66,12 @@ def replaced(old: str, new: str, part: str = SHEET) -> Callable[[dict[str, bytes
 def values_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     book = openpyxl.load_workbook(path)
     return {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
+
+
+def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -> Any:
+    with path.open("wb") as file:
+        form = ExcelFormat(file, (column,))
+        form.write([RECORD | {column: value, "currency": currency, "payout_currency": currency}])
+        form.end(Summary({}, Figures(0.0, {}, {}, is_balanced=True), None))
+        form.abandon()  # finds nothing that is left of it
+    return openpyxl.load_workbook(path)["Rows"]["A2"]

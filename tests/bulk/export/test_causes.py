@@ -9,7 +9,6 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import Cause, Outcome
-from payments_async.bulk._export import causes
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, pay_stranger, run_rows
 from tests.support.places import EITHER
@@ -54,7 +53,7 @@ async def test_causes_come_by_urgency_and_then_by_size_with_exact_sums(batch: An
 async def test_reasons_of_which_each_row_has_its_own_take_bounded_memory(
     batch: Any, service: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(causes, "_MOST_REASONS", 1)
+    monkeypatch.setattr("payments_async.bulk._export.causes._MOST_REASONS", 1)
     for number, refusal in enumerate(REFUSALS, start=1):
         service.on("payouts.create", description=f"row {number}").respond(refusal)
     await run_rows(batch, 4)

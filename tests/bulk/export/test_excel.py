@@ -14,14 +14,11 @@ import openpyxl
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk._export.excel import ExcelFormat
-from payments_async.bulk._export.formats import Summary
-from payments_async.bulk._export.row_records import FACTS
-from payments_async.bulk._ledger.figures import Figures
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, pay_stranger, run_rows
+from tests.support.payout_files import FACTS
 from tests.support.places import EITHER, Place
-from tests.support.workbooks import values_of
+from tests.support.workbooks import cell_of, values_of
 
 BANK = Instrument.bank_account("0123456789", "058", "NG", account_name="Awa Diallo")
 EXACT = Decimal("12345678901234.5678")
@@ -109,18 +106,6 @@ async def test_a_workbook_has_findings_and_says_when_the_batch_has_changed_since
     assert first == ("certificate", "of an earlier state: `payments payouts reconcile` writes a new one")
 
 
-RECORD: dict[str, Any] = {**dict.fromkeys(FACTS), "instrument": {}, "customer": {}, "metadata": {}}
-
-
-def cell_of(path: Path, column: str, value: str, currency: str | None = "XCD") -> Any:
-    with path.open("wb") as file:
-        form = ExcelFormat(file, (column,))
-        form.write([RECORD | {column: value, "currency": currency, "payout_currency": currency}])
-        form.end(Summary({}, Figures(0.0, {}, {}, is_balanced=True), None))
-        form.abandon()  # finds nothing that is left of it
-    return openpyxl.load_workbook(path)["Rows"]["A2"]
-
-
 @pytest.mark.parametrize(
     ("column", "value", "currency", "expected", "shown"),
     [
@@ -164,7 +149,7 @@ async def test_a_broken_report_leaves_nothing(
 
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(ExcelFormat, "end", broken)
+    monkeypatch.setattr("payments_async.bulk._export.excel.ExcelFormat.end", broken)
     await batch.load(items(2))
     with pytest.raises(OSError, match="no room"):
         await batch.export(tmp_path / "out.xlsx")

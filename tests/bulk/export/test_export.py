@@ -10,19 +10,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async import CustomerInput, Instrument
 from payments_async.bulk import BulkError, Outcome
-from payments_async.bulk._export import export, row_records
-from payments_async.bulk._export.formats import CsvFormat
-from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
-from payments_async.bulk._protocol.records import LedgerRow
-from payments_async.bulk.sources._rejects import unescaped
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, run_rows
+from tests.support.batches import LedgerRow, item, items, run_rows
 from tests.support.desks import Desk, Pay
-from tests.support.payout_files import PHONE, csv_file
+from tests.support.payout_files import FACTS, PHONE, csv_file, unescaped
 from tests.support.places import EITHER, Place
 
 BANK = Instrument.bank_account("0123456789", "058", "NG", account_name="Awa Diallo")
@@ -61,8 +57,12 @@ async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: 
     assert (report.path, report.rows, report.unreadable) == (str(path), 3, ())
     assert report.totals == {"XCD": Decimal("1000002.11"), "GHS": Decimal("3.01")}
     one, two, three = cells(path)
-    metadata = [f"metadata.{name}" for name in ("cost", "n", "nested", "ok")]
-    assert [*one] == [*FACTS, *ACCOUNT_COLUMNS, *metadata]
+    assert [*one] == [
+        *FACTS,
+        *(f"instrument.{field.name}" for field in attrs.fields(Instrument)),
+        *(f"customer.{field.name}" for field in attrs.fields(CustomerInput)),
+        *(f"metadata.{name}" for name in ("cost", "n", "nested", "ok")),
+    ]
     expected = {
         "number": "1",
         "line": "",
@@ -147,8 +147,8 @@ async def test_only_rows_of_the_asked_outcomes(
 async def test_many_pages_and_many_metadata_names(
     batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "_PAGE", 2)
-    monkeypatch.setattr(export, "_MOST_NAMES", 3)
+    monkeypatch.setattr("payments_async.bulk._export.export._PAGE", 2)
+    monkeypatch.setattr("payments_async.bulk._export.export._MOST_NAMES", 3)
     await batch.load([item(n, metadata={f"name {n}": "x"}) for n in range(1, 5)] + [item(5)])
     for name in ("out.csv", "out.jsonl"):
         assert (await batch.export(tmp_path / name)).rows == 5
@@ -196,7 +196,7 @@ async def test_a_broken_export_leaves_what_was_there(
     await batch.export(tmp_path / name)
     before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(CsvFormat, "write", broken)
+        patch.setattr("payments_async.bulk._export.formats.CsvFormat.write", broken)
         with pytest.raises(OSError, match="no room"):
             await batch.export(tmp_path / name, overwrite=True)
     assert (tmp_path / name).read_bytes() == before
@@ -205,10 +205,10 @@ async def test_a_broken_export_leaves_what_was_there(
         await batch.export(tmp_path / "nowhere" / name)
 
 
-def test_json_shows_control_characters_as_escapes() -> None:
-    text = json_text({"a": "b\u0085\u202ec"})
-    assert (text, json.loads(text)) == (r'{"a":"b\u0085\u202ec"}', {"a": "b\u0085\u202ec"})
-    assert row_records.time_text(0.0) == "1970-01-01T00:00:00Z"
+async def test_json_shows_control_characters_as_escapes(exported: Any) -> None:
+    path, *_ = await exported("out.jsonl", [item(1, metadata={"a": "b\u0085\u202ec"})])
+    assert r'"metadata":{"a":"b\u0085\u202ec"}' in path.read_text()
+    assert json.loads(path.read_text())["metadata"] == {"a": "b\u0085\u202ec"}
 
 
 @EITHER

@@ -12,13 +12,11 @@ import attrs
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import BulkError, LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
-from payments_async.bulk._ledger import loading
-from payments_async.bulk._ledger.ledger import Ledger
-from payments_async.bulk._protocol.records import Batch, InputDifference, LedgerRow
+from payments_async.bulk import Batch, BulkError, InputDifference, LedgerOfAnotherInput, RowState
+from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_rows
+from tests.support.batches import LedgerRow, item, items, ledger_rows
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER
@@ -70,8 +68,8 @@ async def test_no_more_than_twenty_differences_are_reported(batch: Any) -> None:
 async def test_rows_are_written_and_read_a_part_at_a_time(
     batch: Any, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(loading, "_CHUNK", 2)
-    monkeypatch.setattr(loading, "_PAGE", 2)
+    for name in ("_CHUNK", "_PAGE"):
+        monkeypatch.setattr(f"payments_async.bulk._ledger.loading.{name}", 2)
     await batch.load(items(count))
     report = await batch.load(
         [*items(count - 1), item(count, amount="9.50", currency="GHS")], accept_edits=True
@@ -85,17 +83,15 @@ async def test_rows_are_written_and_read_a_part_at_a_time(
 async def test_a_total_that_is_edited_meanwhile_is_not_confirmed(
     client: Any, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = Ledger.change
-
-    async def edited_before(ledger: Ledger, **facts: Any) -> bool:
+    async def edited_before(ledger: Any, **facts: Any) -> Any:
         monkeypatch.undo()
         async with desk.open(tmp_path / "l", client) as other:
             await other.load([item(1), item(2, amount="9000")], accept_edits=True)
-        return await change(ledger, **facts)
+        return await ledger.change(**facts)
 
     async with desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
-        monkeypatch.setattr(Ledger, "change", edited_before)
+        monkeypatch.setattr("payments_async.bulk._ledger.ledger.Ledger.change", edited_before)
         with pytest.raises(BulkError, match="nothing was confirmed"):
             await batch.confirm({"XCD": "3.02"})
         assert not (await batch.facts()).is_confirmed

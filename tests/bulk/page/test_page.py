@@ -15,10 +15,8 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
-from payments_async.bulk._page import BatchPage, feed, serve_page, write_page
-from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
-from tests.support.batch_pages import words_of
+from tests.support.batch_pages import BatchPage, LedgerAddress, serve_page, words_of, write_page
 from tests.support.batches import items
 from tests.support.desks import Desk, Pay
 from tests.support.one_surface import surface as surface
@@ -126,7 +124,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(feed, "SYSTEM", clock)
+    monkeypatch.setattr("payments_async.bulk._page.feed.SYSTEM", clock)
     return clock
 
 

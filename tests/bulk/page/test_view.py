@@ -9,18 +9,10 @@ import attrs
 import pytest
 
 from payments_async.bulk import Outcome
-from payments_async.bulk._page import view
-from payments_async.bulk._page.feed import PageFigures
-from payments_async.bulk._page.site import html_of
-from payments_async.bulk._texts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BINDING, RUNNING, cause, causes, figures, row, states, words_of
+from tests.support.batch_pages import BINDING, RUNNING, cause, causes, figures, page_of, row, states, words_of
 from tests.support.snapshots import Snapshots
 
 HEAVIEST = 40_000
-
-
-def page_of(now: PageFigures) -> str:
-    return html_of(now, has_script=True)
 
 
 @pytest.mark.parametrize("name", states())
@@ -41,15 +33,14 @@ def test_a_page_with_all_it_needs_is_light_and_as_a_file_has_no_script() -> None
     now = figures(RUNNING, *reasons)
     assert len(page_of(now).encode()) <= HEAVIEST
     assert "360 rows with 4 more causes" in words_of(page_of(now))
-    assert ("<script" in page_of(now), "<script" in html_of(now, has_script=False)) == (True, False)
+    assert ("<script" in page_of(now), "<script" in page_of(now, has_script=False)) == (True, False)
 
 
 def test_a_batch_in_a_database_has_its_commands_without_the_password_and_a_hash_is_cut_short() -> None:
-    named_by_input = attrs.evolve(
-        states()["stopped"].batch, binding=attrs.evolve(BINDING, batch_id="ab" * 32)
-    )
-    database = LedgerAddress("postgresql://me:secret@host/db", "ab" * 32)
-    words = words_of(page_of(attrs.evolve(states()["stopped"], ledger=database, batch=named_by_input)))
+    now = states()["stopped"]
+    named_by_input = attrs.evolve(now.batch, binding=attrs.evolve(BINDING, batch_id="ab" * 32))
+    database = attrs.evolve(now.ledger, text="postgresql://me:secret@host/db", batch_id="ab" * 32)
+    words = words_of(page_of(attrs.evolve(now, ledger=database, batch=named_by_input)))
     assert f"payments payouts watch 'postgresql://me:***@host/db' --page --batch-id {'ab' * 32}" in words
     assert "secret" not in words
     assert words.startswith("abababababab… stopped")
@@ -89,7 +80,9 @@ def test_what_needs_a_person_comes_by_urgency_with_its_meaning(assert_snapshot: 
 
 
 def test_the_bar_shows_small_parts_and_its_parts_fill_it() -> None:
-    counts = figures({"arrived": 99_999, "failed": 1}).report.counts
-    parts = [(part["word"], part["x"], part["width"]) for part in view._bar(counts)]
-    assert parts == [("arrived", 0.0, 99.21), ("failed", 99.21, 0.79)]
-    assert view._bar(dict.fromkeys(counts, 0)) == []
+    now = figures({"arrived": 99_999, "failed": 1})
+    html, parts = page_of(now), r'<rect class="\w+" x="([\d.]+)%" width="([\d.]+)%"'
+    assert re.findall(r'id="stack-words">(.*?)<', html) == ["99,999 arrived, 1 failed"]
+    assert re.findall(parts, html) == [("0.0", "99.21"), ("99.21", "0.79")]
+    none = attrs.evolve(now.report, counts=dict.fromkeys(now.report.counts, 0))
+    assert "<rect" not in page_of(attrs.evolve(now, report=none))

@@ -22,6 +22,7 @@ from payments_async.bulk._protocol.identifiers import (
     reference_problem,
     shown_key,
 )
+from payments_async.bulk.sources._requests import Fingerprint
 from tests.support.rows import BINDING, ledger_row
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -53,6 +54,13 @@ def test_no_two_lists_of_parts_are_written_alike(
 def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(UnicodeEncodeError):
         digest("\ud800")
+
+
+def test_a_value_nested_too_deep_for_a_line_is_counted_as_null() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert Fingerprint().add(deep) == "null"
 
 
 @given(IDENTITIES, IDENTITIES)

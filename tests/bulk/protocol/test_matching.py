@@ -1,7 +1,8 @@
-"""Whose payout it is that was found under a row's reference."""
+"""Whose payout it is that was found under a row's reference, and what the ledger keeps of one."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +19,8 @@ from payments_async.bulk._protocol.matching import (
     differing,
     match_of,
 )
+from payments_async.bulk._protocol.shown_payouts import read_shown, shown_text
+from payments_async.models import Amount, Country, Method, Payout, PayoutInstrument
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))
@@ -110,3 +113,26 @@ def test_the_proof_and_the_money_decide_whose_payout_it_is(there: Found, match: 
 def test_an_amount_may_come_back_as_a_double() -> None:
     asked = Expected({**DETAILS, "amount": Decimal("12345678901234567.89")}, PROOF)
     assert match_of(asked, found(amount=Decimal("12345678901234568"))) is Match.EQUAL
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {},
+        {"amount": Amount(value=Decimal("10.10"))},
+        {"amount": Amount(currency="XCD")},
+        {"instrument": PayoutInstrument(phone_number="+2290190112233")},
+        {
+            "reference": "june-7",
+            "status": "completed",
+            "amount": Amount(value=Decimal("10.10"), currency="XCD"),
+            "method": Method(value="mtn_bj"),
+            "instrument": PayoutInstrument(type="mobile_money", country=Country(code="BJ")),
+            "metadata": {PROOF_KEY: "1.x"},
+            "completed_at": datetime(2026, 6, 1, tzinfo=UTC),
+        },
+    ],
+)
+def test_a_kept_payout_has_what_the_list_showed_and_nothing_else(details: dict[str, Any]) -> None:
+    shown = Payout("po_1", **{"metadata": {}, **details})
+    assert read_shown(shown_text(shown)) == shown

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
-from payments_async.bulk._ledger.readings import ReadingStore
-from payments_async.bulk._protocol.outcomes import Outcome
-from payments_async.bulk._run import listing
-from payments_async.bulk._run.service import PayoutList, Service
+from payments_async.bulk import Outcome, PayoutBatch
 from payments_async.errors import PaymentsError
-from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.support.batches import (
+    ReadingStore,
     alter,
     in_process,
     items,
@@ -32,32 +28,7 @@ from tests.support.batches import (
 from tests.support.places import EITHER, Place
 from tests.support.scripted import altered
 from tests.support.sightings import lists, posts
-from tests.support.spoiled import circling, crowding, silent, spoiling
-
-
-async def listed(service: Service) -> list[Payout]:
-    """The list as it is now, newest first."""
-    found, walk = list[Payout](), PayoutList(service)
-    while not walk.is_over:
-        found += await walk.page()
-    return found
-
-
-def one_a_page(patch: pytest.MonkeyPatch, *more: Payout, backwards: bool = False) -> None:
-    """The list comes with one payout on each page, then these."""
-
-    class Split(PayoutList):
-        pages_left: list[Payout] | None = None
-
-        async def page(self) -> list[Payout]:
-            if self.pages_left is None:
-                found = await listed(self._service)
-                self.pages_left = [*(found[::-1] if backwards else found), *more]
-            page = [self.pages_left.pop(0)]
-            self.is_over = not self.pages_left
-            return page
-
-    patch.setattr(listing, "PayoutList", Split)
+from tests.support.spoiled import circling, crowding, listed, one_a_page, silent, spoiling
 
 
 async def test_a_stale_copy_that_calls_a_living_payout_failed_pays_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._protocol.identifiers import PROOF_KEY
-from payments_async.bulk._run.service import day_of
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
@@ -69,7 +68,7 @@ async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
         service.on("payouts.create", description=f"row {number}").respond("lost_response", times=None)
     service.on("payouts.create", description="row 2").respond("lost_request", times=None)
     await pay_stranger(service, amount="7.01", reference="theirs")
-    await pay_stranger(service, amount="7.01", reference="odd", metadata={PROOF_KEY: "9.unknown"})
+    await pay_stranger(service, amount="7.01", reference="odd", metadata={"payments_sdk": "9.unknown"})
     await batch.load(rows)
     await batch.limit(max_rows=4)
     await batch.run(patience=0.1, drain=1.0)
@@ -123,7 +122,7 @@ async def test_the_list_is_read_from_the_day_before_the_first_send(
 ) -> None:
     """What others were paid before that is not read, as often as the batch is reconciled."""
     pass_time(service, client, 30)
-    day = day_of(service.clock.now() - 86_400.0)
+    day = datetime.fromtimestamp(service.clock.now() - 86_400.0, UTC).date()
     await batch.load(items(2))
     queries = noted(batch)
     await batch.run()

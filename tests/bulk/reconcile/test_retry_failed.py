@@ -10,12 +10,18 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch, RowState
-from payments_async.bulk._ledger.readings import ReadingLost, ReadingStore
-from payments_async.bulk._run import retry
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, ledger_rows, run_rows, runtime_of
+from tests.support.batches import (
+    ReadingLost,
+    ReadingStore,
+    in_process,
+    item,
+    ledger_rows,
+    run_rows,
+    runtime_of,
+)
 from tests.support.desks import Desk
 from tests.support.places import EITHER
 
@@ -63,7 +69,7 @@ async def test_each_row_is_counted_once_though_the_reading_is_lost_between_them(
         return await make_new(store, ids, decide, dry_run=dry_run)
 
     monkeypatch.setattr(ReadingStore, "make_new", losing)
-    monkeypatch.setattr(retry, "_GROUP", 1)
+    monkeypatch.setattr("payments_async.bulk._run.retry._GROUP", 1)
     report = await batch.retry_failed(dry_run=dry_run)
     assert (report.rows, report.totals, report.left) == ((1, 2), {"XCD": Decimal("3.02")}, ())
     assert asked == ([1, 2, 1, 2] if dry_run else [1, 2, 2])

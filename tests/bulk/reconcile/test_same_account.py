@@ -11,7 +11,6 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import BatchReport, BulkError, LedgerError, LedgerMismatch
-from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.batches import Item, item, items
 from tests.support.desks import Desk
@@ -109,7 +108,7 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
     with monkeypatch.context() as killed:
-        killed.setattr(Ledger, "record", _unrecorded)
+        killed.setattr("payments_async.bulk._ledger.ledger.Ledger.record", _unrecorded)
         with pytest.raises(LedgerError):
             await pays(desk, service, tmp_path / "l", items(3))
     assert len({entry.id for entry in service.books.payouts()}) == 3
@@ -119,7 +118,7 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
     assert len({entry.id for entry in service.books.payouts()}) == 3
 
 
-async def _unrecorded(ledger: Ledger, _: Any) -> None:
+async def _unrecorded(ledger: Any, _: Any) -> None:
     raise LedgerError(ledger.label, "is full")
 
 

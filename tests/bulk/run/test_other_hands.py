@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, LedgerMismatch, LedgerMissing, LedgerUnavailable, PayoutBatch
-from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Between, item, items, ledger_now, open_at, run_rows
 from tests.support.desks import Desk
@@ -135,7 +134,7 @@ async def test_a_ledger_that_cannot_be_reached_ends_a_reading_and_the_run(
 
     service.on("payouts.create").respond("http:409")
     await batch.load(items(1))
-    monkeypatch.setattr(ReadingStore, "take", refused)
+    monkeypatch.setattr("payments_async.bulk._ledger.readings.ReadingStore.take", refused)
     with pytest.raises(LedgerUnavailable, match="is gone"):
         await batch.run()
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async._http.types import TransportError
 from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     Between,
+    TransportError,
     assert_true,
     in_process,
     item,

@@ -11,11 +11,11 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments
-from payments_async._http.types import TransportError
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     Between,
+    TransportError,
     alter,
     assert_true,
     in_process,

@@ -17,11 +17,10 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._loading.load import source_of
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import Row, RowFault
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, bytes_file, csv_file, read
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read, source_of
 
 ROWS: list[dict[str, str]] = [
     {**PHONE, "row_key": "ama", "description": "June, and more than twelve bytes"},

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
-from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk.errors import BulkError, SourceUnreadable
 from payments_async.bulk.sources import CsvSource, IterableSource, RejectsFile, Row, RowFault
 from payments_async.errors import PaymentsError
@@ -20,6 +19,7 @@ from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file, read, reported
+from tests.support.rows import RowIdentifiers
 
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
