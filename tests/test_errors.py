@@ -10,16 +10,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from multidict import CIMultiDict
 
 from payments_async import errors
-from payments_async._http.types import HTTPResponse
-from payments_async._request import error_responses, prepare
 from payments_async.bulk import LedgerError, LedgerUnavailable
 from payments_async.errors import APIStatusError, PaymentsError, UnprocessableError
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest, operations
 from tests.support import bodies
+from tests.support.pure_calls import error_responses, prepare
+from tests.support.scripted import answer
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SECRET = f"account {bodies.ACCOUNT} of {bodies.EMAIL}"
@@ -157,7 +156,7 @@ CALL = prepare.reading(operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
 
 
 def refusal(body: bytes, status: int = 422) -> APIStatusError:
-    return error_responses.status_error(CALL, HTTPResponse(status, CIMultiDict(), body), NOW)
+    return error_responses.status_error(CALL, answer(status, body), NOW)
 
 
 @pytest.mark.parametrize(

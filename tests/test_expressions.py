@@ -21,15 +21,6 @@ import attrs
 import pytest
 
 import payments_async
-from payments_async._request import error_responses
-from payments_async._validation import amount_guesses, tables, texts
-from payments_async._validation.rules import Letters
-from payments_async.models import _masking
-from payments_async.params import operations
-from payments_async.sandbox._api import request_schemas
-from payments_async.sandbox._common import operations as sandbox_operations
-from payments_async.sandbox._control_api.routes import ROUTES
-from payments_async.sandbox._inspector import site
 from tests.support.canary import CANARY_KEY
 
 ROOT = Path(payments_async.__file__).parent
@@ -100,46 +91,39 @@ def _sample(tree: Any, branch: int) -> Iterator[str]:
 
 
 def _schema_patterns() -> Iterator[str]:
-    for call in ast.walk(ast.parse(Path(request_schemas.__file__).read_text())):
+    for call in ast.walk(ast.parse((ROOT / "sandbox/_api/request_schemas.py").read_text())):
         for keyword in call.keywords if isinstance(call, ast.Call) else ():
             if keyword.arg == "pattern":
                 yield ast.literal_eval(keyword.value)
 
 
-def _forms() -> Iterator[str]:
-    rules = {rule for table in tables.RULES.values() for rule in table.values()}
-    return (rule.form for rule in rules if isinstance(rule, Letters))
+def _forms() -> Any:
+    rules = "(rule for table in RULES.values() for rule in table.values())"
+    return _value("_validation/tables.py", f"[rule.form for rule in {rules} if isinstance(rule, Letters)]")
 
 
-def _own_texts() -> str:
-    pattern = error_responses._own_pattern(["Ada", "+22990112233", "a" * 40])
-    assert pattern is not None
-    return pattern.pattern
-
-
-MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
-    ("params/operations.py", "re.sub(_PLACEHOLDER, '(?P<\\\\1>[^/]+)', self.path)"): lambda: [
-        re.sub(operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
-        for each in operations.OPERATIONS.values()
-    ],
-    ("params/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
+MADE: dict[tuple[str, str], str | Callable[[], Iterable[str]]] = {
+    ("params/operations.py", "re.sub(_PLACEHOLDER, '(?P<\\\\1>[^/]+)', self.path)"): (
+        r"[re.sub(_PLACEHOLDER, r'(?P<\1>[^/]+)', each.path) for each in OPERATIONS.values()]"
+    ),
+    ("params/operations.py", "form"): "[_ID, _COUNTRY]",
     ("_validation/rules.py", "self.form"): _forms,
-    ("_validation/amount_guesses.py", "form"): lambda: [form for form, _ in amount_guesses._FORMS],
-    ("_validation/texts.py", "form"): lambda: [form for form, _ in texts._SPREADSHEET],
-    ("models/_masking.py", "_forms(secret)"): lambda: [_masking._forms(CANARY_KEY)],
-    ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],
+    ("_validation/amount_guesses.py", "form"): "[form for form, _ in _FORMS]",
+    ("_validation/texts.py", "form"): "[form for form, _ in _SPREADSHEET]",
+    ("models/_masking.py", "_forms(secret)"): f"[_forms({CANARY_KEY!r})]",
+    ("_request/error_responses.py", "'|'.join(parts)"): (
+        "[_own_pattern(['Ada', '+22990112233', 'a' * 40]).pattern]"
+    ),
     ("sandbox/_api/field_checks.py", "pattern"): _schema_patterns,
-    ("sandbox/_common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
-        each.pattern for _, each in sandbox_operations._WITH_PARAMETERS
-    ],
-    ("sandbox/_control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
-        route.pattern.pattern for route in ROUTES
-    ],
-    ("sandbox/_inspector/site.py", "pattern or re.escape(name)"): lambda: [
-        page.pattern.pattern for page in site.PAGES
-    ],
+    ("sandbox/_common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): (
+        "[each.pattern for _, each in _WITH_PARAMETERS]"
+    ),
+    ("sandbox/_control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): (
+        "[route.pattern.pattern for route in ROUTES]"
+    ),
+    ("sandbox/_inspector/site.py", "pattern or re.escape(name)"): "[page.pattern.pattern for page in PAGES]",
 }
-"""Expressions that are made while the program runs: {(file, how its line says it): what gives them}."""
+"""Expressions made as the program runs: {(file, how its line says it): what gives them, in its module}."""
 
 
 def _uses() -> Iterator[Use]:
@@ -181,12 +165,13 @@ def _patterns(place: str, said: ast.expr) -> Iterable[str]:
     except (NameError, AttributeError):
         known = MADE.get((place, ast.unparse(said)))
         assert known, f"{place} makes an expression that this test does not know: {ast.unparse(said)}"
-        return known()
+        return known() if callable(known) else _value(place, known)
 
 
-def _value(place: str, said: ast.expr) -> Any:
+def _value(place: str, said: ast.expr | str) -> Any:
     module = importlib.import_module("payments_async." + place.removesuffix(".py").replace("/", "."))
-    found = eval(compile(ast.Expression(said), place, "eval"), dict(vars(module)))
+    whole = said if isinstance(said, str) else ast.Expression(said)
+    found = eval(compile(whole, place, "eval"), dict(vars(module)))
     return found.decode() if isinstance(found, bytes) else found
 
 

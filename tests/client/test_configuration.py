@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from payments_async import RateLimits, __version__
+import payments_async
+from payments_async import RateLimits
 from payments_async.errors import APIConnectionError, ConfigurationError, InvalidRequest, LimitReached
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import LONG_CANARY_KEY, NEEDLE, pickled, shown_by, told_by
@@ -249,7 +250,8 @@ async def test_a_user_agent_is_sent(
 ) -> None:
     await connect(watched, app_info=app_info).payouts.list()
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert watched.headers["user-agent"] == f"payments-sdk/{__version__} python/{python}{ending}"
+    told = f"payments-sdk/{payments_async.__version__} python/{python}{ending}"
+    assert watched.headers["user-agent"] == told
 
 
 @pytest.mark.fact("auth.key-rotation")

@@ -18,7 +18,6 @@ from payments_async import (
     InvalidRequest,
     PhoneInput,
 )
-from payments_async._validation import _phone_plans
 from payments_async.bulk.sources import open_source
 from tests.support.motion import PAYOUT
 from tests.support.payout_files import csv_file, split
@@ -234,4 +233,3 @@ def test_likely_slips_doubted(tmp_path: Path, field: str, text: str, country: st
 
 def test_the_plans_in_the_tree_are_fresh() -> None:
     assert tool.PHONE_PLANS.read_text(encoding="utf-8") == tool.phone_plans(), "run: python -m tools.tables"
-    assert _phone_plans.phone_plans()["CI"] == ("225", frozenset({10}))

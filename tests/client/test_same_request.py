@@ -11,11 +11,10 @@ import attrs
 import pytest
 
 from payments_async import IdempotencyConflict, OutcomeUnknown, PreparedRequest, UnprocessableError
-from payments_async._http.types import HTTPRequest, HTTPResponse
-from payments_async._request import pending
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, OURS, PAYOUT, listed, payout_answer, play, refusal, unresolved
+from tests.support.pure_calls import pending
 from tests.support.scripted import ScriptedTransport, Step, answer, lost
 from tests.support.surfaces import Connect, make_client
 
@@ -30,7 +29,7 @@ class Held(ScriptedTransport):
         super().__init__(*script)
         self.came, self.released = threading.Event(), threading.Event()
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: Any) -> Any:
         request.sent = True
         if request.method == "POST":
             self.came.set()

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from payments_async import InvalidRequest, OutcomeUnknown, PreparedRequest
-from payments_async._request import pending
 from tests.support.jumping import EPOCH
 from tests.support.motion import (
     INTENT,
@@ -26,6 +25,7 @@ from tests.support.motion import (
     refusal,
     unresolved,
 )
+from tests.support.pure_calls import pending
 from tests.support.scripted import answer, lost, unsent
 from tests.support.surfaces import Connect, error_of
 

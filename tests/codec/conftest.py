@@ -1,4 +1,4 @@
-"""What the fast path has learned is of the process: a test may begin without it."""
+"""The parts of the codec. What the fast path has learned is of the process: a test may begin without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._codec import decode, fast_path
+from payments_async._codec import decode as decode
+from payments_async._codec import encode as encode
+from payments_async._codec import fast_path as fast_path
+from payments_async._codec import hooks as hooks
 
 
 def forget() -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from payments_async._codec import decode, encode
-from payments_async._codec.encode import Unwritable
 from payments_async.models import Amount, Payout
 from payments_async.params import Instrument, PayoutRequest
+from tests.codec.conftest import decode, encode
 
 
 def payout(amount: Any, **more: Any) -> PayoutRequest:
@@ -50,7 +49,7 @@ LOOP["self"] = LOOP
     ],
 )
 def test_what_json_cannot_say_is_refused_without_quoting_it(value: Any, why: str) -> None:
-    with pytest.raises(Unwritable, match=why) as caught:
+    with pytest.raises(encode.Unwritable, match=why) as caught:
         encode.encode_json({"field": value})
     assert caught.value.__context__ is None
     assert "ud800" not in repr(caught.value)

@@ -14,15 +14,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from payments_async._codec import decode, fast_path
-from payments_async._request.call import Call
-from payments_async._request.outcome import read_answer
 from payments_async.models import Amount, Payout
 from payments_async.params.operations import OPERATIONS
 from tests.campaigns.spoiling import spoil
-from tests.codec.conftest import forget
+from tests.codec.conftest import decode, fast_path, forget
 from tests.support import bodies, calls
-from tests.support.pure_calls import NOW, write
+from tests.support.pure_calls import NOW, Call, read_answer, write
 from tests.support.scripted import answer
 
 DATA: dict[str, Any] = {

@@ -12,9 +12,6 @@ import cattrs
 import pytest
 
 from payments_async import register_hooks
-from payments_async._codec import decode
-from payments_async._codec.decode import UnreadableJSON
-from payments_async._codec.hooks import NUMBERS, fields_of
 from payments_async.models import (
     CheckoutSession,
     Country,
@@ -24,10 +21,11 @@ from payments_async.models import (
     Payout,
     Record,
 )
+from tests.codec.conftest import decode, hooks
 from tests.support import bodies
 from tests.support.bodies import RECORDS
 
-FIELDS = [(cls, name, hint) for cls in RECORDS for name, hint in fields_of(cls).items()]
+FIELDS = [(cls, name, hint) for cls in RECORDS for name, hint in hooks.fields_of(cls).items()]
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -68,7 +66,7 @@ def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint
         found = getattr(decode.structure({name: raw}, cls), name)
         assert (found, type(found)) == (value, type(value)), raw
     for raw in refused:
-        with pytest.raises(UnreadableJSON, match=f"{cls.__name__}.{name} should be") as caught:
+        with pytest.raises(decode.UnreadableJSON, match=f"{cls.__name__}.{name} should be") as caught:
             decode.structure({name: raw}, cls)
         assert caught.value.__context__ is None
     assert getattr(decode.structure({}, cls), name) == absent
@@ -78,13 +76,13 @@ def test_numbers_told_as_text_are_read_alike_however_many_came_before() -> None:
     for number in (*range(600), 0):
         found = decode.structure({"value": f"{number}.50"}, ExchangeRate)
         assert str(found.value) == f"{number}.50"
-    assert len(NUMBERS) <= 256
+    assert len(hooks.NUMBERS) <= 256
 
 
 @pytest.mark.parametrize("cls", RECORDS)
 @pytest.mark.parametrize("value", [None, [], "x", 7])
 def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
-    with pytest.raises(UnreadableJSON, match=f"{cls.__name__} should be an object"):
+    with pytest.raises(decode.UnreadableJSON, match=f"{cls.__name__} should be an object"):
         decode.structure(value, cls)
 
 
@@ -132,7 +130,7 @@ def test_a_number_beyond_any_amount_is_kept_as_text(written: str) -> None:
 @pytest.mark.parametrize("cls", RECORDS)
 def test_no_repr_shows_a_key_that_stands_in_a_text(cls: type[Any]) -> None:
     key = "sk_live_" + "a1B2" * 10
-    texts = {name: key for name, hint in fields_of(cls).items() if hint is str}
+    texts = {name: key for name, hint in hooks.fields_of(cls).items() if hint is str}
     for name in texts:
         assert key[8:] not in repr(decode.structure({name: key}, cls))
 

@@ -65,9 +65,14 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def commands() -> App:
+    from payments_async._cli._app import make_app
+
+    return make_app()
+
+
 def options_of(command: str) -> set[str]:
     """The long options of a command of `payments` and of those below it, as its parser knows them."""
-    from payments_async._cli._app import make_app
 
     def walk(app: App) -> Iterator[str]:
         if app.default_command is not None:
@@ -77,7 +82,7 @@ def options_of(command: str) -> set[str]:
             if not name.startswith("-"):
                 yield from walk(app[name])
 
-    return {name for name in walk(make_app()[command]) if name.startswith("--")}
+    return {name for name in walk(commands()[command]) if name.startswith("--")}
 
 
 def options_named(text: str) -> set[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
+from payments_async.sandbox import Sandbox
 from payments_async.sandbox._checkout.messages import _MESSAGES
 from payments_async.sandbox._checkout.method_catalogue import METHODS
 from payments_async.sandbox._checkout.simulated_bank import SIMULATED_PAGES
@@ -15,7 +17,18 @@ from payments_async.sandbox._common.scenario_words import _HOOKS, MAGIC
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox._records.payout_json import FAILURE_CATEGORIES, failure_for
 from payments_async.sandbox._webhooks.retry_schedule import TRY_TIMES
-from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
+from tests.docs.pages import (
+    PAGES,
+    ROOT,
+    commands,
+    first_cells,
+    options_named,
+    options_of,
+    page,
+    rows,
+    section,
+    slug,
+)
 
 GUIDE = "docs/sandbox.md"
 
@@ -45,9 +58,7 @@ def test_a_guide_names_every_option_of_its_commands_and_no_other(name: str, comm
 
 
 def test_every_command_that_a_page_names_is_one() -> None:
-    from payments_async._cli._app import make_app
-
-    app = make_app()
+    app = commands()
     for name in PAGES:
         for group, word in re.findall(
             r"[`$] ?payments (sandbox|webhooks|payouts|demo)(?: ([a-z][a-z-]*))?", page(name)
@@ -78,6 +89,36 @@ def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -
     assert set(words) == set(_HOOKS)
     magic = {f"9900{ending}": hook.kind for ending, scenario in MAGIC.items() for hook in scenario.hooks}
     assert {number: word for word, number in words.items() if number} == magic
+
+
+PAYOUT = {
+    "amount": 10,
+    "currency": "GHS",
+    "method": "mobile_money",
+    "reference": "r-1",
+    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+}
+
+
+FAULT_ROWS = [row for row in rows(page("docs/testing.md")) if row[-1] in ("no", "**yes**")]
+
+
+@pytest.mark.parametrize(("word", "carried_out"), [(row[0].strip("`"), row[2]) for row in FAULT_ROWS])
+def test_each_fault_is_carried_out_or_not_as_the_table_says(word: str, carried_out: str) -> None:
+    sandbox = Sandbox()
+    sandbox.on("payouts.create").respond(word)
+    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
+    sandbox.handle("POST", "/v1/payouts", headers, json.dumps(PAYOUT).encode())
+    assert not sandbox.unused_rules
+    assert bool(sandbox.books.payouts()) is (carried_out == "**yes**")
+
+
+def test_the_guide_names_every_word_of_the_vocabulary() -> None:
+    faults = {row[0].strip("`").split(":")[0] for row in FAULT_ROWS}
+    assert faults == set(scenario_words._FAULTS)
+    shown = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
+    for word in (*scenario_words._OUTCOMES, *scenario_words._TIMINGS):
+        assert re.search(rf"`{word}[:=`]", shown), word
 
 
 def test_the_table_of_magic_endings_is_the_vocabulary_in_its_order() -> None:

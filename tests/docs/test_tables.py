@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 
-import pytest
+from cyclopts import Group
 
 import payments_async
 from payments_async import RateLimits
-from payments_async._cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox
-from payments_async.sandbox._common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
-from tests.docs.pages import GUIDES, PAGES, PROSE, ROOT, page, rows
-
-PAYOUT = {
-    "amount": 10,
-    "currency": "GHS",
-    "method": "mobile_money",
-    "reference": "r-1",
-    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
-}
-
-
-FAULT_ROWS = [row for row in rows(page("docs/testing.md")) if row[-1] in ("no", "**yes**")]
-
-
-@pytest.mark.parametrize(("word", "carried_out"), [(row[0].strip("`"), row[2]) for row in FAULT_ROWS])
-def test_each_fault_is_carried_out_or_not_as_the_table_says(word: str, carried_out: str) -> None:
-    sandbox = Sandbox()
-    sandbox.on("payouts.create").respond(word)
-    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
-    sandbox.handle("POST", "/v1/payouts", headers, json.dumps(PAYOUT).encode())
-    assert not sandbox.unused_rules
-    assert bool(sandbox.books.payouts()) is (carried_out == "**yes**")
-
-
-def test_the_guide_names_every_word_of_the_vocabulary() -> None:
-    faults = {row[0].strip("`").split(":")[0] for row in FAULT_ROWS}
-    assert faults == set(_FAULTS)
-    shown = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
-    for word in (*_OUTCOMES, *_TIMINGS):
-        assert re.search(rf"`{word}[:=`]", shown), word
+from tests.docs.pages import GUIDES, PAGES, PROSE, ROOT, commands, page, rows
+from tests.support.payout_command import Exit
 
 
 def test_the_limits_are_those_of_the_client() -> None:
@@ -77,9 +45,7 @@ def test_every_name_the_pages_import_is_public() -> None:
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
-    from payments_async._cli._app import make_app
-
-    shown = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
+    shown = re.findall(r"(\d+) (\w+)", str(commands().help_epilogue))
     named = {int(code): name for code, name in shown}
     known = {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped", 130: "interrupted", 141: "the"}
     assert named == known
@@ -87,14 +53,12 @@ def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
 
 
 def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
-    from payments_async._cli._app import payouts
-    from payments_async._cli.payouts.commands import ONE
-
     guide = page("docs/bulk.md")
     named = {row[0].strip("`").split(" ")[0] for row in rows(guide) if len(row) == 4}
     operations = rows(guide.split("## Running it every month")[1])
     codes = {int(row[0]) for row in operations if row[0].isdigit()}
-    batch = {name for name in payouts if not name.startswith("-") and ONE not in payouts[name].group}
+    payouts, one = commands()["payouts"], Group("One payout", sort_key=1)
+    batch = {name for name in payouts if not name.startswith("-") and one not in payouts[name].group}
     assert "create" not in batch
     assert batch <= named
     assert codes == {int(code) for code in Exit}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.docs.pages import rows, section
 from tests.support.batch_pages import words_of
@@ -20,8 +19,8 @@ from tests.support.ledger_clock import ledger_time
 from tests.support.payout_command import HEADER, Here, environment_of
 
 TABLE = [row for row in rows(section("docs/bulk.md", "When something goes wrong")) if len(row) == 5][2:]
-LEDGER = LedgerAddress("june.ledger")
-RUN = ("run", "june.csv", "--ledger", LEDGER.text, "--batch-id", "june")
+LEDGER = "june.ledger"
+RUN = ("run", "june.csv", "--ledger", LEDGER, "--batch-id", "june")
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def paid_twice(here: Here) -> None:
     rule = here.sandbox.on("payouts.create", amount="10.75")
     rule.outcome("fail:RECIPIENT_ERROR immediate", times=1)
     paid(here)
-    assert here("retry-failed", LEDGER.text).code == 0
+    assert here("retry-failed", LEDGER).code == 0
     paid(here)
     shown(here, "completed")
 
@@ -102,7 +101,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("command", [RUN, ("reconcile", LEDGER.text)], ids=["run", "reconcile"])
+@pytest.mark.parametrize("command", [RUN, ("reconcile", LEDGER)], ids=["run", "reconcile"])
 @pytest.mark.parametrize("case", CASES)
 def test_commands_and_page_say_of_a_turned_payout_what_the_table_says(
     here: Here, case: str, command: tuple[str, ...]
@@ -125,15 +124,15 @@ def test_commands_and_page_say_of_a_turned_payout_what_the_table_says(
     assert said.code == int(code)
     for text in quoted(certified):
         assert text in plain(said.out)
-    here("export", LEDGER.text, "out.html")
+    here("export", LEDGER, "out.html")
     on_page = plain(words_of((here.folder / "out.html").read_text(encoding="utf-8")))
-    status = plain(here("status", LEDGER.text).out)
+    status = plain(here("status", LEDGER).out)
     for text in looked_at:
         assert text in status
         assert text in on_page
     for text in quoted(certified):
         assert text in on_page or text in ("Turned", "Finding")
-    here("export", LEDGER.text, "out.csv")
+    here("export", LEDGER, "out.csv")
     with (here.folder / "out.csv").open(newline="", encoding="utf-8") as file:
         row = next(csv.DictReader(file))
     for text in (*exported, *quoted(outcome)):

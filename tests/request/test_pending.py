@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from payments_async._request import pending
-from payments_async._request.key_age import CLOCK_TOLERANCE, Timestamps, key_age
+from tests.support.pure_calls import key_age, pending
 
 
 def test_the_oldest_keys_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,18 +37,18 @@ def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told
 
 
 HOUR = 3600.0
-ENDED = Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
+ENDED = key_age.Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
 
 
 @pytest.mark.parametrize(
     ("now", "age"),
     [
-        (Timestamps(1e9 + 60, 160.0, "a", 2e9 + 60), 70.0),
-        (Timestamps(1e9 + 60, 160.0, "a"), 70.0),
-        (Timestamps(1e9 + 21 * HOUR, 0.0, "b", 2e9 + 26 * HOUR), 26 * HOUR + 10),
-        (Timestamps(1e9 + 60, 0.0, "b", 2e9 - CLOCK_TOLERANCE - 1), math.inf),
-        (Timestamps(1e9 - CLOCK_TOLERANCE - 1, 160.0, "a", 2e9 + 60), math.inf),
+        (key_age.Timestamps(1e9 + 60, 160.0, "a", 2e9 + 60), 70.0),
+        (key_age.Timestamps(1e9 + 60, 160.0, "a"), 70.0),
+        (key_age.Timestamps(1e9 + 21 * HOUR, 0.0, "b", 2e9 + 26 * HOUR), 26 * HOUR + 10),
+        (key_age.Timestamps(1e9 + 60, 0.0, "b", 2e9 - key_age.CLOCK_TOLERANCE - 1), math.inf),
+        (key_age.Timestamps(1e9 - key_age.CLOCK_TOLERANCE - 1, 160.0, "a", 2e9 + 60), math.inf),
     ],
 )
-def test_the_clock_that_gives_the_most_counts_forwards(now: Timestamps, age: float) -> None:
-    assert key_age(1e9 - 10, ENDED, 10.0, now) == age
+def test_the_clock_that_gives_the_most_counts_forwards(now: key_age.Timestamps, age: float) -> None:
+    assert key_age.key_age(1e9 - 10, ENDED, 10.0, now) == age

@@ -91,8 +91,14 @@ def sent(played: Played) -> list[str]:
     return [f"{request.method} {request.url.partition('/v1')[2]}" for request in played.transport.requests]
 
 
-def jumping(connect: Connect, sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:
+def jumping(
+    connect: Connect,
+    sandbox: Sandbox,
+    seed: int = 0,
+    runtime: JumpingRuntime | None = None,
+    **options: Any,
+) -> Any:
     """A client of a sandbox over its real socket; the sandbox's clock moves along with its waits."""
-    runtime = JumpingRuntime(seed, on_jump=sandbox.advance)
+    runtime = runtime or JumpingRuntime(seed, on_jump=sandbox.advance)
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
     return connect(sandbox, runtime=runtime, transport=transport, **options)

@@ -6,9 +6,12 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Any
 
-from payments_async._request import prepare
-from payments_async._request.call import Call
-from payments_async._request.key_age import Timestamps
+from payments_async._request import error_responses as error_responses
+from payments_async._request import key_age as key_age
+from payments_async._request import pending as pending
+from payments_async._request import prepare as prepare
+from payments_async._request.call import Call as Call
+from payments_async._request.outcome import read_answer as read_answer
 from payments_async.params import PreparedRequest, operations
 from payments_async.params.operations import Operation
 
@@ -28,7 +31,7 @@ def write(operation: Operation[Any], **changes: Any) -> Call:
 def begun(call: Call, *, now: float = 0.0, deadline: float | None = None) -> Call:
     fresh = copy(call)
     fresh.tries = []
-    fresh.begin(now, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
+    fresh.begin(now, deadline, lambda: key_age.Timestamps(NOW.timestamp(), 0.0, "here"))
     return fresh
 
 
