@@ -50,7 +50,7 @@ class GuardOwner:
     insecure_database: bool = False
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _JudgedWrite:
     payment: Payment
     first: float  # when it was judged; monotonic seconds

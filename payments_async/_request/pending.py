@@ -10,11 +10,15 @@ No write of this process is sent beside itself (Errors, rule 1).
 from __future__ import annotations
 
 import json
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
+from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
+
+import attrs
 
 from .. import _assumptions
 from .._runtime import SYSTEM, Runtime, check_process, renewed_in_child
@@ -108,6 +112,21 @@ Identity = tuple[str, str, str]
 """Address, secret key's fingerprint and idempotency key: a request's identity at the service."""
 
 _MOST_DOUBTS: Final = 10_000
+_lock = RLock()
+"""Re-entrant: a garbage-collected coroutine may end its request while its own thread holds the lock."""
+
+
+@attrs.frozen(eq=False)
+class PendingRequest:
+    """A write under way."""
+
+    identity: Identity
+    loop: AbstractEventLoop | None  # None outside of any
+
+    @property
+    def is_abandoned(self) -> bool:
+        """True if its event loop stands still, as after Ctrl-C, so that no attempt of it is made."""
+        return self.loop is None or not self.loop.is_running()
 
 
 class PendingRequests:
@@ -120,7 +139,7 @@ class PendingRequests:
         self._unsent: OrderedDict[str, None] = OrderedDict()
         """The keys of requests that were prepared here and not sent yet: they need no time."""
         self._used: OrderedDict[Identity, KeyUse] = OrderedDict()
-        self._under_way: dict[Identity, object] = {}
+        self._under_way: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
@@ -149,12 +168,17 @@ class PendingRequests:
         """Forget a request that is sent now. Returns False if it may have been sent before."""
         return self._unsent.pop(prepared.idempotency_key, self) is None
 
-    def enter(self, call: Call) -> Identity:
+    def enter(self, call: Call, now: float) -> PendingRequest:
         """Begin a write. Raises IdempotencyConflict while another call sends one with its key."""
         check_process()
-        identity, own = identity_of(call), object()
-        if self._under_way.setdefault(identity, own) is own:  # one step, for all threads
-            return identity
+        own = PendingRequest(identity_of(call), _get_running_loop())
+        with _lock:
+            known = self._under_way.get(own.identity)
+            if known is None or known.is_abandoned:
+                self._under_way[own.identity] = own
+                if known is not None:
+                    self._note_doubt(known, now)
+                return own
         raise IdempotencyConflict(
             f"{call.operation.name}: not sent, as another call of this process sends a request with this "
             "idempotency key: use that call's outcome, or client.resolve() the request later",
@@ -168,13 +192,19 @@ class PendingRequests:
             idempotency_key=call.idempotency_key,
         )
 
-    def leave(self, identity: Identity, now: float, *, in_doubt: bool) -> None:
-        self._under_way.pop(identity, None)  # a forked child has forgotten its parent's
-        if in_doubt:
-            self._doubts.pop(identity, None)
-            self._doubts[identity] = now
-            if len(self._doubts) > _MOST_DOUBTS:
-                _, self._forgotten = self._doubts.popitem(last=False)
+    def leave(self, request: PendingRequest, now: float, *, in_doubt: bool) -> None:
+        """End a write."""
+        with _lock:
+            if self._under_way.get(request.identity) is request:
+                del self._under_way[request.identity]
+            if in_doubt:
+                self._note_doubt(request, now)
+
+    def _note_doubt(self, request: PendingRequest, now: float) -> None:
+        self._doubts.pop(request.identity, None)
+        self._doubts[request.identity] = now
+        if len(self._doubts) > _MOST_DOUBTS:
+            _, self._forgotten = self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
         """Least seconds since the same request was left in doubt here; None when it was not."""
@@ -206,5 +236,7 @@ def pending_of(runtime: Runtime) -> PendingRequests:
 
 @renewed_in_child
 def _renew_after_fork() -> None:
+    global _lock
+    _lock = RLock()
     for requests in list(_BY_CLOCK.values()):
         requests.forget_parents()

@@ -157,14 +157,14 @@ class Pipeline:
 
         Raises IdempotencyConflict while another call sends a request with the key.
         """
-        identity, in_doubt = self.pending.enter(call), False
+        request, in_doubt = self.pending.enter(call, self.runtime.monotonic()), False
         try:
             return await self.run(call)
         except BaseException as stopped:
             in_doubt = isinstance(stopped, OutcomeUnknown) or getattr(stopped, "outcome", None) is not None
             raise
         finally:
-            self.pending.leave(identity, self.runtime.monotonic(), in_doubt=in_doubt)
+            self.pending.leave(request, self.runtime.monotonic(), in_doubt=in_doubt)
 
     def __reduce__(self) -> NoReturn:
         """Refuse a pickle of a client, of its resources and their methods."""

@@ -95,7 +95,10 @@ def _fault_of_secrets(secrets: object) -> str | None:
         return "secrets must be a list of one or two: the first makes URLs, both are accepted"
     if not all(isinstance(secret, str | bytes) for secret in secrets):
         return "each webhook secret must be bytes or text"
-    short = [number for number, raw in enumerate(map(_raw, secrets), 1) if len(raw) < SMALLEST_SECRET]
+    try:
+        short = [number for number, raw in enumerate(map(_raw, secrets), 1) if len(raw) < SMALLEST_SECRET]
+    except UnicodeEncodeError:
+        return "each webhook secret must be text that UTF-8 can write, or bytes"
     if short:
         return (
             f"webhook secret {short[0]} is shorter than {SMALLEST_SECRET} bytes: "

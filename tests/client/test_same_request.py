@@ -166,6 +166,30 @@ async def test_after_the_first_caller_gave_up_the_request_can_be_sent_again(
     assert (await begun.client.send(begun.prepared)).id == "po_1"
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+async def test_a_request_whose_event_loop_has_stopped_is_sent_by_the_next_caller(
+    connect: Connect, held: list[Held]
+) -> None:
+    transport, runtime = Held(payout_answer()), JumpingRuntime()
+    held.append(transport)
+    left = connect(transport=transport, runtime=runtime)
+    prepared = left.payouts.prepare(**PAYOUT)
+    stopped = asyncio.new_event_loop()
+    sending = stopped.create_task(left.send(prepared))
+    await asyncio.to_thread(lambda: stopped.run_until_complete(transport.until_it_came()))
+    transport.released.set()
+    assert (await connect(transport=transport, runtime=runtime).send(prepared)).id == "po_1"
+
+    def end() -> None:
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            stopped.run_until_complete(sending)
+        stopped.run_until_complete(stopped.shutdown_default_executor())
+        stopped.close()
+
+    await asyncio.to_thread(end)
+
+
 async def test_a_forked_child_may_send_its_parents_requests(connect: Connect, held: list[Held]) -> None:
     begun = await under_way(connect, held)
     pending._renew_after_fork()

@@ -38,6 +38,7 @@ def client(connect: Connect) -> Any:
         ({"on_payout": "paid"}, "the handler of a payout must be a function"),
         ({"secrets": [SECRET[:31]]}, "webhook secret 1 is shorter than 32 bytes"),
         ({"secrets": [SECRET, "short"]}, "webhook secret 2 is shorter than 32 bytes"),
+        ({"secrets": [f"{SECRET}\ud800"]}, "each webhook secret must be text that UTF-8 can write, or bytes"),
         ({"secrets": [SECRET, 7]}, "bytes or text"),
         *(({"secrets": bad}, "a list of one or two") for bad in (SECRET, [], [SECRET, OLD_SECRET, SECRET])),
         ({"base_url": None}, "plain ASCII text"),

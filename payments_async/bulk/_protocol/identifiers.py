@@ -208,6 +208,6 @@ def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:
     own = {name: value for name, value in pairs.items() if name != PROOF_KEY}
     bare = {name: own if name == "metadata" else value for name, value in asked.items()}
     if not own:
-        del bare["metadata"]
+        bare.pop("metadata", None)
     proof = identity.proof(body_hash(encode.encode_json(bare)))
     return encode.encode_json({**asked, "metadata": {**own, PROOF_KEY: proof.text}})
