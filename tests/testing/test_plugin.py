@@ -12,8 +12,11 @@ import pytest
 import payments_async.client
 import payments_async.sandbox.advisor  # noqa: F401 - likewise
 import payments_sync.client  # noqa: F401 - likewise
-from tests.sandbox.advisor.test_rules import RULES
 
+RULES = (
+    *("posted_without_key", "retried_with_new_key", "key_reused", "paid_again", "reference_refused"),
+    *("collected_twice", "webhook_trusted", "key_in_browser"),
+)
 HEAD = """
 import asyncio, os
 from decimal import Decimal

@@ -11,6 +11,7 @@ import pytest
 
 from payments_async.sandbox import OBSERVED, Sandbox, VirtualClock
 from payments_async.sandbox.advisor import Finding, advise
+from payments_async.sandbox.advisor._rules import RULES
 from payments_async.testing import SandboxTenant
 from tests.sandbox.raw_requests import INTENT, PAYOUT, PHONE, TRIED, Api, WebhookTried
 
@@ -83,10 +84,6 @@ def deliver(event: str = "payout.completed", status: int | None = 204, *, listen
     return act
 
 
-RULES = (
-    *("posted_without_key", "retried_with_new_key", "key_reused", "paid_again", "reference_refused"),
-    *("collected_twice", "webhook_trusted", "key_in_browser"),
-)
 PAID = [pay(None), wait(5)]
 DELIVERED = [*PAID, deliver()]
 NEXT = [wait(60), post(INTENTS)]

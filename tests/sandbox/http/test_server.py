@@ -15,9 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._http import server as server_module
 from tests.sandbox.raw_requests import INTENT, PAYOUT
 from tests.support.patience import until
 
@@ -83,7 +81,7 @@ def test_running_out_of_ports_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(socket, "create_server", taken)
     with pytest.raises(OSError, match="no free port"):
-        listen(None)
+        Sandbox().start()
 
 
 def test_a_start_that_fails_says_why_and_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,11 +158,12 @@ async def test_leaving_cuts_off_what_hangs(session: aiohttp.ClientSession) -> No
         await hung
 
 
-def test_a_line_that_is_gone_already_needs_no_closing() -> None:
-    class Gone:
-        transport = None
-
-    server_module._close(Gone(), reset=True)  # type: ignore[arg-type] # only its transport is looked at
+async def test_a_line_that_is_gone_already_needs_no_closing(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web.BaseRequest, "transport", None)
+    async with Sandbox() as sandbox, poster(sandbox, session)("reset") as response:
+        assert response.status == 200
 
 
 @pytest.mark.parametrize(
