@@ -74,7 +74,7 @@ async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit
 
 async def test_without_script_no_page_offers_what_does_nothing(busy: Sandbox, visit: Visit) -> None:
     visitor = await visit(java_script=False)
-    for path, _ in NAV:
+    for path in NAV:
         await look(visitor, busy, path)
         useless = visitor.page.locator(":not([role=search] *):is(button, input, select):visible")
         assert await useless.count() == 0
