@@ -53,6 +53,7 @@ def row(number: int, **changes: Any) -> RowView:
         "sends": 3,
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
+        "sent_under": "0123456789abcdef",
         "decided_at": BEGAN + 6.0,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
     }

@@ -51,6 +51,8 @@ class RowView:
     """Seconds since 1970 when it was first taken to be sent; None before."""
     last_sent: float | None
     """Seconds since 1970 by which its latest request has left; None before."""
+    sent_under: str | None
+    """Fingerprint of the secret key of its latest request; None before."""
     decided_at: float | None
     """Seconds since 1970 when its last outcome was recorded; None before."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
@@ -104,6 +106,7 @@ def view_of(row: LedgerRow) -> RowView:
         sends=row.takes,
         first_sent=row.first_sent,
         last_sent=last_sent,
+        sent_under=row.sent_under,
         decided_at=row.decided_at,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

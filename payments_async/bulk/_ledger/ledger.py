@@ -187,11 +187,11 @@ class Ledger:
                 sa.literal(0.0), sa.literal(self._passed)
             )
             due = mine.where(rows.c.id <= last, is_behind).limit(most)
-            taken = [*(await connection.execute(self._taking(due))).mappings()]
+            taken = [*(await connection.execute(self._taking(due, account))).mappings()]
             if len(taken) < most and self._passed:
                 self._passed = 0
                 due = mine.where(rows.c.id <= last).limit(most - len(taken))
-                taken += (await connection.execute(self._taking(due))).mappings()
+                taken += (await connection.execute(self._taking(due, account))).mappings()
             return taken
 
         found = await self.database.write(work)
@@ -202,7 +202,7 @@ class Ledger:
         taken, unreadable = readable(sorted(found, key=lambda each: int(each["id"])))
         return Taken(tuple(taken), at, cleared, tuple(unreadable))
 
-    def _taking(self, due: sa.Select[Any]) -> sa.sql.dml.ReturningUpdate[Any]:
+    def _taking(self, due: sa.Select[Any], account: Account) -> sa.sql.dml.ReturningUpdate[Any]:
         """The statement by which rows become this process's, for a minute."""
         return (
             sa.update(rows)
@@ -216,6 +216,7 @@ class Ledger:
                 first_sent=sa.func.coalesce(rows.c.first_sent, now()),
                 last_sent=now() + SENT_WITHIN,
                 key_since=sa.func.coalesce(rows.c.key_since, now()),
+                sent_under=account.key,
             )
             .returning(*ROW_COLUMNS, rows.c.cleared_at, now().label("now"))
         )

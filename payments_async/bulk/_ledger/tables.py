@@ -92,6 +92,7 @@ rows: Final = sa.Table(
     sa.Column("first_sent", _TIME),
     sa.Column("last_sent", _TIME),
     sa.Column("key_since", _TIME),
+    sa.Column("sent_under", sa.String(64)),
     sa.Column("reset_at", _TIME),
     sa.Column("cleared_at", _TIME),
     sa.Column("payout_id", _WORD),

@@ -75,6 +75,7 @@ class LedgerRow(NewRow):
     last_sent: float | None = None
     """The last moment at which the latest send can have left."""
     key_since: float | None = None  # when its idempotency key was first used
+    sent_under: str | None = None  # fingerprint of the secret key of the latest send
     payout_id: str | None = None
     service_status: str | None = None
     """The payout's status as the service showed it last."""

@@ -72,8 +72,8 @@ async def test_a_row_shows_what_was_asked_what_became_of_it_and_when_without_acc
     phone = Instrument.phone("+2290190112233", "BJ", account_name="Awa Diallo")
     await batch.load([item(1, instrument=phone), item(2)])
     before = await batch.row("row-1")
-    unsent = (before.outcome, before.sends, before.first_sent, before.last_sent)
-    assert unsent == ("not_started", 0, None, None)
+    unsent = (before.outcome, before.sends, before.first_sent, before.last_sent, before.sent_under)
+    assert unsent == ("not_started", 0, None, None, None)
     await batch.run(wait_final=3600.0)
     one, two = await batch.row(1), await batch.row("row-2")
     assert (one.row_key, one.amount, one.currency, one.outcome) == (
@@ -89,6 +89,7 @@ async def test_a_row_shows_what_was_asked_what_became_of_it_and_when_without_acc
     assert (one.sends, one.reason, one.payout_money) == (1, None, None)
     assert one.first_sent == one.last_sent, "its answer came before the time to send it was over"
     assert two.sends > 1
+    assert one.sent_under == two.sent_under == (await batch.reconcile()).key_fingerprint
     assert two.first_sent < two.last_sent <= two.decided_at
     assert [change.status for change in one.statuses][-1] == "completed"
     facts = one.facts()
