@@ -91,8 +91,8 @@ class Payments:
                 processes that use the key share its limits: `postgresql://`, `redis://` or `rediss://`;
                 `PAYMENTS_LIMIT_STORE` when absent.
             expected_workers: number of those processes. While the store cannot be reached, each takes its
-                part of 97 % of the limits; without a number, calls wait. `PAYMENTS_EXPECTED_WORKERS` when
-                absent.
+                part of nine tenths of the limits; without a number, calls wait.
+                `PAYMENTS_EXPECTED_WORKERS` when absent.
             guard: what may be sent. It holds for every client of the key in this process, besides the one in
                 the file that `PAYMENTS_GUARD` names.
             on_limit: wait for the rate limit, or raise LimitReached.

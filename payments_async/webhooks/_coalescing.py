@@ -1,4 +1,4 @@
-"""Joins the deliveries of a URL: one reading of the record and one handler call for all waiting ones.
+"""Joins the deliveries of a URL: one reading of the record for all waiting ones, handled once.
 
     deliveries of one URL ── take turns ──▶ the first reads the record and hands it to the handler;
                                            those that came before that reading go by its result
