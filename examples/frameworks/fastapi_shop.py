@@ -18,7 +18,6 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from payments_async import (
     AsyncPayments,
     DuplicateReference,
-    NotFoundError,
     OutcomeUnknown,
     PaymentIntent,
     PaymentsError,
@@ -101,17 +100,6 @@ async def refund(request: Request, body: PayoutBody) -> dict[str, Any]:
         told = f"the outcome of {error.reference or 'the payout'} is unknown: look it up; do not pay again"
         raise HTTPException(503, told) from error
     return payout.to_dict()  # masked
-
-
-@app.get("/checkouts/{checkout_id}")
-async def show(request: Request, checkout_id: str) -> dict[str, Any]:
-    """A whole record, with the customer's data: put it behind your staff's login."""
-    client: AsyncPayments = request.app.state.client
-    try:
-        checkout = await client.checkouts.retrieve(checkout_id)
-    except NotFoundError as error:
-        raise HTTPException(404) from error
-    return checkout.to_dict(unmasked=True)
 
 
 @app.post("/hooks/{token}")

@@ -13,7 +13,15 @@ import os
 import orders
 from flask import Flask, Response, request
 
-from payments_sync import PaymentIntent, Payments, PaymentsError
+from payments_sync import (
+    DuplicateReference,
+    Instrument,
+    InvalidRequest,
+    OutcomeUnknown,
+    PaymentIntent,
+    Payments,
+    PaymentsError,
+)
 from payments_sync.webhooks import TrustedDelivery, WebhookReceiver
 
 ADDRESS = os.environ["SHOP_ADDRESS"]
@@ -36,16 +44,13 @@ receiver = WebhookReceiver(
 def buy() -> tuple[dict[str, str | None], int]:
     """Take an order and make its checkout."""
     number = orders.add()
-    try:
-        checkout = client.checkouts.create(
-            amount=orders.PRICE,
-            currency=orders.CURRENCY,
-            entity_id=number,
-            return_url=f"{ADDRESS}/orders/{number}",
-            webhook_url=receiver.url_for_checkout(number),
-        )
-    except PaymentsError:
-        return {"problem": "the payment could not be started; nothing was paid"}, 503
+    checkout = client.checkouts.create(
+        amount=orders.PRICE,
+        currency=orders.CURRENCY,
+        entity_id=number,
+        return_url=f"{ADDRESS}/orders/{number}",
+        webhook_url=receiver.url_for_checkout(number),
+    )
     return {"order": number, "checkout": checkout.id, "pay_at": checkout.url}, 201
 
 
@@ -53,6 +58,34 @@ def buy() -> tuple[dict[str, str | None], int]:
 def look(number: str) -> dict[str, bool]:
     """Whether an order is paid."""
     return {"paid": orders.is_paid(number)}
+
+
+@app.post("/orders/<number>/refund")
+def refund(number: str) -> tuple[dict[str, str | None], int]:
+    """Send the money back, once: put it behind your staff's login. Pressed again, it is the same."""
+    if not orders.is_paid(number):
+        return {"problem": "the order is not paid"}, 409
+    try:
+        payout = client.payouts.create(
+            amount=orders.PRICE,
+            currency=orders.CURRENCY,
+            method="mobile_money",
+            instrument=Instrument.phone(request.form["phone"], "GH"),
+            reference=f"refund-{number}",
+        )
+    except (OutcomeUnknown, DuplicateReference) as error:
+        payout = client.resolve(error)
+    return {"refund": payout.id, "status": payout.status}, 202
+
+
+@app.errorhandler(PaymentsError)
+def refused(error: PaymentsError) -> tuple[dict[str, str], int]:
+    """What happened to the money. The error's own words are for your log."""
+    if error.effect != "none":
+        return {"problem": "it may be on its way: do not pay again; look at it later"}, 202
+    if isinstance(error, InvalidRequest):
+        return {"problem": "check what you have typed; no money was moved"}, 422
+    return {"problem": "no money was moved"}, 503 if error.is_temporary else 500
 
 
 @app.post("/hooks/<token>")

@@ -187,17 +187,8 @@ def fastapi(stage: Stage) -> str:
     stage.variables["PAYMENTS_RATE_SHARE"] = "1/2"
     with stage.serving(f"uvicorn fastapi_shop:app --workers 2 --port {stage.port}"):
         stage.warmed(2)
-        order, *_ = stage.customers(4)
-        shown = stage.ask(f"/checkouts/{order['checkout']}")
-        assert shown["payment"]["amount"]["value"] == "25.5", shown
-    return "two uvicorn workers, four customers; a record as JSON"
-
-
-def starlette(stage: Stage) -> str:
-    with stage.serving(f"uvicorn starlette_shop:app --port {stage.port}"):
-        stage.warmed(1)
-        stage.customers(2)
-    return "uvicorn, two customers"
+        stage.customers(4)
+    return "two uvicorn workers, four customers"
 
 
 def aiohttp(stage: Stage) -> str:
@@ -222,8 +213,12 @@ def flask_gthread(stage: Stage) -> str:
     command = "gunicorn --config gunicorn_conf.py --worker-class gthread --threads 8 flask_shop:app"
     with stage.serving(f"{command} --bind 127.0.0.1:{stage.port}"):
         stage.warmed(1)
-        stage.customers(4)
-    return "gunicorn gthread, four customers"
+        number = stage.customers(4)[0]["order"]
+        stage.sandbox.on("payouts.create").respond("lost_response", times=3)  # each attempt's
+        refunds = [stage.ask(f"/orders/{number}/refund", {"phone": "+233200000001"}) for _ in range(2)]
+    assert refunds[0]["refund"] == refunds[1]["refund"], refunds
+    assert stage.references() == [f"refund-{number}"]
+    return "gunicorn gthread, four customers; a refund whose answer was lost, pressed twice"
 
 
 def flask_gevent(stage: Stage) -> str:
@@ -280,6 +275,7 @@ def django(stage: Stage) -> str:
     stage.make_database()
     stage.run("python manage.py migrate", inside=inside)
     assert "No changes" in stage.run("python manage.py makemigrations --check --dry-run", inside=inside)
+    assert "OK" in stage.run("python -W error manage.py test", inside=inside)
     with stage.serving(f"uvicorn shop.asgi:application --port {stage.port}", inside=inside):
         numbers = [order["order"] for order in stage.customers(2)]
         for number, said in (
@@ -352,7 +348,7 @@ def spawn(stage: Stage) -> str:
 
 
 EXAMPLES: tuple[Callable[[Stage], str], ...] = (
-    *(fastapi, fastapi_outbox, starlette, aiohttp, flask_preload, flask_gthread, flask_gevent),
+    *(fastapi, fastapi_outbox, aiohttp, flask_preload, flask_gthread, flask_gevent),
     *(uwsgi_preforked, uwsgi_lazy, django, celery, notebook, run_per_call, spawn),
 )
 

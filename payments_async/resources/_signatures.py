@@ -102,6 +102,8 @@ def explains_absent(cls: type[T]) -> type[T]:
         problem = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in instead:
             problem += f": the interface has no such call; {instead[name]}"
+        elif name == "close" and hasattr(cls, "aclose"):
+            problem += ": it is closed by `await client.aclose()`, or by `async with`"
         raise AttributeError(problem, name=name, obj=self)
 
     cls.__getattr__ = absent  # type: ignore[attr-defined] # set here, so that checkers still find slips

@@ -11,6 +11,7 @@ from .._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
 from .._runtime import SYSTEM, Runtime
 from ..sandbox import Answer as SandboxAnswer
 from ..sandbox import Hang, Sandbox, Slow
+from ._tenant import SandboxTenant, service_of
 
 IN_PROCESS: Final = "http://localhost/v1"
 """A base URL for clients of this transport; nothing listens there."""
@@ -19,12 +20,12 @@ IN_PROCESS: Final = "http://localhost/v1"
 class InProcessTransport:
     """Passes requests to a sandbox in this process; its network faults take time on the client's clock."""
 
-    def __init__(self, sandbox: Sandbox, *, runtime: Runtime = SYSTEM) -> None:
+    def __init__(self, sandbox: Sandbox | SandboxTenant, *, runtime: Runtime = SYSTEM) -> None:
         """Args:
         sandbox: the service; it need not be serving.
         runtime: the client's own; slow answers and timeouts take its time.
         """
-        self._sandbox = sandbox
+        self._sandbox = service_of(sandbox)
         self._runtime = runtime
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:

@@ -120,9 +120,8 @@ def payments_client_options() -> Mapping[str, Any]:
 @pytest.fixture
 def _payments_runtime(sandbox: SandboxTenant) -> SkippingRuntime:
     from ._skipping_clock import SkippingRuntime
-    from ._verdicts import service_of
 
-    return SkippingRuntime(service_of(sandbox))
+    return SkippingRuntime(sandbox)
 
 
 @pytest.fixture

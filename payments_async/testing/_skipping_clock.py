@@ -19,6 +19,7 @@ from .._http import default_transport, shared
 from .._http.types import HTTPRequest, HTTPResponse, Transport
 from .._runtime import SYSTEM, Timer
 from ..sandbox import Sandbox
+from ._tenant import SandboxTenant, service_of
 
 _CHECK_AFTER: Final = 0.001
 """Seconds until a loop checks whether its clients only wait."""
@@ -43,13 +44,13 @@ class _Timer:
 class SkippingRuntime:
     """The time of one sandbox for its clients on any loop. A client takes it with its `transport()` only."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox | SandboxTenant) -> None:
         """Args:
         sandbox: its clock is moved; all its clients should share this runtime.
         """
         self.random: Callable[[], float] = SYSTEM.random
         self.token: Callable[[int], bytes] = SYSTEM.token
-        self._sandbox = sandbox
+        self._sandbox = service_of(sandbox)
         self._busy = 0
         self._moves = 0
         self._timers: list[tuple[float, int, _Timer]] = []

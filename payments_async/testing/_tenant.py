@@ -177,6 +177,11 @@ class SandboxTenant:
         return f"<{type(self).__name__} of {self.service!r}>"
 
 
+def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
+    """The whole service behind a test's sandbox."""
+    return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
+
+
 def _is_about(item: Item, keys: Collection[str], ids: Collection[str]) -> bool:
     """Return whether an item is a request with one of the keys, or an event of one of the records."""
     if isinstance(item, LoggedExchange):

@@ -41,11 +41,6 @@ def client_options(
     return options
 
 
-def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
-    """The whole service behind a test's sandbox."""
-    return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
-
-
 def marker_problem(marks: Sequence[pytest.Mark]) -> str | None:
     """The fault of a test's marker, with the names of all rules; None when it is valid."""
     known = f"the rules are {', '.join(RULES)}"

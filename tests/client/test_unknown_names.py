@@ -121,6 +121,15 @@ def test_any_other_slip_is_python_s_own_error(connect: Connect) -> None:
     assert (caught.value.name, caught.value.obj is None) == ("craete", False)
 
 
+async def test_whoever_guesses_close_is_told_how_an_async_client_is_closed() -> None:
+    client = payments_async.AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(
+        AttributeError, match=r"it is closed by `await client.aclose\(\)`, or by `async with`$"
+    ):
+        await client.close()  # type: ignore[attr-defined] # the point
+    await client.aclose()
+
+
 SOURCE = Path(payments_async.__file__).read_text(encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ _GUIDES = [
     "observability",
     "outbox",
     "sandbox",
+    "shop",
     "testing",
     "tutorial",
     "webhooks",

@@ -56,6 +56,13 @@ def test_every_public_name_has_a_page_of_the_reference() -> None:
         subject_of("x.unheard")
 
 
+def test_a_line_that_is_a_link_to_a_program_shows_the_program() -> None:
+    shop = page_of("docs/shop.md", "")
+    for name in ("orders", "fastapi_shop", "flask_shop", "django_shop/shop/views", "django_shop/shop/tests"):
+        program = (ROOT / f"examples/frameworks/{name}.py").read_text(encoding="utf-8")
+        assert f"\n```python\n{program}```\n" in shop
+
+
 def test_lists_and_tables_are_set_off_for_the_parser() -> None:
     assert spaced("text:\n* one\n  * two\n    more") == "text:\n\n* one\n    * two\n    more"
     assert spaced("* one\n\n    more\n* two") == "* one\n\n    more\n\n* two"

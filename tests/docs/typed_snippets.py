@@ -5,6 +5,7 @@ Needs mypy, which the tests' environment does not have: a part of `nox -s typing
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 from textwrap import indent
 
+from tests.docs.pages import ROOT
 from tests.docs.snippets import Snippet, all_snippets
 
 
@@ -27,11 +29,14 @@ def name_of(snippet: Snippet) -> str:
 
 def main() -> int:
     """mypy's exit code."""
+    shop = str(ROOT / "examples" / "frameworks")  # which a page tests
     with tempfile.TemporaryDirectory(prefix="snippets-") as folder:
         for snippet in all_snippets():
             Path(folder, name_of(snippet)).write_text(as_module(snippet), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", *map(str, Path(folder).iterdir())], check=False
+            [sys.executable, "-m", "mypy", "--strict", *map(str, Path(folder).iterdir())],
+            env={**os.environ, "MYPYPATH": shop},
+            check=False,
         )
     return done.returncode
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async import APITimeoutError, Instrument, OutcomeUnknown
-from payments_async.sandbox import Sandbox
-from payments_async.testing import IN_PROCESS, InProcessTransport
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.testing import IN_PROCESS, InProcessTransport, SandboxTenant, SkippingRuntime
 from tests.support.jumping import JumpingRuntime
 
 PAYOUT: dict[str, Any] = {
@@ -61,6 +61,17 @@ async def test_an_answer_past_the_timeout_leaves_a_write_in_doubt(
     with pytest.raises(OutcomeUnknown) as caught:
         await client_of(connect, world, max_retries=0).payouts.create(**PAYOUT)
     assert isinstance(caught.value.__cause__, APITimeoutError)
+
+
+async def test_a_test_s_tenant_stands_for_its_sandbox(connect: Callable[..., Any]) -> None:
+    """As whoever uses unittest reads the guide: nothing serves, and the wait takes no time."""
+    tenant = SandboxTenant(Sandbox(clock=VirtualClock.frozen()))
+    time = SkippingRuntime(tenant)
+    transport = time.wrap(InProcessTransport(tenant))
+    client = connect(api_key=tenant.api_key, base_url=IN_PROCESS, transport=transport, runtime=time)
+    payout = await client.payouts.create(**PAYOUT, reference="r-1")
+    assert (await client.payouts.wait(payout)).is_successful
+    assert tenant.findings() == []
 
 
 async def test_clients_of_other_keys_are_tenants_of_their_own(

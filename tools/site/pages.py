@@ -14,6 +14,9 @@ LINK: Final = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<path>[^)#:\s]+)(?P<anchor
 FENCE: Final = re.compile(r"^([ ]*```.*?^[ ]*```)$", re.MULTILINE | re.DOTALL)
 START: Final = re.compile(r"^(?:[*-]|\d+\.|\|) ?")
 
+PROGRAM: Final = re.compile(r"^\[`[^`]+`\]\((?P<path>[^)]+\.py)\)$", re.MULTILINE)
+"""A line that is a link to a program: the site's page shows the program below it."""
+
 ASYNC, BLOCKING = "Async", "Blocking"
 TWINS: Final = re.compile(
     rf"^\*\*{ASYNC}\*\*\n\n(```.*?^```)\n\n\*\*{BLOCKING}\*\*\n\n(```.*?^```)$", re.MULTILINE | re.DOTALL
@@ -31,6 +34,7 @@ ELSEWHERE: Final = {
 NAVIGATION: Final = {
     "Start": ["index.md", "install.md", "tutorial.md", "getting-started.md", "overview.md"],
     "Guides": [  # and every page of docs/ that is not named here
+        *("shop.md", "nightly.md", "outbox.md"),
         *("listing.md", "errors.md", "webhooks.md", "bulk.md", "testing.md", "sandbox.md", "frameworks.md"),
         *("not-in-the-interface.md", "limits.md", "cancellation.md"),
         *("going-live.md", "guard.md", "environment.md", "observability.md", "engines.md"),
@@ -94,7 +98,11 @@ def page_of(file: str, repository: str) -> str:
             raise ValueError(f"{file}: {link[0]} leads nowhere")
         return f"[{link['text']}]({repository}/blob/main/{target})" if repository else link["text"]
 
-    text = (ROOT / file).read_text(encoding="utf-8")
+    def shown(link: re.Match[str]) -> str:
+        program = (ROOT / posixpath.dirname(file) / link["path"]).read_text(encoding="utf-8")
+        return f"{link[0]}\n\n```python\n{program}```"
+
+    text = PROGRAM.sub(shown, (ROOT / file).read_text(encoding="utf-8"))
     parts = FENCE.split(text)
     return "".join(
         part if part.lstrip().startswith("```") else LINK.sub(written, spaced(part)) for part in parts
