@@ -380,7 +380,7 @@ def _fact(word: Word) -> dict[str, Any]:
         "_id": row.id,
         "_generation": row.generation,
         "_revision": row.revision,
-        "_payout_id": posted.reply.payout_id,
+        "_payout_id": posted.payout_id,
         "_status": posted.status,
         "_end": posted.end.value,
         "_arrived": shows_arrival(posted.status, posted.end),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
 import attrs
 
@@ -20,8 +20,6 @@ from .exit_codes import Stop
 from .records import LedgerRow
 from .row_state import RowState, Turn
 
-Record = Literal["matching", "other", "unreadable"]
-"""The content of a 2xx: the requested payout, another one, or none with a `data.id`."""
 _SOON: Final = (0.5, 1.0, 2.0)
 """Seconds before the first posts after one that was in doubt; then ten, doubled for each next one."""
 _FIRST: Final = 10.0
@@ -45,22 +43,6 @@ class Kind(StrEnum):
     WITHHELD = "withheld"
 
 
-_REPLIED: Final[Mapping[int, Kind]] = {
-    401: Kind.CREDENTIALS,
-    403: Kind.CREDENTIALS,
-    404: Kind.NOT_THE_SERVICE,
-    405: Kind.NOT_THE_SERVICE,
-    407: Kind.NOT_THE_SERVICE,  # a proxy in between
-    408: Kind.FAILED,
-    409: Kind.EXISTS,
-    421: Kind.NOT_THE_SERVICE,
-    429: Kind.THROTTLED,
-}
-_RECORDS: Final[Mapping[Record, Kind]] = {
-    "matching": Kind.SUCCESS,
-    "other": Kind.OTHER_RECORD,
-    "unreadable": Kind.UNREADABLE,
-}
 _LOOKED_FOR: Final = frozenset(
     {
         Kind.OTHER_RECORD,
@@ -77,42 +59,12 @@ _FAILURES: Final = frozenset({Kind.UNREADABLE, Kind.FAILED, Kind.SILENT, Kind.UN
 
 
 @attrs.frozen
-class AttemptReply:
-    """One attempt and its result, as the sender saw it."""
-
-    status: int | None = None  # the HTTP status; None when no answer came
-    verdict: Verdict = "in_doubt"  # what this attempt proves, by the client's report
-    replayed: bool = False
-    """True if `X-Idempotent-Replayed` said that this is an earlier answer."""
-    record: Record = "unreadable"
-    payout_id: str = ""
-    untrusted: bool = False  # True if the server failed to prove its name (TLS)
-    withheld: bool = False
-    """True if the permission to send had ended: nothing was sent."""
-    retry_after: float | None = None  # seconds for which a 429 asks
-
-
-def kind_of(reply: AttemptReply) -> Kind:
-    if reply.untrusted:
-        return Kind.NOT_THE_SERVICE
-    if reply.withheld:
-        return Kind.WITHHELD
-    status = reply.status
-    if status is None:
-        return Kind.UNSENT if reply.verdict == "not_sent" else Kind.SILENT
-    if 200 <= status < 300:
-        return _RECORDS[reply.record]
-    if 300 <= status < 400:
-        return Kind.NOT_THE_SERVICE
-    kind = _REPLIED.get(status, Kind.REFUSED if 400 <= status < 500 else Kind.FAILED)
-    if kind is Kind.REFUSED and reply.verdict == "in_doubt":  # about the key alone (gap R)
-        return Kind.STUCK
-    return Kind.STUCK if reply.replayed and kind is not Kind.REFUSED else kind
-
-
-@attrs.frozen
 class Posted:
-    reply: AttemptReply
+    """One post of a row and its result, as the client saw it."""
+
+    kind: Kind
+    verdict: Verdict = "in_doubt"  # what its last attempt proves, by the client's report
+    payout_id: str = ""
     status: str | None = None  # the payout's status, when one was made
     end: PayoutEnd = PayoutEnd.OPEN
     code: str | None = None
@@ -122,6 +74,7 @@ class Posted:
     created_at: float | None = None
     """The service's time of the payout's creation, seconds since 1970."""
     service_at: float | None = None  # the service's time of its end
+    retry_after: float | None = None  # seconds for which a 429 asks
 
 
 @attrs.frozen
@@ -158,8 +111,7 @@ _word: Final = maker(Word)
 
 def word_of(row: LedgerRow, posted: Posted) -> Word:
     """Decide what to record of a send, and what comes next."""
-    reply = posted.reply
-    kind = kind_of(reply)
+    kind = posted.kind
     if kind is Kind.SUCCESS:
         return _word(row, kind, RowState.CREATED, posted=posted)
     if kind is Kind.REFUSED:
@@ -167,8 +119,8 @@ def word_of(row: LedgerRow, posted: Posted) -> Word:
     if kind in _LOOKED_FOR:
         return _word(row, kind, RowState.IN_DOUBT, Turn.LOOK, posted=posted)
     stop = _STOPS.get(kind)
-    if reply.verdict in ("not_sent", "not_executed") or kind in (Kind.WITHHELD, Kind.THROTTLED):
-        return unsent(row, kind, _hold(row, kind, reply), posted=posted, stop=stop)
+    if posted.verdict in ("not_sent", "not_executed") or kind in (Kind.WITHHELD, Kind.THROTTLED):
+        return unsent(row, kind, _hold(row, posted), posted=posted, stop=stop)
     wait = doubt_wait(row.takes)
     if wait is None:
         return _word(row, kind, RowState.IN_DOUBT, Turn.LOOK, posted=posted, stop=stop)
@@ -197,9 +149,8 @@ def never_allowed(row: LedgerRow, why: str) -> Word:
     """A row that the guard's rules never allow. In doubt it is looked for: it was sent before."""
     if row.doubted:
         return looked_for(row)
-    return _word(
-        row, Kind.REFUSED, RowState.REJECTED, posted=Posted(AttemptReply(), code="guard", message=why)
-    )
+    refused = Posted(Kind.REFUSED, "not_sent", code="guard", message=why)
+    return _word(row, Kind.REFUSED, RowState.REJECTED, posted=refused)
 
 
 def _refused(row: LedgerRow, posted: Posted) -> Word:
@@ -208,11 +159,11 @@ def _refused(row: LedgerRow, posted: Posted) -> Word:
     return _word(row, Kind.REFUSED, RowState.REJECTED, posted=posted)
 
 
-def _hold(row: LedgerRow, kind: Kind, reply: AttemptReply) -> float:
+def _hold(row: LedgerRow, posted: Posted) -> float:
     """Seconds for which a row waits that was not sent."""
-    if kind is Kind.THROTTLED:
-        return reply.retry_after or 1.0
-    return min(0.5 * 2.0 ** min(row.takes, 8), _LONGEST_HOLD) if kind is Kind.UNSENT else 0.0
+    if posted.kind is Kind.THROTTLED:
+        return posted.retry_after or 1.0
+    return min(0.5 * 2.0 ** min(row.takes, 8), _LONGEST_HOLD) if posted.kind is Kind.UNSENT else 0.0
 
 
 def doubt_wait(takes: int) -> float | None:

@@ -124,20 +124,20 @@ def _asked(row: LedgerRow, binding: Binding, generation: int) -> Expected | None
 
 @attrs.frozen
 class RowFacts:
-    """What the list says that a row is: what becomes of it in the ledger."""
+    """What the list says that a row is: what becomes of it in the ledger, under the names of its columns."""
 
     state: RowState
     generation: int
     payout_id: str | None = None
-    status: str | None = None
-    end: PayoutEnd = PayoutEnd.OPEN
+    service_status: str | None = None
+    payout_end: PayoutEnd = PayoutEnd.OPEN
     had_arrived: bool = False
     """True if the service ever said that this payout had arrived."""
     earlier_arrived: bool = False
     """True if it ever said so of another payout of the row."""
-    money: str | None = None
-    code: str | None = None
-    message: str | None = None
+    payout_money: str | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
 
 
 @attrs.frozen
@@ -276,9 +276,9 @@ def _facts(before: LedgerRow, row: LedgerRow, ruling: _Ruling, later: Sequence[R
             _S.CONFLICT,
             row.generation,
             earlier_arrived=earlier,
-            money=money,
-            code=ruling.code,
-            message=_listed([standing, *later]),
+            payout_money=money,
+            failure_code=ruling.code,
+            failure_message=_listed([standing, *later]),
         )
     status, end = status_of(standing.payout), standing.end
     failure = None if standing.is_alive else failure_of(standing.payout)

@@ -22,10 +22,10 @@ from ...errors import (
     RateLimitedError,
     ResponseMismatch,
 )
-from ...models import Payout
+from ...models import Attempt, Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
-from .answers import AttemptReply, Posted, Record
+from .answers import Kind, Posted
 from .exit_codes import Exit, Stop
 from .payout_status import (
     described,
@@ -39,22 +39,35 @@ from .payout_status import (
 )
 
 _LONGEST: Final = 500
-
-
-_reply: Final = maker(AttemptReply)
 _posted: Final = maker(Posted)
+_REPLIED: Final[Mapping[int, Kind]] = {
+    401: Kind.CREDENTIALS,
+    403: Kind.CREDENTIALS,
+    404: Kind.NOT_THE_SERVICE,
+    405: Kind.NOT_THE_SERVICE,
+    407: Kind.NOT_THE_SERVICE,  # a proxy in between
+    408: Kind.FAILED,
+    409: Kind.EXISTS,
+    421: Kind.NOT_THE_SERVICE,
+    429: Kind.THROTTLED,
+}
 
 
 def succeeded(payout: Payout) -> Posted:
-    answer, payout = payout.response, storable(payout)
-    replayed = answer is not None and answer.replayed
-    status = 200 if answer is None else answer.status
-    reply = _reply(status, "executed", replayed, "matching", payout.id)
+    payout = storable(payout)
     end = end_of(payout)
     code = failure_of(payout) if end is PayoutEnd.FAILED else None
     message = described(payout) if end is PayoutEnd.UNCLEAR else None
     return _posted(
-        reply, status_of(payout), end, code, message, seconds_of(payout.created_at), ended_at(payout)
+        Kind.SUCCESS,
+        "executed",
+        payout.id,
+        status_of(payout),
+        end,
+        code,
+        message,
+        created_at=seconds_of(payout.created_at),
+        service_at=ended_at(payout),
     )
 
 
@@ -62,42 +75,50 @@ def failed(error: PaymentsError, reference: str) -> Posted:
     """Make the result of an error; its verdict is of this attempt, or of a joined caller's."""
     is_doubt = error.attempts and error.attempts[-1].verdict == "in_doubt"
     if isinstance(error, OutcomeUnknown) and not is_doubt:  # an earlier try is, of another caller
-        return Posted(AttemptReply(), code=type(error).__name__)
+        return Posted(Kind.SILENT, code=type(error).__name__)
     if not error.attempts:  # our own pacing held it back, or the permission to send had ended
-        return Posted(AttemptReply(verdict="not_sent", withheld=True), code=type(error).__name__)
+        return Posted(Kind.WITHHELD, "not_sent", code=type(error).__name__)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
-    record, payout_id = _record(cause, reference)
-    failure = cause.kind if isinstance(cause, APIConnectionError) else None
-    reply = AttemptReply(
-        attempt.status,
+    kind, payout_id = _kind_of(attempt, cause, reference), ""
+    if kind is Kind.SUCCESS and isinstance(cause, DecodeError):
+        payout_id = without_nul(cause.record_id or "")
+    if isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none":
+        kind = Kind.NOT_THE_SERVICE  # the server did not prove its name
+    return Posted(
+        kind,
         attempt.verdict,
-        replayed=is_replayed(headers_of(error)),
-        record=record,
-        payout_id=payout_id,
-        untrusted=failure == "tls" and error.effect == "none",
-        withheld=failure == "withheld",
+        payout_id,
+        code=attempt.reason if attempt.status is None else f"HTTP {attempt.status}",
+        message=_words(cause),
         retry_after=cause.retry_after if isinstance(cause, RateLimitedError) else None,
     )
-    code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
-    return Posted(reply, code=code, message=_words(cause))
 
 
-def headers_of(error: PaymentsError) -> Mapping[str, str]:
-    """Read the headers of the answer behind an error, names in lower case; none without an answer."""
-    cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
-    return cause.headers if isinstance(cause, APIStatusError) else {}
+def _kind_of(attempt: Attempt, cause: BaseException | None, reference: str) -> Kind:
+    status = attempt.status
+    if isinstance(cause, APIConnectionError) and cause.kind == "withheld":
+        return Kind.WITHHELD
+    if status is None:
+        return Kind.UNSENT if attempt.verdict == "not_sent" else Kind.SILENT
+    if 200 <= status < 300:
+        return _unaccepted(cause, reference)
+    if 300 <= status < 400:
+        return Kind.NOT_THE_SERVICE
+    kind = _REPLIED.get(status, Kind.REFUSED if 400 <= status < 500 else Kind.FAILED)
+    if kind is Kind.REFUSED:  # in doubt it is about the key alone (gap R)
+        return Kind.STUCK if attempt.verdict == "in_doubt" else kind
+    return Kind.STUCK if isinstance(cause, APIStatusError) and is_replayed(cause.headers) else kind
 
 
-def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
+def _unaccepted(cause: BaseException | None, reference: str) -> Kind:
     """Classify a 2xx that the client did not accept as the requested payout."""
     if isinstance(cause, ResponseMismatch):
-        return "other", ""
-    if isinstance(cause, DecodeError) and cause.record_id is not None:
-        record_id = without_nul(cause.record_id)
-        data = cause.body.json()["data"] if cause.body is not None else {}  # it had an id, so it is JSON
-        return ("matching", record_id) if data.get("reference") == reference else ("other", "")
-    return "unreadable", ""
+        return Kind.OTHER_RECORD
+    if not isinstance(cause, DecodeError) or cause.record_id is None:
+        return Kind.UNREADABLE
+    data = cause.body.json()["data"] if cause.body is not None else {}  # it had an id, so it is JSON
+    return Kind.SUCCESS if data.get("reference") == reference else Kind.OTHER_RECORD
 
 
 def _words(cause: BaseException | None) -> str | None:

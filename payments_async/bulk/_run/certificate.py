@@ -7,8 +7,9 @@ from collections.abc import Callable
 from ...errors import SearchIncomplete
 from .._ledger import figures
 from .._ledger.ledger import Ledger
+from .._ledger.readings import ReadingLost
 from ..report import Certificate, report_of
-from .listing import ListTaken, read_whole
+from .listing import read_whole
 from .service import Service
 
 _WAIT: float = 1.0
@@ -30,7 +31,7 @@ async def certify(
         try:
             store = await read_whole(ledger, service, all_of_it=all_of_it, on_page=on_page)
             break
-        except ListTaken:
+        except ReadingLost:
             await service.runtime.sleep(_WAIT)
     if unread := store.auditor.unread:  # each could be any that the list seems to lack
         told = f"{unread} of the list's payouts could not be read"

@@ -19,10 +19,6 @@ _RENEW_EVERY: Final = 20.0
 _DAY: Final = 86_400.0
 
 
-class ListTaken(Exception):
-    """Another process reads the list now."""
-
-
 def listed_since(ledger: Ledger, awaited: Awaited | None = None) -> float:
     """From when on the list surely shows every payout of a batch that this ledger knows of.
 
@@ -51,12 +47,10 @@ async def read_list(
     `since`: the service's time from which on; None for all of it. `may_go_on`: asked before each page.
     `is_whole`: it surely shows every payout of the batch, so that one which it does not show is absent.
     `keeps`: the reading stays this process's for another minute.
-    Raises ListTaken while another process reads, PaymentsError when it cannot be read to its end, and
+    Raises ReadingLost while another process reads, PaymentsError when it cannot be read to its end, and
     LedgerError. What was read until then is recorded, and the next reading goes on there.
     """
     store = await ReadingStore.begin(ledger, since)
-    if store is None:
-        raise ListTaken
     is_begun = store.reading.cursor is None
     try:
         async with _renewed(store, service):
@@ -76,7 +70,7 @@ async def read_list(
         if not keeps:
             await store.give_up()
     except ReadingLost:
-        raise ListTaken from None
+        raise
     except BaseException as error:
         is_refused = isinstance(error, APIStatusError) and not error.is_temporary
         await store.give_up(anew=is_refused and not is_begun)  # it may know an earlier reader's place no more

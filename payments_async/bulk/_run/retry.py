@@ -18,7 +18,7 @@ from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
 from .._protocol.row_state import RowState
 from ..errors import BulkError
-from .listing import ListTaken, read_whole
+from .listing import read_whole
 from .service import Service
 
 _REASONS: Final = 100
@@ -115,7 +115,7 @@ async def retry_failed(
             store = await read_whole(ledger, service, keeps=True)
             await _Retry(ledger, store, wanted, believed, retried).carry_out(dry_run=dry_run)
             return retried.report(ledger, dry_run=dry_run)
-        except (ListTaken, ReadingLost):
+        except ReadingLost:
             await service.runtime.sleep(_WAIT)
 
 

@@ -18,13 +18,14 @@ from .._activity import Activity, repeated
 from .._ledger import figures
 from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
+from .._ledger.readings import ReadingLost
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
 from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerMismatch, LedgerUnavailable
 from ..report import BatchFigures, Ended
 from .account import admit
-from .listing import ListTaken, listed_since, read_list, read_whole
+from .listing import listed_since, read_list, read_whole
 from .progress import Progress
 from .sending import Sending
 from .service import Service
@@ -283,7 +284,7 @@ class Run:
             unread = store.auditor.unread
             self._read_failed = f"{unread} of the list's payouts could not be read" if unread else None
             news = store.has_news
-        except ListTaken:
+        except ReadingLost:
             pass
         except FATAL as error:
             self._stopping.drain(why(error), stop_of(error))
