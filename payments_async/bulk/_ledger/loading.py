@@ -144,8 +144,8 @@ _SAME_INPUT: Final = f"""
 class Edits:
     """The rows of a ledger within the transaction of an edit, which holds those that it has read."""
 
-    def __init__(self, connection: AsyncConnection, ledger: Ledger, *, changes: bool) -> None:
-        self._connection, self._batch_id = connection, ledger.batch_id
+    def __init__(self, connection: AsyncConnection, batch_id: str, *, changes: bool) -> None:
+        self._connection, self._batch_id = connection, batch_id
         mine = sa.select(*ROW_COLUMNS).where(rows.c.batch_id == self._batch_id)
         self._mine = mine.with_for_update() if changes else mine
 
@@ -232,7 +232,7 @@ async def edit(ledger: Ledger, work: Callable[[Edits], Awaitable[T]], *, changes
     """
 
     async def within(connection: AsyncConnection) -> T:
-        return await work(Edits(connection, ledger, changes=changes))
+        return await work(Edits(connection, ledger.batch_id, changes=changes))
 
     if not changes:
         return await ledger.database.read(within)

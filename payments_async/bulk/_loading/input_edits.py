@@ -134,29 +134,26 @@ class Comparison:
         return False
 
 
-async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:
-    """Compares an input with its ledger. Changes nothing."""
-
-    async def work(edits: Edits) -> Comparison:
-        comparison = Comparison(False, SourceReader(source, identifiers), identifiers)
-        await comparison.apply(edits)
-        return comparison
-
-    return await edit(ledger, work, changes=False)
-
-
-async def accepted(
-    ledger: Ledger, source: Source, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
+async def compared(
+    ledger: Ledger,
+    source: Source,
+    identifiers: RowIdentifiers,
+    binding: Binding,
+    *,
+    changes: bool = False,
+    accept: bool = False,
 ) -> Comparison:
-    """Applies an edited input to the ledger. Its rows must be the same unless edits are accepted.
+    """Compares an edited input with its ledger, and with `changes` applies it: all of it or nothing.
 
-    Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
-    changed.
+    Its rows must be the same then unless edits are accepted; rows with faults count as removed. Raises
+    LedgerOfAnotherInput, SourceUnreadable and LedgerError.
     """
 
     async def work(edits: Edits) -> Comparison:
         comparison = Comparison(accept, SourceReader(source, identifiers), identifiers)
         await comparison.apply(edits)
+        if not changes:
+            return comparison
         if comparison.reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(source.name, CHANGED)
         if comparison.total:
@@ -171,4 +168,4 @@ async def accepted(
         await edits.rebind(binding, doubts=comparison.reading.doubts, has_changed=has_changed)
         return comparison
 
-    return await edit(ledger, work, changes=True)
+    return await edit(ledger, work, changes=changes)

@@ -139,11 +139,6 @@ def by_currency(totals: RowTotals) -> dict[str, Decimal]:
     return sums
 
 
-def payable(totals: RowTotals) -> dict[str, Decimal]:
-    """Sum the rows that are not cancelled: {currency: what is paid when every row is}."""
-    return by_currency({place: total for place, total in totals.items() if place[0] is not Outcome.CANCELLED})
-
-
 def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:
     """{word of `GROUPS`: its rows}, then {word of `ExtraPayout`: its payouts}."""
     rows = Counter[str]()
