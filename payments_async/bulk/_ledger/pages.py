@@ -17,8 +17,8 @@ from ...models import Amount, Payout
 from ...models.statuses import PayoutEnd
 from .._protocol.audit import Auditor
 from .._protocol.identifiers import Identity, Proof, parted
-from .._protocol.listed_payouts import RowFacts, RowPayout, judge, may_be_sent
-from .._protocol.matching import Match
+from .._protocol.listed_payouts import RowFacts, judge, may_be_sent
+from .._protocol.matching import Match, RowPayout
 from .._protocol.outcomes import ExtraPayout
 from .._protocol.payout_status import end_of, ended_at, facts_of, seconds_of
 from .._protocol.records import Batch, LedgerRow

@@ -19,7 +19,7 @@ from ...models import Payout
 from ...models.statuses import PayoutEnd
 from .._protocol.audit import MOST_FINDINGS, Auditor
 from .._protocol.identifiers import parted
-from .._protocol.listed_payouts import RowPayout
+from .._protocol.matching import RowPayout
 from .._protocol.records import LedgerRow
 from .._protocol.row_state import RowState, Turn
 from .._protocol.shown_payouts import own_payout, read_shown

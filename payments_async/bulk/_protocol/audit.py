@@ -11,8 +11,8 @@ import msgspec
 
 from ..._request.comparison import MONEY
 from ...models import Amount
-from .listed_payouts import Judgement, RowPayout
-from .matching import Match, compared
+from .listed_payouts import Judgement
+from .matching import Match, RowPayout
 from .outcomes import EXACT, as_text
 from .payout_status import described, status_of
 from .records import LedgerRow
@@ -124,15 +124,14 @@ class Auditor:
 
     def _count(self, row: LedgerRow, own: RowPayout) -> None:
         """Count a created row whose payout the list shows, and each of its fields."""
-        fields = compared(own.asked, own.found)
-        for name, is_shown in fields.items():
+        for name, is_shown in own.fields.items():
             counts = self.compared if is_shown else self.not_shown
             counts[name] = counts.get(name, 0) + 1
         if own.difference is not None:
             self.note(f"row {row.number}: {own.difference}")
         if own.match in _OTHER:
             return
-        if not all(fields[name] for name in MONEY):
+        if not all(own.fields[name] for name in MONEY):
             self.uncompared += 1
             self.first_uncompared = sorted([*self.first_uncompared, row.number])[:_NAMED]
         elif own.match is Match.EQUAL:

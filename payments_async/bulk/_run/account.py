@@ -11,8 +11,7 @@ from typing import Final
 from ..._http.addresses import same_service
 from .._ledger import views
 from .._ledger.ledger import Ledger
-from .._protocol.identifiers import body_at
-from .._protocol.matching import Match, expected, match_of, shown
+from .._protocol.matching import RowPayout
 from .._protocol.stop_rules import Account
 from ..errors import LedgerError, LedgerMismatch
 from .service import PayoutList, Service
@@ -66,7 +65,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
     """Whether the list shows a payout with the id that the ledger has; where it has none, one that equals
     a sent row in proof and content."""
     knows_ids = await views.has_payouts(ledger)
-    walk, binding = PayoutList(service), ledger.known.binding
+    walk = PayoutList(service)
     while not walk.is_over:
         page = {each.reference: each for each in await walk.page() if each.reference is not None}
         for row in await views.sent_payouts(ledger, page.keys()):
@@ -74,7 +73,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
             if payout is not None and (
                 row.payout_id == payout.id
                 if knows_ids
-                else match_of(expected(row, body_at(row, binding)), shown(payout)) is Match.EQUAL
+                else RowPayout.of(row, payout, ledger.known.binding).is_asked
             ):
                 return True
     return False

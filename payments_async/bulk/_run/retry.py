@@ -13,7 +13,8 @@ from .._ledger import loading, views
 from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost, ReadingStore
 from .._protocol.identifiers import body_at, shown_key
-from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, RowPayout, next_generation
+from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, next_generation
+from .._protocol.matching import RowPayout
 from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
 from .._protocol.row_state import RowState
