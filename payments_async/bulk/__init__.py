@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._activity import Activity as Activity
     from ._export.causes import Cause as Cause
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
@@ -44,13 +43,13 @@ if TYPE_CHECKING:
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
     from .outbox import Outbox as Outbox
+    from .report import Activity as Activity
     from .report import BatchFigures as BatchFigures
     from .report import BatchReport as BatchReport
     from .report import Certificate as Certificate
     from .report import ImportReport as ImportReport
 
 _HOMES = {
-    "_activity": ("Activity",),
     "_export.causes": ("Cause",),
     "_export.export": ("ExportReport",),
     "_export.row_view": ("RowView",),
@@ -76,7 +75,7 @@ _HOMES = {
         "SourceUnreadable",
     ),
     "outbox": ("Outbox",),
-    "report": ("BatchFigures", "BatchReport", "Certificate", "ImportReport"),
+    "report": ("Activity", "BatchFigures", "BatchReport", "Certificate", "ImportReport"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

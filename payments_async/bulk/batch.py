@@ -22,7 +22,6 @@ from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options
-from ._activity import Activity, repeated
 from ._export.causes import Cause
 from ._export.export import ExportReport
 from ._export.row_view import RowView
@@ -35,13 +34,22 @@ from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
 from ._protocol.responses import unread_code
 from ._run.account import admit
-from ._run.certificate import certify
+from ._run.listing import certify
+from ._run.progress import repeated
 from ._run.retry import RetryReport, retry_failed, retry_rejected
 from ._run.run import Run, RunSettings
 from ._run.service import Service
 from ._run.stopping import Stopping
 from .errors import BulkError, LedgerMissing
-from .report import BatchFigures, BatchReport, Certificate, ImportReport, batch_figures_of, report_of
+from .report import (
+    Activity,
+    BatchFigures,
+    BatchReport,
+    Certificate,
+    ImportReport,
+    batch_figures_of,
+    report_of,
+)
 
 _YOUNG: Final = 60.0
 """Seconds for which a certificate is not made again: the processes of one run end with one."""

@@ -19,8 +19,7 @@ from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
 from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
 from .._options import composed, require_batch_id
-from .._protocol.records import Binding, NewRow
-from .._protocol.stop_rules import Account
+from .._protocol.records import Account, Binding, NewRow
 from .._run.account import require_account
 from ..errors import BulkError, LedgerMismatch, SourceUnreadable
 from ..report import ImportReport, batch_figures_of

@@ -38,6 +38,15 @@ class Binding:
 
 
 @attrs.frozen
+class Account:
+    """The account that a batch may pay from."""
+
+    environment: str  # `live` or `sandbox`
+    base_url: str
+    key: str  # a fingerprint of the API key, never the key
+
+
+@attrs.frozen
 class NewRow:
     """One row to import: everything that is sent, made once."""
 

@@ -12,7 +12,7 @@ from ..._http.addresses import same_service
 from .._ledger import views
 from .._ledger.ledger import Ledger
 from .._protocol.matching import RowPayout
-from .._protocol.stop_rules import Account
+from .._protocol.records import Account
 from ..errors import LedgerError, LedgerMismatch
 from .service import PayoutList, Service
 

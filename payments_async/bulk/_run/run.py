@@ -14,7 +14,6 @@ import attrs
 
 from ..._waits.schedule import PollSchedule
 from ...errors import PaymentsError
-from .._activity import Activity, repeated
 from .._ledger import figures
 from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
@@ -23,10 +22,10 @@ from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
 from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerMismatch, LedgerUnavailable
-from ..report import BatchFigures, Ended
+from ..report import Activity, BatchFigures, Ended
 from .account import admit
 from .listing import listed_since, read_list, read_whole
-from .progress import Progress
+from .progress import Progress, repeated
 from .sending import Sending
 from .service import Service
 from .stopping import Stopping

@@ -21,13 +21,12 @@ from .._ledger.ledger import SENT_WITHIN, Ledger
 from .._protocol.answers import Kind, Word, looked_for, never_allowed, unsent, word_of
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome, outcome_of
-from .._protocol.records import LedgerRow
+from .._protocol.records import Account, LedgerRow
 from .._protocol.responses import stop_of, why_of
 from .._protocol.row_state import RowState
-from .._protocol.stop_rules import Account, too_many_failures
 from ..errors import LedgerError
 from .service import KeyReplaced, Service
-from .stopping import Stopping
+from .stopping import Stopping, too_many_failures
 
 _AHEAD: Final = 2  # rows in hand for each that is sent at a time
 _LEAST: Final = 1.0  # seconds that a row must have left to be sent

@@ -17,9 +17,8 @@ from ...params import Instrument, PreparedRequest
 from .._protocol.answers import Posted
 from .._protocol.identifiers import body_at, body_hash, identity_of
 from .._protocol.payout_status import storable
-from .._protocol.records import Binding, LedgerRow
+from .._protocol.records import Account, Binding, LedgerRow
 from .._protocol.responses import failed, succeeded
-from .._protocol.stop_rules import Account
 
 if TYPE_CHECKING:
     from ..._guard.key_guard import KeyGuard

@@ -1,8 +1,9 @@
-"""Ends a run before the batch is complete, and interrupts its waits."""
+"""Ends a run before the batch is complete, and interrupts its waits; when rejected rows pause a batch."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from ..._runtime import Runtime
 from .._protocol.exit_codes import Stop
@@ -44,3 +45,16 @@ class Stopping:
 def _wake(resting: asyncio.Future[None]) -> None:
     if not resting.done():
         resting.set_result(None)
+
+
+_ENOUGH: Final = 20
+
+
+def too_many_failures(rate: float | None, decided: int, failed: int) -> str | None:
+    """Give the reason why a batch is paused, by what this process has seen; None while it may go on.
+
+    `rate`: the largest share of rows that may be rejected; applied from twenty rows on.
+    """
+    if rate is None or decided < _ENOUGH or failed <= decided * rate:
+        return None
+    return f"{failed} of {decided} rows rejected, more than --max-failure-rate allows"
