@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Self
@@ -216,16 +217,13 @@ class PayoutBatch:
         )
         refuse_rejects(settings.rejects, self._address.text, rows)
         path = self._address.text if self._address.is_file else None
-        if self._ledger_now is not None:
-            return await preview(path, self._ledger_now, account, rows, settings)
-        try:
-            ledger = await Ledger.open(self._address, self._runtime, self._name, create=False)
-        except LedgerMissing:
-            return await preview(path, None, account, rows, settings)
-        try:
+        ledger = self._ledger_now
+        async with AsyncExitStack() as opened:
+            if ledger is None:
+                with suppress(LedgerMissing):
+                    ledger = await Ledger.open(self._address, self._runtime, self._name, create=False)
+                    opened.push_async_callback(ledger.close)
             return await preview(path, ledger, account, rows, settings)
-        finally:
-            await ledger.close()
 
     # Running
 
@@ -303,11 +301,9 @@ class PayoutBatch:
         report = report_of(ledger.known, ended.figures, ended, awaited=is_awaited)
         report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
-        if not report.is_complete or (is_outbox and code is not Exit.USAGE):
-            return report
-        if code is Exit.USAGE:
+        if report.is_complete and code is Exit.USAGE:
             return _uncertified(report, ended.stopped or "", code)
-        return report if is_outbox else await self._certified(report, run)
+        return await self._certified(report, run) if report.is_complete and not is_outbox else report
 
     async def _record_guard(self) -> None:
         """Record the guard of the client's key; another one than before voids the confirmed total."""

@@ -22,7 +22,7 @@ from .._protocol.row_state import RowState, Turn
 from ..errors import BulkError, InputPaidElsewhere
 from .database import Database
 from .ledger import ROW_COLUMNS, Ledger, is_touched
-from .tables import batches, now, payouts, rows, words
+from .tables import TO_POST_ANEW, batches, now, payouts, rows, words
 from .values import amount_of, imported, row_of, units_of
 
 T = TypeVar("T")
@@ -196,16 +196,7 @@ class Edits:
 
 _UNSENT: Final = (rows.c.state == RowState.NEW.value, rows.c.doubted.is_(False))
 _CANCELLED: Final = {"state": RowState.CANCELLED.value, "turn": int(Turn.NOTHING)}
-_ANEW: Final = {
-    "state": RowState.NEW.value,
-    "turn": int(Turn.POST),
-    "due": 0.0,
-    "takes": 0,
-    "revision": rows.c.revision + 1,
-    "key_since": None,
-    "failure_code": None,
-    "failure_message": None,
-}
+_ANEW: Final = {**TO_POST_ANEW, "revision": rows.c.revision + 1}
 _CORRECTED: Final = ("units", "scale", "currency", "method", "body", "line")
 _b = sa.bindparam
 _CORRECT: Final = (

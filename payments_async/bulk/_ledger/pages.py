@@ -24,7 +24,7 @@ from .._protocol.payout_status import end_of, ended_at, facts_of, seconds_of
 from .._protocol.records import Batch, LedgerRow
 from .._protocol.row_state import RowState, Turn
 from .._protocol.shown_payouts import own_payout, shown_text
-from .tables import has_turn, now, payouts, rows, words
+from .tables import TO_POST, has_turn, now, payouts, rows, words
 from .values import units_of
 
 b = sa.bindparam
@@ -294,14 +294,7 @@ def absent(which: sa.ColumnElement[bool], began: float) -> sa.Update:
             rows.c.last_sent <= began - ABANDONED_AFTER,
             sa.or_(has_turn(Turn.LOOK), rows.c.doubted),
         )
-        .values(
-            turn=int(Turn.POST),
-            due=0.0,
-            epoch=rows.c.epoch + 1,
-            takes=0,
-            doubted=False,
-            key_since=None,
-        )
+        .values({**TO_POST, "epoch": rows.c.epoch + 1, "doubted": False})
     )
 
 

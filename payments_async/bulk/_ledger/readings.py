@@ -25,7 +25,7 @@ from .._protocol.row_state import RowState, Turn
 from .._protocol.shown_payouts import own_payout, read_shown
 from .ledger import ROW_COLUMNS, YOUNG, Ledger, readable
 from .pages import Kept, ListReading, PageChanges, absent, keep_words
-from .tables import TAKEN_FOR, batches, decided_by, has_turn, now, payouts, rows
+from .tables import TAKEN_FOR, TO_POST_ANEW, batches, decided_by, has_turn, now, payouts, rows
 
 b = sa.bindparam
 Judge = Callable[[AsyncConnection, PageChanges], Awaitable[None]]
@@ -280,27 +280,17 @@ _MAKE_NEW: Final = (
     sa.update(rows)
     .where(rows.c.id == b("_id"), rows.c.generation == b("_old"), rows.c.state == RowState.CREATED.value)
     .values(
-        state=RowState.NEW.value,
-        turn=int(Turn.POST),
-        due=0.0,
-        generation=b("_generation"),
-        epoch=sa.case((rows.c.generation == b("_generation"), rows.c.epoch + 1), else_=0),
-        takes=0,
-        doubted=False,
-        last_sent=None,
-        key_since=None,
-        reset_at=now(),
-        cleared_at=None,
-        payout_id=None,
-        service_status=None,
-        payout_end=PayoutEnd.OPEN.value,
-        earlier_arrived=sa.or_(rows.c.earlier_arrived, rows.c.had_arrived),
-        had_arrived=False,
-        payout_money=None,
-        failure_code=None,
-        failure_message=None,
-        decided_at=None,
-        service_at=None,
-        is_found=True,
+        {
+            **TO_POST_ANEW,
+            "generation": b("_generation"),
+            "epoch": sa.case((rows.c.generation == b("_generation"), rows.c.epoch + 1), else_=0),
+            "payout_end": PayoutEnd.OPEN.value,
+            "earlier_arrived": sa.or_(rows.c.earlier_arrived, rows.c.had_arrived),
+            "reset_at": now(),
+            "is_found": True,
+        }
+        | dict.fromkeys(("doubted", "had_arrived"), False)
+        | dict.fromkeys(("last_sent", "cleared_at", "payout_id", "service_status", "payout_money"))
+        | dict.fromkeys(("decided_at", "service_at"))
     )
 )

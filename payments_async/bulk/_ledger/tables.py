@@ -159,6 +159,17 @@ for _turn in (Turn.POST, Turn.LOOK):
     )
 
 
+TO_POST: Final = {"turn": int(Turn.POST), "due": 0.0, "takes": 0, "key_since": None}
+"""Of a row that is to be posted under a key that it never had."""
+TO_POST_ANEW: Final = {
+    **TO_POST,
+    "state": RowState.NEW.value,
+    "failure_code": None,
+    "failure_message": None,
+}
+"""Of a row that is made new again."""
+
+
 class now(sa.sql.expression.FunctionElement[float]):  # noqa: N801 - reads as SQL's function
     """Seconds since 1970 on the database's clock, at the moment of the statement."""
 

@@ -70,6 +70,7 @@ class Run:
         self._ledger, self._service, self._settings, self._stopping = ledger, service, settings, stopping
         self.progress: Progress = Progress(ledger, service, on_progress)
         self._account = service.account
+        self._needs_confirmation = self._account.environment == "live" and not ledger.known.is_outbox
         self._sending = Sending(
             *(ledger, service, self._account, stopping),
             width=settings.concurrency,
@@ -214,10 +215,6 @@ class Run:
         else:
             await self._rest(left)
         return True
-
-    @property
-    def _needs_confirmation(self) -> bool:
-        return self._account.environment == "live" and not self._ledger.known.is_outbox
 
     def _has_no_patience(self, left: Next) -> bool:
         now = self._service.clock()

@@ -63,7 +63,6 @@ class Sending:
         self._on_words, self._on_taken, self._on_trouble = on_words, on_taken, on_trouble
         self._queue: deque[InHand] = deque()
         self._wanted = asyncio.Event()
-        self._news = asyncio.Event()
         self._words: list[Word] = []
         self._spoken = asyncio.Event()
         self._is_ending = self._is_over = False
@@ -119,15 +118,7 @@ class Sending:
 
     async def wait(self, seconds: float) -> None:
         """Wait until an outcome was recorded, at most so long."""
-        self._news.clear()
-        waiting = asyncio.ensure_future(self._news.wait())
-        resting = asyncio.ensure_future(self._stopping.rest(seconds))
-        try:
-            await asyncio.wait([waiting, resting], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (waiting, resting):
-                task.cancel()
-            await asyncio.wait([waiting, resting])
+        await self._stopping.rest(seconds, until_news=True)
         self._raise_failure()
 
     # Sending
@@ -219,7 +210,7 @@ class Sending:
                 self.busy -= len(group)
                 self._on_words(group)
                 await self._judge_failures(group)
-            self._news.set()
+            self._stopping.wake(news=True)
 
     async def _judge_failures(self, found: Sequence[Word]) -> None:
         self._decided += sum(word.state in (RowState.CREATED, RowState.REJECTED) for word in found)

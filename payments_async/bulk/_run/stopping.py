@@ -14,7 +14,8 @@ class Stopping:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._resting: set[asyncio.Future[None]] = set()
+        self._resting: dict[asyncio.Future[None], bool] = {}
+        """{one that rests: whether news ends its rest}."""
         self.reason: str | None = None  # the reason in words; the first one stays
         self.kind: Stop = Stop.TEMPORARY
         """The change that is needed before the work can continue, by the first reason."""
@@ -25,21 +26,26 @@ class Stopping:
         if self.reason is None:
             self.reason, self.kind = reason, kind
         self.draining = True
-        for rested in self._resting:
-            _wake(rested)
+        self.wake()
 
-    async def rest(self, seconds: float) -> None:
-        """Pause for so many seconds; draining ends the pause."""
+    def wake(self, *, news: bool = False) -> None:
+        """End the pauses; `news`: of those only that end with news."""
+        for rested, until_news in self._resting.items():
+            if until_news or not news:
+                _wake(rested)
+
+    async def rest(self, seconds: float, *, until_news: bool = False) -> None:
+        """Pause for so many seconds; draining ends the pause, and news where it is waited for."""
         if self.draining:
             return
         rested = asyncio.get_running_loop().create_future()
-        self._resting.add(rested)
+        self._resting[rested] = until_news
         timer = self._runtime.call_later(max(seconds, 0.0), lambda: _wake(rested))
         try:
             await rested
         finally:
             timer.cancel()
-            self._resting.discard(rested)
+            del self._resting[rested]
 
 
 def _wake(resting: asyncio.Future[None]) -> None:
