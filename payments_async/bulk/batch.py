@@ -299,7 +299,7 @@ class PayoutBatch:
             self._stopping = None
         is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
         report = report_of(ledger.known, ended.figures, ended, awaited=is_awaited)
-        report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
+        report = attrs.evolve(report, unreadable=(*run.sending.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
         if report.is_complete and code is Exit.USAGE:
             return _uncertified(report, ended.stopped or "", code)

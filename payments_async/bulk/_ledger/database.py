@@ -259,11 +259,8 @@ def _is_refused(error: BaseException | None) -> bool:
 
 def _words(error: DBAPIError) -> str:
     """A failure in the database's own words, without the values that it was about."""
-    return (
-        str(error.orig).strip().splitlines()[0][:200]
-        if str(error.orig).strip()
-        else type(error.orig).__name__
-    )
+    told = str(error.orig).strip()
+    return told.splitlines()[0][:200] if told else type(error.orig).__name__
 
 
 # A file

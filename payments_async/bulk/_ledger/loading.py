@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
 from .._protocol.outcomes import add_amount, as_text
-from .._protocol.records import Binding, LedgerRow, NewRow
+from .._protocol.records import Binding, LedgerRow, NewRow, grouped
 from .._protocol.row_state import RowState, Turn
 from ..errors import BulkError, InputPaidElsewhere
 from .database import Database
@@ -50,17 +50,14 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
             raise BulkError(f"{ledger.database.label}, batch {binding.batch_id}: {IS_OUTBOX}")
         facts = {name: getattr(binding, name) for name in _BOUND}
         await connection.execute(batches.insert().values(**facts, created_at=now()))
-        count, doubts, sums, chunk = 0, 0, dict[str, Decimal](), list[dict[str, Any]]()
-        async for row in given():
-            count += 1
-            doubts += row.is_doubtful
-            add_amount(sums, row.currency, row.amount)
-            chunk.append(imported(row, binding.batch_id, binding.environment))
-            if len(chunk) == _CHUNK:
-                await connection.execute(rows.insert(), chunk)
-                chunk = []
-        if chunk:
-            await connection.execute(rows.insert(), chunk)
+        count, doubts, sums = 0, 0, dict[str, Decimal]()
+        async for chunk in grouped(given(), _CHUNK):
+            count += len(chunk)
+            doubts += sum(row.is_doubtful for row in chunk)
+            for row in chunk:
+                add_amount(sums, row.currency, row.amount)
+            written = [imported(row, binding.batch_id, binding.environment) for row in chunk]
+            await connection.execute(rows.insert(), written)
         done = sa.update(batches).where(batches.c.batch_id == binding.batch_id)
         await connection.execute(done.values(imported_rows=count, imported_sums=_sums(sums), doubts=doubts))
         return True

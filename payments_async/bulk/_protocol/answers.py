@@ -17,6 +17,7 @@ from ..._attrs import maker
 from ...models import Verdict
 from ...models.statuses import PayoutEnd
 from .exit_codes import Stop
+from .outcomes import Outcome, outcome_of
 from .records import LedgerRow
 from .row_state import RowState, Turn
 
@@ -99,6 +100,12 @@ class Word:
     def is_doubt(self) -> bool:
         """True if this send may have made a payout that is not known."""
         return self.state is RowState.IN_DOUBT and self.kind is not Kind.REFUSED
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the row by this."""
+        end = self.posted.end if self.is_fact and self.posted is not None else self.row.payout_end
+        return outcome_of(self.state, end, had_arrived=False)
 
     @property
     def is_failure(self) -> bool:

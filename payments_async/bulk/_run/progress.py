@@ -18,7 +18,6 @@ from .._protocol.answers import Word
 from .._protocol.outcomes import Outcome, add_rows, count_rows
 from .._protocol.records import LedgerRow
 from ..report import Activity, BatchFigures, batch_figures_of
-from .sending import outcome_after
 from .service import Service
 
 _EVERY: Final = 5.0  # seconds between two reports of progress, and two readings of figures, at most
@@ -68,7 +67,7 @@ class Progress:
 
     def spoken(self, words: Sequence[Word]) -> None:
         for word in words:
-            self._move(word.row, Outcome.UNDER_WAY, outcome_after(word))
+            self._move(word.row, Outcome.UNDER_WAY, word.outcome)
         self.tell()
 
     def _move(self, row: LedgerRow, before: Outcome, after: Outcome) -> None:

@@ -70,16 +70,7 @@ class Run:
         self._ledger, self._service, self._settings, self._stopping = ledger, service, settings, stopping
         self.progress: Progress = Progress(ledger, service, on_progress)
         self._account = service.account
-        self._needs_confirmation = self._account.environment == "live" and not ledger.known.is_outbox
-        self._sending = Sending(
-            *(ledger, service, self._account, stopping),
-            width=settings.concurrency,
-            needs_confirmation=self._needs_confirmation,
-            on_words=self.progress.spoken,
-            on_taken=self.progress.taken,
-            on_trouble=self._note_trouble,
-        )
-        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
+        self.sending: Sending = Sending(ledger, service, stopping, self.progress, settings.concurrency)
         self._until = math.inf if settings.for_seconds is None else service.clock() + settings.for_seconds
         self._schedule = PollSchedule()
         self._facts_at = self._ahead = -math.inf
@@ -106,14 +97,14 @@ class Run:
 
     async def _run(self) -> Ended:
         await self._ledger.repair_times()
-        self._sending.start()
+        self.sending.start()
         try:
             await self._pay()
             if self._settings.wait_final is not None and not self._stopping.draining:
                 await self._follow_to_the_end(self._settings.wait_final)
-            await self._sending.end(self._settings.drain)
+            await self.sending.end(self._settings.drain)
         except BaseException:
-            await self._sending.cut()
+            await self.sending.cut()
             raise
         finally:
             if self._beside is not None:
@@ -124,7 +115,7 @@ class Run:
         if self._ledger.known.limit_reason and not left.posts and found.count(Outcome.NOT_STARTED):
             self._stopping.drain(_LIMIT, Stop.RULE)
         return Ended(
-            found, self._stopping.reason, self._stopping.kind, self._next(left), self._sending.throttled
+            found, self._stopping.reason, self._stopping.kind, self._next(left), self.sending.throttled
         )
 
     def _next(self, left: Next) -> float:
@@ -132,10 +123,6 @@ class Run:
         if left.looks or not seconds:
             seconds.append(self._schedule.due - self._service.runtime.monotonic())
         return max(min(seconds), 1.0)
-
-    def _note_trouble(self, trouble: str) -> None:
-        if trouble not in self.trouble:  # such a row is taken again each minute
-            self.trouble.append(trouble)
 
     @property
     def _is_over(self) -> bool:
@@ -149,12 +136,12 @@ class Run:
             await self.progress.refresh_if_due()
             if self._settings.follow:
                 await self._read_beside()
-            if await self._sending.take():
-                if self._sending.took_new:
+            if await self.sending.take():
+                if self.sending.took_new:
                     self._only_doubt_since, self._has_looked = None, False
-                await self._sending.wait(_SOON)
-            elif self._sending.busy:
-                await self._sending.wait(_SOON)
+                await self.sending.wait(_SOON)
+            elif self.sending.busy:
+                await self.sending.wait(_SOON)
             elif not await self._idle():
                 return
 
@@ -165,7 +152,7 @@ class Run:
         self._facts_at = self._service.clock()
         await self._ledger.refresh()
         known = self._ledger.known
-        self._sending.paused = known.paused
+        self.sending.paused = known.paused
         ahead = known.now - self._service.clock()
         if ahead < self._ahead - _PUT_BACK:
             await self._ledger.repair_times()
@@ -184,7 +171,7 @@ class Run:
         """Do what is left while nothing is to be sent now. False when the run has nothing left to do."""
         if self._settings.follow:
             if self._beside is None:
-                room = self._sending.room
+                room = self.sending.room
                 self.progress.doing(Activity(doing="waiting" if room else "paying", why=room))
             await self._stopping.rest(_OUTBOX_EVERY)
             return True
@@ -200,7 +187,7 @@ class Run:
                 await self._read()
             self._stopping.drain(f"the batch is paused: {known.paused}", Stop.RULE)
             return False
-        if known.is_confirmed is False and self._needs_confirmation:
+        if known.is_confirmed is False and self.sending.needs_confirmation:
             self._stopping.drain("its total is not confirmed: `payments payouts confirm`", Stop.RULE)
             return False
         if self._has_no_patience(left):
@@ -208,7 +195,7 @@ class Run:
                 self._has_looked = True
                 await self._read()
                 return True
-            self._stopping.drain(self._sending.room or self._read_failed or _IN_DOUBT)
+            self._stopping.drain(self.sending.room or self._read_failed or _IN_DOUBT)
             return False
         if self._wants_list(left) and self._is_reading_due():
             await self._read()
@@ -220,22 +207,22 @@ class Run:
         now = self._service.clock()
         if self._only_doubt_since is None:
             self._only_doubt_since = now
-        if self._sending.room is not None and self._sending.no_room_until - now > self._settings.patience:
+        if self.sending.room is not None and self.sending.no_room_until - now > self._settings.patience:
             return True
         return now - self._only_doubt_since >= self._settings.patience
 
     async def _rest(self, left: Next) -> None:
         until = [_FACTS_EVERY]
-        if self._sending.room is not None:
-            until.append(self._sending.no_room_until - self._service.clock())
+        if self.sending.room is not None:
+            until.append(self.sending.no_room_until - self._service.clock())
         elif left.due is not None:
             until.append(left.due)
         if left.looks or left.waits:
             until.append(self._schedule.due - self._service.runtime.monotonic())
         seconds = max(min(until), _IDLE)
-        why = self._sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
+        why = self.sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
         self.progress.doing(Activity(doing="waiting", why=why, next_look=left.due))
-        await self._sending.wait(seconds)
+        await self.sending.wait(seconds)
 
     # The list
 
@@ -244,7 +231,7 @@ class Run:
 
     def _wants_list(self, left: Next) -> bool:
         """Whether a row can go on by the list alone."""
-        return left.looks or left.waits or (left.doubts and self._sending.room is not None)
+        return left.looks or left.waits or (left.doubts and self.sending.room is not None)
 
     async def _read_beside(self) -> None:
         """Begin a reading if one is due: what was committed meanwhile does not wait for its pages."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -20,11 +20,11 @@ from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from .._ledger.ledger import SENT_WITHIN, Ledger
 from .._protocol.answers import Kind, Word, looked_for, never_allowed, unsent, word_of
 from .._protocol.exit_codes import Stop
-from .._protocol.outcomes import Outcome, outcome_of
-from .._protocol.records import Account, LedgerRow
+from .._protocol.records import LedgerRow
 from .._protocol.responses import stop_of, why_of
 from .._protocol.row_state import RowState
 from ..errors import LedgerError
+from .progress import Progress
 from .service import KeyReplaced, Service
 from .stopping import Stopping, too_many_failures
 
@@ -46,21 +46,15 @@ class InHand:
 
 class Sending:
     def __init__(
-        self,
-        ledger: Ledger,
-        service: Service,
-        account: Account,
-        stopping: Stopping,
-        *,
-        width: int,
-        needs_confirmation: bool,
-        on_words: Callable[[Sequence[Word]], object],
-        on_taken: Callable[[Sequence[LedgerRow]], object],
-        on_trouble: Callable[[str], object],
+        self, ledger: Ledger, service: Service, stopping: Stopping, progress: Progress, width: int
     ) -> None:
-        self._ledger, self._service, self._account = ledger, service, account
-        self._stopping, self._width, self._needs = stopping, width, needs_confirmation
-        self._on_words, self._on_taken, self._on_trouble = on_words, on_taken, on_trouble
+        """`width`: rows that are sent at a time."""
+        self._ledger, self._service, self._stopping = ledger, service, stopping
+        self._progress, self._width = progress, width
+        self._account = service.account
+        self.needs_confirmation: bool = self._account.environment == "live" and not ledger.known.is_outbox
+        """Whether nothing is sent before its total was confirmed."""
+        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
         self._queue: deque[InHand] = deque()
         self._wanted = asyncio.Event()
         self._words: list[Word] = []
@@ -104,15 +98,17 @@ class Sending:
         asked = self._service.clock()
         if self.paused is not None or asked < self.no_room_until or self._stopping.draining:
             return False
-        taken = await self._ledger.take(max(room, 1), self._account, needs_confirmation=self._needs)
-        for trouble in taken.unreadable:
-            self._on_trouble(trouble)
+        taken = await self._ledger.take(
+            max(room, 1), self._account, needs_confirmation=self.needs_confirmation
+        )
+        # such a row is taken again each minute
+        self.trouble += [each for each in taken.unreadable if each not in self.trouble]
         for row in taken.rows:
             within = min(SENT_WITHIN, taken.cleared_for.get(row.id, SENT_WITHIN))
             self._queue.append(InHand(row, asked + within, taken.at))
         self.busy += len(taken.rows)
         self.took_new = not all(row.doubted for row in taken.rows)
-        self._on_taken(taken.rows)
+        self._progress.taken(taken.rows)
         self._wanted.set()
         return bool(taken.rows)
 
@@ -208,7 +204,7 @@ class Sending:
                 group, self._words = self._words[:_GROUP], self._words[_GROUP:]
                 await self._ledger.record(group)
                 self.busy -= len(group)
-                self._on_words(group)
+                self._progress.spoken(group)
                 await self._judge_failures(group)
             self._stopping.wake(news=True)
 
@@ -269,9 +265,3 @@ async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
         task.cancel()
     with suppress(asyncio.CancelledError):
         await asyncio.wait(tasks)
-
-
-def outcome_after(word: Word) -> Outcome:
-    """What became of a row by a word."""
-    end = word.posted.end if word.is_fact and word.posted is not None else word.row.payout_end
-    return outcome_of(word.state, end, had_arrived=False)
