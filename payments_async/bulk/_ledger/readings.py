@@ -19,10 +19,9 @@ from ...models import Payout
 from ...models.statuses import PayoutEnd
 from .._protocol.audit import MOST_FINDINGS, Auditor
 from .._protocol.identifiers import parted
-from .._protocol.matching import RowPayout
+from .._protocol.matching import RowPayout, own_payout, read_shown
 from .._protocol.records import LedgerRow
 from .._protocol.row_state import RowState, Turn
-from .._protocol.shown_payouts import own_payout, read_shown
 from .ledger import ROW_COLUMNS, YOUNG, Ledger, readable
 from .pages import Kept, ListReading, PageChanges, absent, keep_words
 from .tables import TAKEN_FOR, TO_POST_ANEW, batches, decided_by, has_turn, now, payouts, rows

@@ -13,7 +13,7 @@ from ..._request.comparison import MONEY
 from ...models import Amount
 from .listed_payouts import Judgement
 from .matching import Match, RowPayout
-from .outcomes import EXACT, as_text
+from .outcomes import EXACT, add_amount, as_text
 from .payout_status import described, status_of
 from .records import LedgerRow
 from .row_state import RowState
@@ -71,10 +71,9 @@ class Auditor:
     uncompared: int = 0
     unread: int = 0
     """Payouts of the list that could not be read: each may be any that it seems to lack."""
-    listed: int = 0
-    compared: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MONEY, 0))
-    not_shown: dict[str, int] = attrs.field(factory=dict)
-    rounded: dict[str, str] = attrs.field(factory=dict)
+    fields: dict[str, list[int]] = attrs.field(factory=lambda: {name: [0, 0] for name in MONEY})
+    """{field: in how many rows it was compared, and in how many it was not shown}."""
+    rounded: dict[str, Decimal] = attrs.field(factory=dict)
     first_uncompared: list[int] = attrs.field(factory=list)
     findings: list[str] = attrs.field(factory=list)
     turns: list[str] = attrs.field(factory=list)
@@ -115,18 +114,14 @@ class Auditor:
                 self.note(f"row {row.number}: {payout_id} is {said} on the list")
         for finding in judgement.findings:
             self.note(finding)
-        if (
-            judgement.turn is not None
-            and len(self.turns) < MOST_FINDINGS
-            and judgement.turn not in self.turns
-        ):
-            self.turns.append(judgement.turn)
+        turn = judgement.turn
+        if turn is not None and len(self.turns) < MOST_FINDINGS and turn not in self.turns:
+            self.turns.append(turn)
 
     def _count(self, row: LedgerRow, own: RowPayout) -> None:
         """Count a created row whose payout the list shows, and each of its fields."""
         for name, is_shown in own.fields.items():
-            counts = self.compared if is_shown else self.not_shown
-            counts[name] = counts.get(name, 0) + 1
+            self.fields.setdefault(name, [0, 0])[not is_shown] += 1
         if own.difference is not None:
             self.note(f"row {row.number}: {own.difference}")
         if own.match in _OTHER:
@@ -138,8 +133,7 @@ class Auditor:
             self.seen += 1
             if own.other_money is not None:
                 shown = (own.payout.amount or Amount()).value or row.amount
-                before = Decimal(self.rounded.get(row.currency, "0"))
-                self.rounded[row.currency] = as_text(EXACT.add(before, EXACT.subtract(shown, row.amount)))
+                add_amount(self.rounded, row.currency, EXACT.subtract(shown, row.amount))
 
     def note(self, finding: str, kind: str = "differing") -> None:
         """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
@@ -150,14 +144,13 @@ class Auditor:
             self.findings.append(finding)
 
     def result(self) -> Audit:
-        names = {**self.compared, **self.not_shown}
         return Audit(
             self.seen,
             self.missing,
             self.differing,
             self.uncompared,
-            {name: FieldCount(self.compared.get(name, 0), self.not_shown.get(name, 0)) for name in names},
-            {currency: Decimal(amount) for currency, amount in self.rounded.items()},
+            {name: FieldCount(*counts) for name, counts in self.fields.items()},
+            dict(self.rounded),
             (*_not_compared(self.uncompared, self.first_uncompared), *self.findings),
             tuple(self.turns),
         )

@@ -67,7 +67,6 @@ async def read_list(
                 unread = walk.unread
                 page = await walk.page()
                 store.auditor.unread += walk.unread - unread
-                store.auditor.listed += len(page)
                 await store.take(page, None if walk.is_over else walk.cursor)
                 is_begun = True
                 if on_page is not None:

@@ -11,8 +11,7 @@ import attrs
 import pytest
 
 from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, Proof
-from payments_async.bulk._protocol.matching import Match, RowPayout
-from payments_async.bulk._protocol.shown_payouts import read_shown, shown_text
+from payments_async.bulk._protocol.matching import Match, RowPayout, read_shown, shown_text
 from payments_async.models import Amount, Country, Method, Payout, PayoutInstrument
 from tests.support.rows import BINDING, ledger_row
 
