@@ -340,9 +340,8 @@ class PayoutBatch:
                 raise
             told = f"every row is decided, and the list cannot be read for the certificate ({error})"
             return _uncertified(report, told, unread_code(error))
-        clean = certificate.is_clean
         now = certificate.report
-        code = now.exit_code if clean else 1
+        code = now.exit_code if certificate.is_clean else 1
         if report.exit_code == 75:  # followed, and not all are final
             code = 75
         return attrs.evolve(report, counts=now.counts, sums=now.sums, exit_code=code, certificate=certificate)

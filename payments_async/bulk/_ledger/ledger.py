@@ -133,27 +133,21 @@ class Ledger:
 
     # Whose it is
 
-    async def pin(self, account: Account) -> str:
-        """Pin the batch to an account if it has none, and return the key that it is pinned to."""
+    async def pin(self, account: Account, *, is_proven: bool = False) -> str:
+        """Pin the batch to an account if it has none, or while no row was sent or found.
+
+        `is_proven`: to this one in any case. Returns the key that it is pinned to.
+        """
 
         async def work(connection: AsyncConnection) -> str:
-            free = self._mine().where(batches.c.account.is_(None))
-            await connection.execute(free.values(account=account.key))
-            found = await connection.execute(
-                sa.select(batches.c.account).where(batches.c.batch_id == self.batch_id)
-            )
-            return str(found.scalar_one())
-
-        return await self.database.write(work)
-
-    async def admit(self, account: Account, *, untouched: bool) -> bool:
-        """Pin the batch to another key. `untouched`: only while no row was sent or found; else False."""
-
-        async def work(connection: AsyncConnection) -> bool:
-            if untouched and await is_touched(connection, self.batch_id):
-                return False
+            mine = sa.select(batches.c.account).where(batches.c.batch_id == self.batch_id)
+            pinned = (await connection.execute(mine.with_for_update())).scalar_one()
+            if pinned == account.key:
+                return account.key
+            if pinned is not None and not is_proven and await is_touched(connection, self.batch_id):
+                return str(pinned)
             await connection.execute(self._mine().values(account=account.key))
-            return True
+            return account.key
 
         return await self.database.write(work)
 

@@ -88,8 +88,11 @@ class Word:
     turn: Turn = Turn.NOTHING
     wait: float = 0.0  # seconds until the row may be taken again
     posted: Posted | None = attrs.field(default=None, repr=False)
-    stop: Stop | None = None
-    """What has to change before anything can be sent; None where that is nothing."""
+
+    @property
+    def stop(self) -> Stop | None:
+        """What has to change before anything can be sent; None where that is nothing."""
+        return _STOPS.get(self.kind)
 
     @property
     def is_fact(self) -> bool:
@@ -125,26 +128,19 @@ def word_of(row: LedgerRow, posted: Posted) -> Word:
         return _refused(row, posted)
     if kind in _LOOKED_FOR:
         return _word(row, kind, RowState.IN_DOUBT, Turn.LOOK, posted=posted)
-    stop = _STOPS.get(kind)
     if posted.verdict in ("not_sent", "not_executed") or kind in (Kind.WITHHELD, Kind.THROTTLED):
-        return unsent(row, kind, _hold(row, posted), posted=posted, stop=stop)
+        return unsent(row, kind, _hold(row, posted), posted)
     wait = doubt_wait(row.takes)
-    if wait is None:
-        return _word(row, kind, RowState.IN_DOUBT, Turn.LOOK, posted=posted, stop=stop)
-    return _word(row, kind, RowState.IN_DOUBT, Turn.POST, wait, posted, stop)
+    turn = Turn.LOOK if wait is None else Turn.POST
+    return _word(row, kind, RowState.IN_DOUBT, turn, wait or 0.0, posted)
 
 
 def unsent(
-    row: LedgerRow,
-    kind: Kind = Kind.WITHHELD,
-    wait: float = 0.0,
-    *,
-    posted: Posted | None = None,
-    stop: Stop | None = None,
+    row: LedgerRow, kind: Kind = Kind.WITHHELD, wait: float = 0.0, posted: Posted | None = None
 ) -> Word:
     """Give a row back: this send made nothing. An earlier one of which nothing is proven stays in doubt."""
     state = RowState.IN_DOUBT if row.doubted else RowState.NEW
-    return _word(row, kind, state, Turn.POST, wait, posted, stop)
+    return _word(row, kind, state, Turn.POST, wait, posted)
 
 
 def looked_for(row: LedgerRow) -> Word:

@@ -50,14 +50,14 @@ async def admit(ledger: Ledger, service: Service) -> None:
     account = service.account
     require_account(ledger, account)
     pinned = await ledger.pin(account)
-    if pinned != account.key and not await ledger.admit(account, untouched=True):
+    if pinned != account.key:
         if not await _sees_own(ledger, service):
             is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
             remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
             raise LedgerMismatch(
                 ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=remedy
             )
-        await ledger.admit(account, untouched=False)
+        await ledger.pin(account, is_proven=True)
     await ledger.refresh()
 
 

@@ -254,15 +254,15 @@ class Run:
         self.progress.doing(Activity(doing="following" if awaited else "reading"))
         news, before = None, self._service.listed
         try:
-            on_page, may_go_on = self.progress.tell, lambda: not self._is_over
+            ledger, service, tell = self._ledger, self._service, self.progress.tell
             if awaited is None:
                 store = await read_whole(
-                    *(self._ledger, self._service), shows_all=False, on_page=on_page, may_go_on=may_go_on
+                    ledger, service, shows_all=False, on_page=tell, may_go_on=lambda: not self._is_over
                 )
             else:
-                since = listed_since(self._ledger, awaited)
+                since = listed_since(ledger, awaited)
                 store = await read_list(
-                    *(self._ledger, self._service, since, on_page, may_go_on), is_whole=False
+                    ledger, service, since, tell, lambda: not self._is_over, is_whole=False
                 )
             unread = store.auditor.unread
             self._read_failed = f"{unread} of the list's payouts could not be read" if unread else None
