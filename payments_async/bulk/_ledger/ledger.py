@@ -23,7 +23,7 @@ from .._protocol.answers import Word
 from .._protocol.payout_status import shows_arrival
 from .._protocol.records import Account, Batch, LedgerRow
 from .._protocol.row_state import RowState, Turn
-from ..errors import LedgerError, LedgerMissing
+from ..errors import LedgerError, LedgerMismatch, LedgerMissing
 from .database import SEE, Database, DatabaseAddress
 from .tables import TAKEN_FOR, batches, has_turn, now, rows
 from .values import COLUMNS, UnreadableRow, batch_of, row_of
@@ -133,6 +133,11 @@ class Ledger:
 
     # Whose it is
 
+    def require(self, subject: str, recorded: str, given: str, *, remedy: str = "") -> None:
+        """Raise LedgerMismatch if the batch is bound to something else than is given."""
+        if given != recorded:
+            raise LedgerMismatch(self.label, subject, recorded=recorded, given=given, remedy=remedy)
+
     async def pin(self, account: Account, *, is_proven: bool = False) -> str:
         """Pin the batch to an account if it has none, or while no row was sent or found.
 
@@ -159,7 +164,7 @@ class Ledger:
         A row whose taker has not come back is in doubt from now on. Raises LedgerError.
         """
         facts = (
-            sa.select(batches.c.last_row, batches.c.guard)
+            sa.select(batches.c.last_row)
             .where(
                 batches.c.batch_id == self.batch_id,
                 batches.c.account == account.key,

@@ -21,7 +21,7 @@ from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
 from .._options import composed, require_batch_id
 from .._protocol.records import Account, Binding, NewRow
 from .._run.account import require_account
-from ..errors import BulkError, LedgerMismatch, SourceUnreadable
+from ..errors import BulkError, SourceUnreadable
 from ..report import ImportReport, batch_figures_of
 from ..sources import Frame, Item, IterableSource, Source, open_source
 from .input_edits import compared
@@ -188,8 +188,7 @@ async def _known(
     binding = known.binding
     if known.is_outbox:
         raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
-    if (given := settings.batch_id or binding.batch_id) != binding.batch_id:
-        raise LedgerMismatch(ledger.label, "batch id", recorded=binding.batch_id, given=given, remedy=_OTHER)
+    ledger.require("batch id", binding.batch_id, settings.batch_id or binding.batch_id, remedy=_OTHER)
     require_account(ledger, place)
     if same_file(binding, stat):
         return await _report(ledger)

@@ -13,7 +13,7 @@ from .._ledger import views
 from .._ledger.ledger import Ledger
 from .._protocol.matching import RowPayout
 from .._protocol.records import Account
-from ..errors import LedgerError, LedgerMismatch
+from ..errors import LedgerError
 from .service import PayoutList, Service
 
 _SETTLED: Final = "it is paid: only rows that no batch has paid get a batch of their own"
@@ -34,12 +34,9 @@ def require_account(ledger: Ledger, account: Account) -> None:
     there = ledger.known.binding
     if ledger.known.is_outbox:
         return
-    if there.environment != account.environment:
-        raise LedgerMismatch(
-            ledger.label, "environment", recorded=there.environment, given=account.environment
-        )
+    ledger.require("environment", there.environment, account.environment)
     if there.base_url and not same_service(there.base_url, account.base_url):
-        raise LedgerMismatch(ledger.label, "base URL", recorded=there.base_url, given=account.base_url)
+        ledger.require("base URL", there.base_url, account.base_url)
 
 
 async def admit(ledger: Ledger, service: Service) -> None:
@@ -54,9 +51,7 @@ async def admit(ledger: Ledger, service: Service) -> None:
         if not await _sees_own(ledger, service):
             is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
             remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
-            raise LedgerMismatch(
-                ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=remedy
-            )
+            ledger.require("key fingerprint", pinned, account.key, remedy=remedy)
         await ledger.pin(account, is_proven=True)
     await ledger.refresh()
 

@@ -21,7 +21,7 @@ from .._ledger.readings import ReadingLost
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
 from .._protocol.responses import FATAL, refuses_access, stop_of, why
-from ..errors import LedgerMismatch, LedgerUnavailable
+from ..errors import LedgerUnavailable
 from ..report import Activity, BatchFigures, Ended
 from .account import admit
 from .listing import listed_since, read_list, read_whole
@@ -159,13 +159,7 @@ class Run:
         self._ahead = ahead
         read_at = self._service.runtime.monotonic() - (known.now - known.read_at)
         self._schedule.note_record(read_at, self._service.runtime.random())  # any process's
-        if known.binding.key_fingerprint != self._account.key:
-            raise LedgerMismatch(
-                self._ledger.label,
-                "key fingerprint",
-                recorded=known.binding.key_fingerprint,
-                given=self._account.key,
-            )
+        self._ledger.require("key fingerprint", known.binding.key_fingerprint, self._account.key)
 
     async def _idle(self) -> bool:
         """Do what is left while nothing is to be sent now. False when the run has nothing left to do."""
