@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from ..._emitter import logger
@@ -41,20 +42,46 @@ def listed_since(ledger: Ledger, awaited: Awaited | None = None) -> float:
 async def read_list(
     ledger: Ledger,
     service: Service,
-    since: float | None,
+    *,
+    awaited: Awaited | None = None,
+    all_of_it: bool = False,
+    shows_all: bool = True,
+    keeps: bool = False,
     on_page: Callable[[], object] | None = None,
     may_go_on: Callable[[], bool] | None = None,
+) -> ReadingStore:
+    """Read what surely shows every payout of the batch; all of the list where a part lacks one.
+
+    `awaited`: only what may show the ends of these. `all_of_it`: all of the list in any case. `shows_all`:
+    the payouts of created rows are waited for too. `keeps`: the reading stays this process's for another
+    minute. `may_go_on`: asked before each page.
+    Raises ReadingLost while another process reads, PaymentsError when it cannot be read to its end, and
+    LedgerError. What was read until then is recorded, and the next reading goes on there.
+    """
+    read = partial(_read, ledger, service, on_page=on_page, may_go_on=may_go_on, keeps=keeps)
+    if awaited is not None:
+        return await read(listed_since(ledger, awaited), is_whole=False)
+    store = await read(None if all_of_it else listed_since(ledger))
+    is_part = store.reading.since is not None
+    if is_part and ((shows_all and store.auditor.missing) or await store.lacks()):
+        return await read(None)
+    return store
+
+
+async def _read(
+    ledger: Ledger,
+    service: Service,
+    since: float | None,
     *,
+    on_page: Callable[[], object] | None,
+    may_go_on: Callable[[], bool] | None,
+    keeps: bool,
     is_whole: bool = True,
-    keeps: bool = False,
 ) -> ReadingStore:
     """Read the list to its end, and record what it shows.
 
-    `since`: the service's time from which on; None for all of it. `may_go_on`: asked before each page.
-    `is_whole`: it surely shows every payout of the batch, so that one which it does not show is absent.
-    `keeps`: the reading stays this process's for another minute.
-    Raises ReadingLost while another process reads, PaymentsError when it cannot be read to its end, and
-    LedgerError. What was read until then is recorded, and the next reading goes on there.
+    `since`: the service's time from which on; None for all of it. `is_whole`: it surely shows every payout of
+    the batch, so that one which it does not show is absent.
     """
     store = await ReadingStore.begin(ledger, since)
     is_begun = store.reading.cursor is None
@@ -106,29 +133,6 @@ async def _renewed(store: ReadingStore, service: Service) -> AsyncIterator[None]
         await asyncio.wait([renewing])
 
 
-async def read_whole(
-    ledger: Ledger,
-    service: Service,
-    *,
-    all_of_it: bool = False,
-    shows_all: bool = True,
-    keeps: bool = False,
-    on_page: Callable[[], object] | None = None,
-    may_go_on: Callable[[], bool] | None = None,
-) -> ReadingStore:
-    """Read what surely shows every payout of the batch; all of the list where a part lacks one.
-
-    `all_of_it`: all of the list in any case. `shows_all`: the payouts of created rows are waited for too.
-    Raises as `read_list`.
-    """
-    since = None if all_of_it else listed_since(ledger)
-    store = await read_list(ledger, service, since, on_page, may_go_on, keeps=keeps)
-    is_part = store.reading.since is not None
-    if is_part and ((shows_all and store.auditor.missing) or await store.lacks()):
-        return await read_list(ledger, service, None, on_page, may_go_on, keeps=keeps)
-    return store
-
-
 async def certify(
     ledger: Ledger, service: Service, *, environment: str = "", on_page: Callable[[], object] | None = None
 ) -> Certificate:
@@ -143,7 +147,7 @@ async def certify(
         await ledger.refresh()
         all_of_it = not ledger.known.read_all and not await figures.only_own(ledger)
         try:
-            store = await read_whole(ledger, service, all_of_it=all_of_it, on_page=on_page)
+            store = await read_list(ledger, service, all_of_it=all_of_it, on_page=on_page)
             break
         except ReadingLost:
             await service.runtime.sleep(_WAIT)

@@ -20,7 +20,7 @@ from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
 from .._protocol.row_state import RowState
 from ..errors import BulkError
-from .listing import read_whole
+from .listing import read_list
 from .service import Service
 
 _REASONS: Final = 100
@@ -114,7 +114,7 @@ async def retry_failed(
             retried = _Retried()
         believed = {row.id: row.outcome async for row in views.all_rows(ledger, NOT_ARRIVED)}
         try:
-            store = await read_whole(ledger, service, keeps=True)
+            store = await read_list(ledger, service, keeps=True)
             if wanted is None:  # those that an earlier reading made new are in neither
                 failed = {row.id async for row in views.all_rows(ledger, NOT_ARRIVED)}
                 ids = sorted(failed | believed.keys())

@@ -24,7 +24,7 @@ from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerUnavailable
 from ..report import Activity, BatchFigures, Ended
 from .account import admit
-from .listing import listed_since, read_list, read_whole
+from .listing import read_list
 from .progress import Progress, repeated
 from .sending import Sending
 from .service import Service
@@ -248,16 +248,14 @@ class Run:
         self.progress.doing(Activity(doing="following" if awaited else "reading"))
         news, before = None, self._service.listed
         try:
-            ledger, service, tell = self._ledger, self._service, self.progress.tell
-            if awaited is None:
-                store = await read_whole(
-                    ledger, service, shows_all=False, on_page=tell, may_go_on=lambda: not self._is_over
-                )
-            else:
-                since = listed_since(ledger, awaited)
-                store = await read_list(
-                    ledger, service, since, tell, lambda: not self._is_over, is_whole=False
-                )
+            store = await read_list(
+                self._ledger,
+                self._service,
+                awaited=awaited,
+                shows_all=False,
+                on_page=self.progress.tell,
+                may_go_on=lambda: not self._is_over,
+            )
             unread = store.auditor.unread
             self._read_failed = f"{unread} of the list's payouts could not be read" if unread else None
             news = store.has_news

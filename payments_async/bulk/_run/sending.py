@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -231,26 +231,28 @@ class Sending:
             self._spoken.set()
         self._is_ending = True
         self._wanted.set()
-        late = asyncio.Event()
-        sent: asyncio.Future[Any] = asyncio.gather(*self._tasks, return_exceptions=True)
-        timer = self._service.runtime.call_later(drain, late.set)
-        waiting: asyncio.Future[Any] = asyncio.ensure_future(late.wait())
+
+        def cut_short() -> None:
+            left = [task for task in self._tasks if not task.done()]
+            if left:
+                self._stopping.drain("the time to drain was over")
+            for task in left:
+                task.cancel()
+
+        timer = self._service.runtime.call_later(drain, cut_short)
         try:
-            await asyncio.wait({sent, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
             timer.cancel()
-            waiting.cancel()
-        if not sent.done():
-            self._stopping.drain("the time to drain was over")
-            await _cancelled(self._tasks)
-        await sent
         await self._end_recording()
         self._raise_failure()
 
     async def cut(self) -> None:
         """End at once: what has left stays under way, for whoever looks next. What is known is recorded."""
         self._queue.clear()
-        await _cancelled(self._tasks)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(LedgerError):
             await self._end_recording()
 
@@ -258,10 +260,3 @@ class Sending:
         self._is_over = True
         self._spoken.set()
         await self._recording
-
-
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.wait(tasks)
