@@ -332,9 +332,7 @@ class PayoutBatch:
         if (kept := ledger.known.certificate) is not None and _fits(ledger.known, report):
             return report if kept["clean"] else attrs.evolve(report, exit_code=max(report.exit_code, 1))
         try:
-            certificate = await certify(
-                ledger, self._service, environment=run.progress.environment, on_page=run.progress.tell
-            )
+            certificate = await certify(ledger, self._service, run.progress.tell)
         except PaymentsError as error:
             if isinstance(error, BulkError):
                 raise
@@ -378,16 +376,12 @@ class PayoutBatch:
 
         def tell() -> None:
             if on_progress is not None:
-                on_progress(
-                    attrs.evolve(
-                        batch_figures_of(found.totals, found.extra),
-                        activity=Activity(doing="reconciling", listed=service.listed),
-                    )
-                )
+                activity = Activity(doing="reconciling", listed=service.listed)
+                on_progress(batch_figures_of(found.totals, found.extra, activity))
 
         found = await figures.figures(ledger, self._environment)
         with repeated(service.runtime, tell):
-            return await certify(ledger, service, environment=self._environment, on_page=tell)
+            return await certify(ledger, service, tell)
 
     async def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False

@@ -300,19 +300,15 @@ def _prepare_file(path: str, *, create: bool) -> None:
     except FileNotFoundError:
         if not create:
             raise LedgerMissing(path, "there is no ledger", remedy=_START) from None
-        _make_file(path)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            problem = f"cannot be made ({error.strerror})"
+            raise LedgerError(path, problem, remedy="make the folder writable for this user") from None
     except OSError as error:
         raise LedgerError(path, f"cannot be read ({error.strerror})", remedy=SEE) from None
     if start and start != _SQLITE_START:
         raise LedgerError(path, "is no ledger", remedy=_OTHER_FILE)
-
-
-def _make_file(path: str) -> None:
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        problem = f"cannot be made ({error.strerror})"
-        raise LedgerError(path, problem, remedy="make the folder writable for this user") from None
 
 
 _START: Final = "give the path of an existing ledger, or start the run first: it makes its ledger"

@@ -134,14 +134,14 @@ async def _renewed(store: ReadingStore, service: Service) -> AsyncIterator[None]
 
 
 async def certify(
-    ledger: Ledger, service: Service, *, environment: str = "", on_page: Callable[[], object] | None = None
+    ledger: Ledger, service: Service, on_page: Callable[[], object] | None = None
 ) -> Certificate:
     """Read the service's list, record what it shows, and compare the ledger with it row by row.
 
     The whole list is read once before the first certificate in which a row is anything but created by the
-    answer to this ledger's own request: an earlier ledger, since lost, may have paid it long ago.
-    `environment`: of an outbox, whose rows count: those that were decided before the reading. Waits while
-    another process reads. Raises PaymentsError when the list cannot be read to its end.
+    answer to this ledger's own request: an earlier ledger, since lost, may have paid it long ago. Of an
+    outbox the rows of the key's environment count that were decided before the reading. Waits while another
+    process reads. Raises PaymentsError when the list cannot be read to its end.
     """
     while True:
         await ledger.refresh()
@@ -154,16 +154,15 @@ async def certify(
     if unread := store.auditor.unread:  # each could be any that the list seems to lack
         told = f"{unread} of the list's payouts could not be read"
         raise SearchIncomplete(told, pages=0, cursor=None)
-    known = ledger.known
-    found = await figures.figures(ledger, environment, store.reading.began if known.is_outbox else None)
-    report = report_of(known, found)
-    binding, account = known.binding, service.account
+    known, account = ledger.known, service.account
+    of_outbox = (account.environment, store.reading.began) if known.is_outbox else ()
+    found = await figures.figures(ledger, *of_outbox)
     certificate = Certificate(
-        report,
+        report_of(known, found),
         account.environment,
         account.base_url,
         account.key,
-        binding.input_hash,
+        known.binding.input_hash,
         found.at,
         store.reading.began,
         store.reading.since,
