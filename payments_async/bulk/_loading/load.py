@@ -157,8 +157,15 @@ async def _new(
     reading = await accepted(found, shared, identifiers, skip=skip, rejects=rejects)
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")
-    at = (place.environment, place.base_url, place.key)
-    return identifiers, reading, Binding(identifiers.batch_id, *at, found.fingerprint, stat)
+    binding = Binding(
+        batch_id=identifiers.batch_id,
+        environment=place.environment,
+        base_url=place.base_url,
+        key_fingerprint=place.key,
+        input_hash=found.fingerprint,
+        input_stat=stat,
+    )
+    return identifiers, reading, binding
 
 
 async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:

@@ -155,8 +155,8 @@ async def certify(
         told = f"{unread} of the list's payouts could not be read"
         raise SearchIncomplete(told, pages=0, cursor=None)
     known, account = ledger.known, service.account
-    of_outbox = (account.environment, store.reading.began) if known.is_outbox else ()
-    found = await figures.figures(ledger, *of_outbox)
+    environment, before = (account.environment, store.reading.began) if known.is_outbox else ("", None)
+    found = await figures.figures(ledger, environment, before)
     certificate = Certificate(
         report_of(known, found),
         account.environment,
