@@ -87,7 +87,7 @@ class Comparison:
                 self.corrected += len(corrections)
                 if corrections:
                     await edits.correct(corrections)
-        async with aclosing(grouped(edits.rows(), _GROUP)) as pages:
+        async with aclosing(edits.pages()) as pages:
             async for page in pages:
                 left = [row for row in page if row.id not in self._seen]
                 there = [row for row in left if row.state is not RowState.CANCELLED]
