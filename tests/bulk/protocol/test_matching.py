@@ -72,8 +72,8 @@ def test_an_account_is_compared_where_it_is_shown_in_full(
     ("there", "difference"),
     [
         (found(), None),
-        (found(amount=Decimal(7)), "po_1 is of XCD 7, and XCD 10.10 was asked for"),
-        (found(currency="GHS"), "po_1 is of GHS 10.10, and XCD 10.10 was asked for"),
+        (found(amount=Decimal(7)), "po_1 is of XCD 7, and XCD 10.1 was asked for"),
+        (found(currency="GHS"), "po_1 is of GHS 10.10, and XCD 10.1 was asked for"),
         (found(amount=None, currency="GHS"), "the list shows po_1 with another currency"),
         (found(None), "the list shows po_1 without metadata.payments_sdk"),
         (found("?"), "the list shows po_1 with a metadata.payments_sdk that cannot be read"),
