@@ -31,9 +31,9 @@ from ._ledger.database import DatabaseAddress
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
 from ._protocol import exit_codes
+from ._protocol.answers import unread_code
 from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
-from ._protocol.responses import unread_code
 from ._run.account import admit
 from ._run.listing import certify
 from ._run.progress import repeated

@@ -18,9 +18,9 @@ from .._ledger import figures
 from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost
+from .._protocol.answers import FATAL, refuses_access, stop_of, why
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
-from .._protocol.responses import FATAL, refuses_access, stop_of, why
 from ..errors import LedgerUnavailable
 from ..report import Activity, BatchFigures, Ended
 from .account import admit

@@ -18,10 +18,9 @@ import attrs
 from ..._assumptions import KEY_TRUSTED_FOR
 from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from .._ledger.ledger import SENT_WITHIN, Ledger
-from .._protocol.answers import Kind, Word, looked_for, never_allowed, unsent, word_of
+from .._protocol.answers import Kind, Word, looked_for, never_allowed, stop_of, unsent, why_of, word_of
 from .._protocol.exit_codes import Stop
 from .._protocol.records import LedgerRow
-from .._protocol.responses import stop_of, why_of
 from .._protocol.row_state import RowState
 from ..errors import LedgerError
 from .progress import Progress

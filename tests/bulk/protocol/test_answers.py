@@ -12,9 +12,19 @@ import pytest
 from payments_async._request.call import AttemptResult
 from payments_async._request.error_responses import status_error
 from payments_async._request.outcome import read_answer
-from payments_async.bulk._protocol.answers import Kind, Posted, doubt_wait, unsent, word_of
+from payments_async.bulk._protocol.answers import (
+    Kind,
+    Posted,
+    doubt_wait,
+    failed,
+    refuses_access,
+    stop_of,
+    succeeded,
+    unsent,
+    why,
+    word_of,
+)
 from payments_async.bulk._protocol.exit_codes import Stop
-from payments_async.bulk._protocol.responses import failed, refuses_access, stop_of, succeeded, why
 from payments_async.bulk._protocol.row_state import RowState, Turn
 from payments_async.bulk.errors import access_problem
 from payments_async.errors import (
