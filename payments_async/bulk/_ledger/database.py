@@ -119,9 +119,14 @@ class Database:
 
         `is_long`: it is undone then, as nobody waits for a whole input.
         """
+
+        async def written() -> T:
+            async with self._writing:
+                return await self._repeated(work, reads=False)
+
         if is_long:
-            return await self._written(work)
-        task = asyncio.ensure_future(self._written(work))
+            return await written()
+        task = asyncio.ensure_future(written())
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -129,10 +134,6 @@ class Database:
             if not task.cancelled():
                 task.exception()
             raise
-
-    async def _written(self, work: Work[T]) -> T:
-        async with self._writing:
-            return await self._repeated(work, reads=False)
 
     async def read(self, work: Work[T]) -> T:
         """Do work that only reads, of one moment. Raises LedgerError."""

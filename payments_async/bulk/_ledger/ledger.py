@@ -279,15 +279,14 @@ class Ledger:
                     await connection.execute(_RECORD_OTHER_CONTENT, facts)
             if others:
                 await connection.execute(_RECORD_WORD, others)
-            if oldest is not None:
-                await self.note_oldest(connection, oldest)
+            await self.note_oldest(connection, oldest)
 
         await self.database.write(work)
         self.noted(oldest)
 
-    async def note_oldest(self, connection: AsyncConnection, oldest: float) -> None:
+    async def note_oldest(self, connection: AsyncConnection, oldest: float | None) -> None:
         """Remember the oldest payout of the batch that was shown, by the service's time."""
-        if self._oldest is not None and self._oldest <= oldest:
+        if oldest is None or (self._oldest is not None and self._oldest <= oldest):
             return
         is_older = sa.or_(batches.c.oldest.is_(None), batches.c.oldest > oldest)
         await connection.execute(self._mine().where(is_older).values(oldest=oldest))

@@ -127,8 +127,7 @@ class ReadingStore:
             changes = PageChanges(self._ledger.known, self.reading, auditor)
             await judge(connection, changes)
             await changes.write(connection)
-            if changes.oldest is not None:
-                await self._ledger.note_oldest(connection, changes.oldest)
+            await self._ledger.note_oldest(connection, changes.oldest)
             await self._hold(connection, reading_audit=auditor.to_json(), **facts)
             return changes
 

@@ -144,23 +144,21 @@ class Auditor:
             self.findings.append(finding)
 
     def result(self) -> Audit:
+        findings = [*self.findings]
+        if self.uncompared:
+            rows = "1 row was" if self.uncompared == 1 else f"{self.uncompared} rows were"
+            first = self.first_uncompared
+            more = f" and {self.uncompared - len(first)} more" if self.uncompared > len(first) else ""
+            which = f"row{'s' * (self.uncompared > 1)} {', '.join(map(str, first))}{more}"
+            found = f"{rows} not compared: the list shows no amount or no currency of {which}"
+            findings.insert(0, found)
         return Audit(
-            self.seen,
-            self.missing,
-            self.differing,
-            self.uncompared,
-            {name: FieldCount(*counts) for name, counts in self.fields.items()},
-            dict(self.rounded),
-            (*_not_compared(self.uncompared, self.first_uncompared), *self.findings),
-            tuple(self.turns),
+            seen=self.seen,
+            missing=self.missing,
+            differing=self.differing,
+            uncompared=self.uncompared,
+            fields={name: FieldCount(*counts) for name, counts in self.fields.items()},
+            rounded=dict(self.rounded),
+            findings=tuple(findings),
+            turns=tuple(self.turns),
         )
-
-
-def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
-    """Make the finding for rows that were not compared; `first` are the first of their numbers."""
-    if not uncompared:
-        return ()
-    rows = "1 row was" if uncompared == 1 else f"{uncompared} rows were"
-    more = f" and {uncompared - len(first)} more" if uncompared > len(first) else ""
-    which = f"row{'s' * (uncompared > 1)} {', '.join(map(str, first))}{more}"
-    return (f"{rows} not compared: the list shows no amount or no currency of {which}",)
