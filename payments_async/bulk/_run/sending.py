@@ -232,11 +232,10 @@ class Sending:
         self._wanted.set()
 
         def cut_short() -> None:
-            left = [task for task in self._tasks if not task.done()]
-            if left:
-                self._stopping.drain("the time to drain was over")
-            for task in left:
-                task.cancel()
+            for task in self._tasks:
+                if not task.done():
+                    self._stopping.drain("the time to drain was over")
+                    task.cancel()
 
         timer = self._service.runtime.call_later(drain, cut_short)
         try:
