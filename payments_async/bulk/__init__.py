@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ._outbox import OutboxRow as OutboxRow
     from ._protocol.audit import Audit as Audit
     from ._protocol.outcomes import Outcome as Outcome
+    from ._protocol.outcomes import RowState as RowState
     from ._protocol.records import Batch as Batch
     from ._protocol.records import Binding as Binding
     from ._protocol.records import InputDifference as InputDifference
     from ._protocol.records import StatusChange as StatusChange
-    from ._protocol.row_state import RowState as RowState
     from ._run.retry import LeftRow as LeftRow
     from ._run.retry import RetryReport as RetryReport
     from .batch import PayoutBatch as PayoutBatch
@@ -56,9 +56,8 @@ _HOMES = {
     "_ledger.tables": ("metadata",),
     "_outbox": ("OutboxRow",),
     "_protocol.audit": ("Audit",),
-    "_protocol.outcomes": ("Outcome",),
+    "_protocol.outcomes": ("Outcome", "RowState"),
     "_protocol.records": ("Batch", "Binding", "InputDifference", "StatusChange"),
-    "_protocol.row_state": ("RowState",),
     "_run.retry": ("LeftRow", "RetryReport"),
     "batch": ("PayoutBatch",),
     "errors": (

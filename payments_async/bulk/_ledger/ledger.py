@@ -20,9 +20,9 @@ from ..._runtime import Runtime
 from ...models._masking import clean
 from ...models.statuses import PayoutEnd
 from .._protocol.answers import Word
+from .._protocol.outcomes import RowState, Turn
 from .._protocol.payout_status import shows_arrival
 from .._protocol.records import Account, Batch, LedgerRow
-from .._protocol.row_state import RowState, Turn
 from ..errors import LedgerError, LedgerMismatch, LedgerMissing
 from .database import SEE, Database, DatabaseAddress
 from .tables import TAKEN_FOR, batches, has_turn, now, rows

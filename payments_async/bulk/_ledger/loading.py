@@ -16,9 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
-from .._protocol.outcomes import add_amount, as_text
+from .._protocol.outcomes import RowState, Turn, add_amount, as_text
 from .._protocol.records import Binding, LedgerRow, NewRow, grouped
-from .._protocol.row_state import RowState, Turn
 from ..errors import BulkError, InputPaidElsewhere
 from .database import Database
 from .ledger import ROW_COLUMNS, Ledger, is_touched

@@ -19,10 +19,9 @@ from .._protocol.audit import Auditor
 from .._protocol.identifiers import Identity, Proof, parted
 from .._protocol.listed_payouts import RowFacts, judge, may_be_sent
 from .._protocol.matching import Match, RowPayout, own_payout, shown_text
-from .._protocol.outcomes import ExtraPayout
+from .._protocol.outcomes import ExtraPayout, RowState, Turn
 from .._protocol.payout_status import end_of, ended_at, facts_of, seconds_of
 from .._protocol.records import Batch, LedgerRow
-from .._protocol.row_state import RowState, Turn
 from .tables import TO_POST, has_turn, now, payouts, rows, words
 from .values import units_of
 

@@ -20,8 +20,8 @@ from ...models.statuses import PayoutEnd
 from .._protocol.audit import MOST_FINDINGS, Auditor
 from .._protocol.identifiers import parted
 from .._protocol.matching import RowPayout, own_payout, read_shown
+from .._protocol.outcomes import RowState, Turn
 from .._protocol.records import LedgerRow
-from .._protocol.row_state import RowState, Turn
 from .ledger import ROW_COLUMNS, YOUNG, Ledger, readable
 from .pages import Kept, ListReading, PageChanges, absent, keep_words
 from .tables import TAKEN_FOR, TO_POST_ANEW, batches, decided_by, has_turn, now, payouts, rows

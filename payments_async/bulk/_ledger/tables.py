@@ -15,7 +15,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 
-from .._protocol.row_state import RowState, Turn
+from .._protocol.outcomes import RowState, Turn
 
 TAKEN_FOR: Final = 60.0
 """Seconds for which a process has the rows that it took, or the reading of the list."""

@@ -18,8 +18,8 @@ from ..._codec import decode
 from .._ledger.ledger import Ledger
 from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
+from .._protocol.outcomes import RowState
 from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, What, grouped
-from .._protocol.row_state import RowState
 from ..errors import LedgerOfAnotherInput, SourceUnreadable
 from ..sources import Row, Source
 from ..sources._requests import canonical

@@ -33,7 +33,7 @@ from ...models import Attempt, Payout, Verdict
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
 from .exit_codes import Exit, Stop
-from .outcomes import Outcome, outcome_of
+from .outcomes import Outcome, RowState, Turn, outcome_of
 from .payout_status import (
     described,
     end_of,
@@ -45,7 +45,6 @@ from .payout_status import (
     without_nul,
 )
 from .records import LedgerRow
-from .row_state import RowState, Turn
 
 _SOON: Final = (0.5, 1.0, 2.0)
 """Seconds before the first posts after one that was in doubt; then ten, doubled for each next one."""

@@ -13,10 +13,9 @@ from ..._request.comparison import MONEY
 from ...models import Amount
 from .listed_payouts import Judgement
 from .matching import Match, RowPayout
-from .outcomes import EXACT, add_amount, as_text
+from .outcomes import EXACT, RowState, add_amount, as_text
 from .payout_status import described, status_of
 from .records import LedgerRow
-from .row_state import RowState
 
 MOST_FINDINGS: Final = 100
 _NAMED: Final = 5

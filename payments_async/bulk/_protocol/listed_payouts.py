@@ -25,10 +25,9 @@ import attrs
 
 from ...models.statuses import PayoutEnd
 from .matching import Match, RowPayout, weight_of
-from .outcomes import ExtraPayout
+from .outcomes import UNFINISHED, ExtraPayout, RowState
 from .payout_status import described, facts_of, failure_of, shows_arrival, status_of
 from .records import LedgerRow
-from .row_state import UNFINISHED, RowState
 
 OTHER_CONTENT: Final = "other content under its reference"
 """Reason of a conflict: the row's own payout with other content."""

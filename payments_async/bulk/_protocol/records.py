@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 import attrs
 
 from ...models.statuses import PayoutEnd
-from .outcomes import Outcome, outcome_of
-from .row_state import RowState, Turn
+from .outcomes import Outcome, RowState, Turn, outcome_of
 
 T = TypeVar("T")
 What = Literal["changed", "removed", "added"]

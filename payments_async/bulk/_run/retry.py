@@ -16,9 +16,8 @@ from .._ledger.readings import ReadingLost
 from .._protocol.identifiers import body_at, shown_key
 from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, next_generation
 from .._protocol.matching import RowPayout
-from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
+from .._protocol.outcomes import NOT_ARRIVED, Outcome, RowState, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
-from .._protocol.row_state import RowState
 from ..errors import BulkError
 from .listing import read_list
 from .service import Service

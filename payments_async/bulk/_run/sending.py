@@ -20,8 +20,8 @@ from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from .._ledger.ledger import SENT_WITHIN, Ledger
 from .._protocol.answers import Kind, Word, looked_for, never_allowed, stop_of, unsent, why_of, word_of
 from .._protocol.exit_codes import Stop
+from .._protocol.outcomes import RowState
 from .._protocol.records import LedgerRow
-from .._protocol.row_state import RowState
 from ..errors import LedgerError
 from .progress import Progress
 from .service import KeyReplaced, Service

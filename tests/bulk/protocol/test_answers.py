@@ -25,7 +25,7 @@ from payments_async.bulk._protocol.answers import (
     word_of,
 )
 from payments_async.bulk._protocol.exit_codes import Stop
-from payments_async.bulk._protocol.row_state import RowState, Turn
+from payments_async.bulk._protocol.outcomes import RowState, Turn
 from payments_async.bulk.errors import access_problem
 from payments_async.errors import (
     APIConnectionError,

@@ -23,9 +23,8 @@ from payments_async.bulk._protocol.listed_payouts import (
     next_generation,
 )
 from payments_async.bulk._protocol.matching import Match, RowPayout
-from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome
+from payments_async.bulk._protocol.outcomes import UNFINISHED, ExtraPayout, Outcome, RowState
 from payments_async.bulk._protocol.records import LedgerRow
-from payments_async.bulk._protocol.row_state import UNFINISHED, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout
 from payments_async.models.statuses import PayoutEnd
 from tests.support.rows import BINDING, ledger_row
