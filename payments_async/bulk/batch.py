@@ -27,7 +27,7 @@ from ._export.causes import Cause
 from ._export.export import ExportReport
 from ._export.row_view import RowView
 from ._ledger import figures, loading, views
-from ._ledger.database import DatabaseAddress
+from ._ledger.database import DatabaseAddress, path_of
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
 from ._protocol import exit_codes
@@ -204,7 +204,7 @@ class PayoutBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from ._loading.load import LoadSettings, name_of, preview, refuse_rejects, source_of
+        from ._loading.load import LoadSettings, name_of, preview, source_of
 
         service, rows = self._service_now, source_of(source)
         account = None if service is None else service.account
@@ -215,9 +215,7 @@ class PayoutBatch:
             doubts=doubts,
             guard=None if service is None else service.guard,
         )
-        refuse_rejects(settings.rejects, self._address.text, rows)
-        path = self._address.text if self._address.is_file else None
-        ledger = self._ledger_now
+        path, ledger = path_of(self._address.text), self._ledger_now
         async with AsyncExitStack() as opened:
             if ledger is None:
                 with suppress(LedgerMissing):

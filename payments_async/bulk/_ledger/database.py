@@ -60,11 +60,6 @@ class DatabaseAddress:
     is_insecure: bool = False
     """True if a server on another host may be used without a checked certificate."""
 
-    @property
-    def is_file(self) -> bool:
-        """True for a ledger in a file. Raises BulkError for an address of a kind that nothing opens."""
-        return path_of(self.text) is not None
-
 
 def path_of(text: str) -> str | None:
     """The path of a ledger in a file; None for one in PostgreSQL. Raises BulkError for any other address."""

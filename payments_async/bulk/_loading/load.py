@@ -123,6 +123,7 @@ async def preview(
     `path` is that of a ledger in a file. `ledger` is None when there is none there; rows that differ in it
     are in the report. Raises as `load` does otherwise.
     """
+    refuse_rejects(settings.rejects, path or "", source)
     stat = stat_of(source)
     if ledger is not None and await ledger.refresh() is not None:
         recorded = ledger.known.binding
