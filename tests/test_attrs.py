@@ -11,11 +11,11 @@ import pytest
 
 from payments_async._attrs import evolver, maker
 from payments_async._validation.tables import RULES
-from payments_async.bulk._protocol.answers import AttemptReply, Posted, Word
+from payments_async.bulk._protocol.answers import Posted, Word
 from payments_async.models import Attempt, ResponseInfo
 from payments_async.params import PreparedRequest
 
-MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES, AttemptReply, Posted, Word]
+MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES, Posted, Word]
 """The classes that calls and rows make with a maker, and everything that is like them."""
 
 CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)

@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._activity import Activity as Activity
     from ._export.causes import Cause as Cause
     from ._export.export import ExportReport as ExportReport
     from ._export.row_view import RowView as RowView
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from ._outbox import OutboxRow as OutboxRow
     from ._protocol.audit import Audit as Audit
     from ._protocol.outcomes import Outcome as Outcome
+    from ._protocol.outcomes import RowState as RowState
     from ._protocol.records import Batch as Batch
     from ._protocol.records import Binding as Binding
     from ._protocol.records import InputDifference as InputDifference
     from ._protocol.records import StatusChange as StatusChange
-    from ._protocol.row_state import RowState as RowState
     from ._run.retry import LeftRow as LeftRow
     from ._run.retry import RetryReport as RetryReport
     from .batch import PayoutBatch as PayoutBatch
@@ -44,22 +43,21 @@ if TYPE_CHECKING:
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
     from .outbox import Outbox as Outbox
+    from .report import Activity as Activity
     from .report import BatchFigures as BatchFigures
     from .report import BatchReport as BatchReport
     from .report import Certificate as Certificate
     from .report import ImportReport as ImportReport
 
 _HOMES = {
-    "_activity": ("Activity",),
     "_export.causes": ("Cause",),
     "_export.export": ("ExportReport",),
     "_export.row_view": ("RowView",),
     "_ledger.tables": ("metadata",),
     "_outbox": ("OutboxRow",),
     "_protocol.audit": ("Audit",),
-    "_protocol.outcomes": ("Outcome",),
+    "_protocol.outcomes": ("Outcome", "RowState"),
     "_protocol.records": ("Batch", "Binding", "InputDifference", "StatusChange"),
-    "_protocol.row_state": ("RowState",),
     "_run.retry": ("LeftRow", "RetryReport"),
     "batch": ("PayoutBatch",),
     "errors": (
@@ -76,7 +74,7 @@ _HOMES = {
         "SourceUnreadable",
     ),
     "outbox": ("Outbox",),
-    "report": ("BatchFigures", "BatchReport", "Certificate", "ImportReport"),
+    "report": ("Activity", "BatchFigures", "BatchReport", "Certificate", "ImportReport"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 
 import attrs
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from ..arguments import PayoutFields
 from ..errors import InvalidRequest
-from ..params import CustomerFields, CustomerInput, Instrument, Money, Pairs, PayoutRequest
+from ..params import PayoutRequest
 from ._ledger.ledger import ROW_COLUMNS
 from ._ledger.tables import batches, rows
 from ._ledger.values import imported, row_of
@@ -64,37 +65,14 @@ class OutboxStatements:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, environment={self.environment!r})"
 
-    def statement(
-        self,
-        *,
-        amount: Money,
-        currency: str,
-        method: str,
-        instrument: Instrument | Pairs,
-        reference: str,
-        description: str | None = None,
-        customer: CustomerInput | CustomerFields | None = None,
-        webhook_url: str | None = None,
-        metadata: Pairs | None = None,
-        gateway_options: Pairs | None = None,
-    ) -> sa.Insert:
+    def statement(self, **payout: Unpack[PayoutFields]) -> sa.Insert:
         """Make the statement that adds a payout, for a connection that is not SQLAlchemy's.
 
         It inserts no row where the reference stands already, or the outbox's name is that of a batch of a
         file; `add` tells which. Arguments as for `add`. Raises InvalidRequest with every fault.
         """
-        request = PayoutRequest(
-            amount=amount,
-            currency=currency,
-            method=method,
-            instrument=instrument,
-            reference=composed(reference),
-            description=description,
-            customer=customer,
-            webhook_url=webhook_url,
-            metadata=metadata,
-            gateway_options=gateway_options,
-        )
+        asked = PayoutRequest(**payout)
+        request = attrs.evolve(asked, reference=composed(asked.reference))
         columns = self._columns(request)
         values = (sa.bindparam(name, value, rows.c[name].type) for name, value in columns.items())
         of_a_file = sa.exists().where(batches.c.batch_id == self.name, batches.c.is_outbox.is_(False))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Self
@@ -22,26 +23,34 @@ from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options
-from ._activity import Activity, repeated
 from ._export.causes import Cause
 from ._export.export import ExportReport
 from ._export.row_view import RowView
 from ._ledger import figures, loading, views
-from ._ledger.database import DatabaseAddress
+from ._ledger.database import DatabaseAddress, path_of
 from ._ledger.ledger import Ledger
 from ._loading.load import Input
 from ._protocol import exit_codes
+from ._protocol.answers import unread_code
 from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
-from ._protocol.responses import unread_code
 from ._run.account import admit
-from ._run.certificate import certify
+from ._run.listing import certify
+from ._run.progress import repeated
 from ._run.retry import RetryReport, retry_failed, retry_rejected
 from ._run.run import Run, RunSettings
 from ._run.service import Service
 from ._run.stopping import Stopping
 from .errors import BulkError, LedgerMissing
-from .report import BatchFigures, BatchReport, Certificate, ImportReport, batch_figures_of, report_of
+from .report import (
+    Activity,
+    BatchFigures,
+    BatchReport,
+    Certificate,
+    ImportReport,
+    batch_figures_of,
+    report_of,
+)
 
 _YOUNG: Final = 60.0
 """Seconds for which a certificate is not made again: the processes of one run end with one."""
@@ -195,7 +204,7 @@ class PayoutBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from ._loading.load import LoadSettings, name_of, preview, refuse_rejects, source_of
+        from ._loading.load import LoadSettings, name_of, preview, source_of
 
         service, rows = self._service_now, source_of(source)
         account = None if service is None else service.account
@@ -206,18 +215,13 @@ class PayoutBatch:
             doubts=doubts,
             guard=None if service is None else service.guard,
         )
-        refuse_rejects(settings.rejects, self._address.text, rows)
-        path = self._address.text if self._address.is_file else None
-        if self._ledger_now is not None:
-            return await preview(path, self._ledger_now, account, rows, settings)
-        try:
-            ledger = await Ledger.open(self._address, self._runtime, self._name, create=False)
-        except LedgerMissing:
-            return await preview(path, None, account, rows, settings)
-        try:
+        path, ledger = path_of(self._address.text), self._ledger_now
+        async with AsyncExitStack() as opened:
+            if ledger is None:
+                with suppress(LedgerMissing):
+                    ledger = await Ledger.open(self._address, self._runtime, self._name, create=False)
+                    opened.push_async_callback(ledger.close)
             return await preview(path, ledger, account, rows, settings)
-        finally:
-            await ledger.close()
 
     # Running
 
@@ -293,13 +297,11 @@ class PayoutBatch:
             self._stopping = None
         is_awaited = settings.wait_final is not None and (await figures.awaited(ledger)).count > 0
         report = report_of(ledger.known, ended.figures, ended, awaited=is_awaited)
-        report = attrs.evolve(report, unreadable=(*run.trouble, *report.unreadable))
+        report = attrs.evolve(report, unreadable=(*run.sending.trouble, *report.unreadable))
         code, is_outbox = exit_codes.stopped_code(ended.stop), ledger.known.is_outbox
-        if not report.is_complete or (is_outbox and code is not Exit.USAGE):
-            return report
-        if code is Exit.USAGE:
+        if report.is_complete and code is Exit.USAGE:
             return _uncertified(report, ended.stopped or "", code)
-        return report if is_outbox else await self._certified(report, run)
+        return await self._certified(report, run) if report.is_complete and not is_outbox else report
 
     async def _record_guard(self) -> None:
         """Record the guard of the client's key; another one than before voids the confirmed total."""
@@ -328,17 +330,14 @@ class PayoutBatch:
         if (kept := ledger.known.certificate) is not None and _fits(ledger.known, report):
             return report if kept["clean"] else attrs.evolve(report, exit_code=max(report.exit_code, 1))
         try:
-            certificate = await certify(
-                ledger, self._service, environment=run.progress.environment, on_page=run.progress.tell
-            )
+            certificate = await certify(ledger, self._service, run.progress.tell)
         except PaymentsError as error:
             if isinstance(error, BulkError):
                 raise
             told = f"every row is decided, and the list cannot be read for the certificate ({error})"
             return _uncertified(report, told, unread_code(error))
-        clean = certificate.is_clean
         now = certificate.report
-        code = now.exit_code if clean else 1
+        code = now.exit_code if certificate.is_clean else 1
         if report.exit_code == 75:  # followed, and not all are final
             code = 75
         return attrs.evolve(report, counts=now.counts, sums=now.sums, exit_code=code, certificate=certificate)
@@ -375,16 +374,12 @@ class PayoutBatch:
 
         def tell() -> None:
             if on_progress is not None:
-                on_progress(
-                    attrs.evolve(
-                        batch_figures_of(found.totals, found.extra),
-                        activity=Activity(doing="reconciling", listed=service.listed),
-                    )
-                )
+                activity = Activity(doing="reconciling", listed=service.listed)
+                on_progress(batch_figures_of(found.totals, found.extra, activity))
 
         found = await figures.figures(ledger, self._environment)
         with repeated(service.runtime, tell):
-            return await certify(ledger, service, environment=self._environment, on_page=tell)
+            return await certify(ledger, service, tell)
 
     async def retry_failed(
         self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False

@@ -248,7 +248,7 @@ class InputPaidElsewhere(LedgerError):
 
 def access_problem(error: PaymentsError) -> str | None:
     """Say why the service refuses all requests of a run, and what corrects that; None for another error."""
-    from ._protocol.responses import refuses_access, why
+    from ._protocol.answers import refuses_access, why
 
     return why(error) if refuses_access(error) else None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from ..models._masking import clean
-from ._activity import Activity
 from ._protocol import exit_codes, outcomes
 from ._protocol.audit import Audit
 from ._protocol.exit_codes import Stop
@@ -20,7 +19,23 @@ from ._protocol.records import Batch, InputDifference
 if TYPE_CHECKING:
     from ._ledger.figures import Figures
 
+Doing = Literal["paying", "waiting", "reading", "following", "reconciling"]
 _HELD = 60.0  # seconds until a batch is asked again whether a person has acted
+
+
+@attrs.frozen(kw_only=True)
+class Activity:
+    """The present activity of a batch."""
+
+    doing: Doing
+    """`paying`, `waiting` (every other row is decided), `reading` (the list, for these rows), `following` or
+    `reconciling`."""
+    why: str | None = None
+    """What rows wait for, in words; None when none waits."""
+    next_look: float | None = None
+    """Seconds until the next post of a waiting row, or the next reading of the list; None while undecided."""
+    listed: int = 0
+    """Payouts that this work has read from the service's list."""
 
 
 @attrs.frozen

@@ -33,7 +33,7 @@ from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._ledger.readings import ReadingStore
 from payments_async.bulk._ledger.tables import rows
 from payments_async.bulk._protocol import answers
-from payments_async.bulk._protocol.row_state import RowState, Turn
+from payments_async.bulk._protocol.outcomes import RowState, Turn
 from payments_async.bulk._run import listing, retry, sending
 from payments_async.bulk._run.service import Service
 from tests.support.walks.scenes import SCENES

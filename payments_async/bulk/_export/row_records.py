@@ -14,9 +14,8 @@ from ..._codec import decode, encode
 from ...models._masking import is_visible
 from ...params import CustomerInput, Instrument
 from .._protocol.identifiers import PROOF_KEY
-from .._protocol.outcomes import as_text
+from .._protocol.outcomes import RowState, as_text
 from .._protocol.records import HIDDEN, LedgerRow
-from .._protocol.row_state import RowState
 
 Record = dict[str, Any]  # {column: value}; the parts of the request are nested
 

@@ -10,9 +10,8 @@ import attrs
 from .._ledger import views
 from .._ledger.ledger import Ledger
 from .._protocol.identifiers import shown_key, shown_reference
-from .._protocol.outcomes import Outcome
+from .._protocol.outcomes import Outcome, RowState
 from .._protocol.records import LedgerRow, StatusChange
-from .._protocol.row_state import RowState
 from .row_records import record
 
 

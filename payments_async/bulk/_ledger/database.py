@@ -60,11 +60,6 @@ class DatabaseAddress:
     is_insecure: bool = False
     """True if a server on another host may be used without a checked certificate."""
 
-    @property
-    def is_file(self) -> bool:
-        """True for a ledger in a file. Raises BulkError for an address of a kind that nothing opens."""
-        return path_of(self.text) is not None
-
 
 def path_of(text: str) -> str | None:
     """The path of a ledger in a file; None for one in PostgreSQL. Raises BulkError for any other address."""
@@ -119,9 +114,14 @@ class Database:
 
         `is_long`: it is undone then, as nobody waits for a whole input.
         """
+
+        async def written() -> T:
+            async with self._writing:
+                return await self._repeated(work, reads=False)
+
         if is_long:
-            return await self._written(work)
-        task = asyncio.ensure_future(self._written(work))
+            return await written()
+        task = asyncio.ensure_future(written())
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -129,10 +129,6 @@ class Database:
             if not task.cancelled():
                 task.exception()
             raise
-
-    async def _written(self, work: Work[T]) -> T:
-        async with self._writing:
-            return await self._repeated(work, reads=False)
 
     async def read(self, work: Work[T]) -> T:
         """Do work that only reads, of one moment. Raises LedgerError."""
@@ -259,11 +255,8 @@ def _is_refused(error: BaseException | None) -> bool:
 
 def _words(error: DBAPIError) -> str:
     """A failure in the database's own words, without the values that it was about."""
-    return (
-        str(error.orig).strip().splitlines()[0][:200]
-        if str(error.orig).strip()
-        else type(error.orig).__name__
-    )
+    told = str(error.orig).strip()
+    return told.splitlines()[0][:200] if told else type(error.orig).__name__
 
 
 # A file
@@ -303,19 +296,15 @@ def _prepare_file(path: str, *, create: bool) -> None:
     except FileNotFoundError:
         if not create:
             raise LedgerMissing(path, "there is no ledger", remedy=_START) from None
-        _make_file(path)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            problem = f"cannot be made ({error.strerror})"
+            raise LedgerError(path, problem, remedy="make the folder writable for this user") from None
     except OSError as error:
         raise LedgerError(path, f"cannot be read ({error.strerror})", remedy=SEE) from None
     if start and start != _SQLITE_START:
         raise LedgerError(path, "is no ledger", remedy=_OTHER_FILE)
-
-
-def _make_file(path: str) -> None:
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        problem = f"cannot be made ({error.strerror})"
-        raise LedgerError(path, problem, remedy="make the folder writable for this user") from None
 
 
 _START: Final = "give the path of an existing ledger, or start the run first: it makes its ledger"

@@ -15,12 +15,13 @@ from .._protocol.outcomes import (
     ExtraPayout,
     ExtraTotals,
     Outcome,
+    RowState,
     RowTotals,
+    Turn,
     add_rows,
     by_currency,
     count_rows,
 )
-from .._protocol.row_state import RowState, Turn
 from .ledger import Ledger
 from .tables import batches, decided_by, has_turn, now, payouts, rows
 from .values import currency_of, halves, total_of

@@ -20,11 +20,10 @@ from ..._runtime import Runtime
 from ...models._masking import clean
 from ...models.statuses import PayoutEnd
 from .._protocol.answers import Word
+from .._protocol.outcomes import RowState, Turn
 from .._protocol.payout_status import shows_arrival
-from .._protocol.records import Batch, LedgerRow
-from .._protocol.row_state import RowState, Turn
-from .._protocol.stop_rules import Account
-from ..errors import LedgerError, LedgerMissing
+from .._protocol.records import Account, Batch, LedgerRow
+from ..errors import LedgerError, LedgerMismatch, LedgerMissing
 from .database import SEE, Database, DatabaseAddress
 from .tables import TAKEN_FOR, batches, has_turn, now, rows
 from .values import COLUMNS, UnreadableRow, batch_of, row_of
@@ -134,27 +133,26 @@ class Ledger:
 
     # Whose it is
 
-    async def pin(self, account: Account) -> str:
-        """Pin the batch to an account if it has none, and return the key that it is pinned to."""
+    def require(self, subject: str, recorded: str, given: str, *, remedy: str = "") -> None:
+        """Raise LedgerMismatch if the batch is bound to something else than is given."""
+        if given != recorded:
+            raise LedgerMismatch(self.label, subject, recorded=recorded, given=given, remedy=remedy)
+
+    async def pin(self, account: Account, *, is_proven: bool = False) -> str:
+        """Pin the batch to an account if it has none, or while no row was sent or found.
+
+        `is_proven`: to this one in any case. Returns the key that it is pinned to.
+        """
 
         async def work(connection: AsyncConnection) -> str:
-            free = self._mine().where(batches.c.account.is_(None))
-            await connection.execute(free.values(account=account.key))
-            found = await connection.execute(
-                sa.select(batches.c.account).where(batches.c.batch_id == self.batch_id)
-            )
-            return str(found.scalar_one())
-
-        return await self.database.write(work)
-
-    async def admit(self, account: Account, *, untouched: bool) -> bool:
-        """Pin the batch to another key. `untouched`: only while no row was sent or found; else False."""
-
-        async def work(connection: AsyncConnection) -> bool:
-            if untouched and await is_touched(connection, self.batch_id):
-                return False
+            mine = sa.select(batches.c.account).where(batches.c.batch_id == self.batch_id)
+            pinned = (await connection.execute(mine.with_for_update())).scalar_one()
+            if pinned == account.key:
+                return account.key
+            if pinned is not None and not is_proven and await is_touched(connection, self.batch_id):
+                return str(pinned)
             await connection.execute(self._mine().values(account=account.key))
-            return True
+            return account.key
 
         return await self.database.write(work)
 
@@ -166,7 +164,7 @@ class Ledger:
         A row whose taker has not come back is in doubt from now on. Raises LedgerError.
         """
         facts = (
-            sa.select(batches.c.last_row, batches.c.guard)
+            sa.select(batches.c.last_row)
             .where(
                 batches.c.batch_id == self.batch_id,
                 batches.c.account == account.key,
@@ -281,15 +279,14 @@ class Ledger:
                     await connection.execute(_RECORD_OTHER_CONTENT, facts)
             if others:
                 await connection.execute(_RECORD_WORD, others)
-            if oldest is not None:
-                await self.note_oldest(connection, oldest)
+            await self.note_oldest(connection, oldest)
 
         await self.database.write(work)
         self.noted(oldest)
 
-    async def note_oldest(self, connection: AsyncConnection, oldest: float) -> None:
+    async def note_oldest(self, connection: AsyncConnection, oldest: float | None) -> None:
         """Remember the oldest payout of the batch that was shown, by the service's time."""
-        if self._oldest is not None and self._oldest <= oldest:
+        if oldest is None or (self._oldest is not None and self._oldest <= oldest):
             return
         is_older = sa.or_(batches.c.oldest.is_(None), batches.c.oldest > oldest)
         await connection.execute(self._mine().where(is_older).values(oldest=oldest))
@@ -380,7 +377,7 @@ def _fact(word: Word) -> dict[str, Any]:
         "_id": row.id,
         "_generation": row.generation,
         "_revision": row.revision,
-        "_payout_id": posted.reply.payout_id,
+        "_payout_id": posted.payout_id,
         "_status": posted.status,
         "_end": posted.end.value,
         "_arrived": shows_arrival(posted.status, posted.end),

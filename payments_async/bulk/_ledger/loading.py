@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -16,13 +16,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...models.statuses import PayoutEnd
-from .._protocol.outcomes import add_amount, as_text
-from .._protocol.records import Binding, LedgerRow, NewRow
-from .._protocol.row_state import RowState, Turn
+from .._protocol.outcomes import RowState, Turn, add_amount, as_text
+from .._protocol.records import Binding, LedgerRow, NewRow, grouped
 from ..errors import BulkError, InputPaidElsewhere
 from .database import Database
 from .ledger import ROW_COLUMNS, Ledger, is_touched
-from .tables import batches, now, payouts, rows, words
+from .tables import TO_POST_ANEW, batches, now, payouts, rows, words
 from .values import amount_of, imported, row_of, units_of
 
 T = TypeVar("T")
@@ -50,17 +49,14 @@ async def import_rows(ledger: Ledger, binding: Binding, given: Callable[[], Asyn
             raise BulkError(f"{ledger.database.label}, batch {binding.batch_id}: {IS_OUTBOX}")
         facts = {name: getattr(binding, name) for name in _BOUND}
         await connection.execute(batches.insert().values(**facts, created_at=now()))
-        count, doubts, sums, chunk = 0, 0, dict[str, Decimal](), list[dict[str, Any]]()
-        async for row in given():
-            count += 1
-            doubts += row.is_doubtful
-            add_amount(sums, row.currency, row.amount)
-            chunk.append(imported(row, binding.batch_id, binding.environment))
-            if len(chunk) == _CHUNK:
-                await connection.execute(rows.insert(), chunk)
-                chunk = []
-        if chunk:
-            await connection.execute(rows.insert(), chunk)
+        count, doubts, sums = 0, 0, dict[str, Decimal]()
+        async for chunk in grouped(given(), _CHUNK):
+            count += len(chunk)
+            doubts += sum(row.is_doubtful for row in chunk)
+            for row in chunk:
+                add_amount(sums, row.currency, row.amount)
+            written = [imported(row, binding.batch_id, binding.environment) for row in chunk]
+            await connection.execute(rows.insert(), written)
         done = sa.update(batches).where(batches.c.batch_id == binding.batch_id)
         await connection.execute(done.values(imported_rows=count, imported_sums=_sums(sums), doubts=doubts))
         return True
@@ -109,27 +105,22 @@ async def paid_elsewhere(
         )
         for other in await database.find(same.limit(1)):
             return InputPaidElsewhere(label, batch_id=other["batch_id"])
-    for file, name in _beside(path, binding):
-        return InputPaidElsewhere(label, batch_id=name, other=file)
-    return None
-
-
-def _beside(path: str | None, binding: Binding) -> Iterator[tuple[str, str]]:
-    """Ledgers in the same folder that have the input as another batch: file and batch id."""
-    if path is None:
-        return
-    folder, own = Path(path).resolve().parent, os.path.realpath(path)
-    files = [
-        file for file in sorted(folder.glob("*.ledger")) if os.path.realpath(file) != own and file.is_file()
-    ]
     wanted = (binding.input_hash, binding.environment, binding.batch_id)
-    for file in files[:_MOST_LEDGERS]:
+    for file in [] if path is None else _beside(path):
         with suppress(sqlite3.Error, OSError):
             address = f"{file.as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=0.5)) as connection:
                 found = connection.execute(_SAME_INPUT, wanted).fetchone()
             if found is not None:
-                yield file.name, str(found[0])
+                return InputPaidElsewhere(label, batch_id=str(found[0]), other=file.name)
+    return None
+
+
+def _beside(path: str) -> list[Path]:
+    """The first other ledgers in the same folder."""
+    folder, own = Path(path).resolve().parent, os.path.realpath(path)
+    files = sorted(folder.glob("*.ledger"))
+    return [each for each in files if os.path.realpath(each) != own and each.is_file()][:_MOST_LEDGERS]
 
 
 _SAME_INPUT: Final = f"""
@@ -144,8 +135,8 @@ _SAME_INPUT: Final = f"""
 class Edits:
     """The rows of a ledger within the transaction of an edit, which holds those that it has read."""
 
-    def __init__(self, connection: AsyncConnection, ledger: Ledger, *, changes: bool) -> None:
-        self._connection, self._batch_id = connection, ledger.batch_id
+    def __init__(self, connection: AsyncConnection, batch_id: str, *, changes: bool) -> None:
+        self._connection, self._batch_id = connection, batch_id
         mine = sa.select(*ROW_COLUMNS).where(rows.c.batch_id == self._batch_id)
         self._mine = mine.with_for_update() if changes else mine
 
@@ -153,16 +144,16 @@ class Edits:
         mine = self._mine.where(rows.c.row_key.in_(keys))
         return [row_of(each) for each in (await self._connection.execute(mine)).mappings()]
 
-    async def rows(self) -> AsyncGenerator[LedgerRow, None]:
-        after = 0
+    async def pages(self) -> AsyncGenerator[list[LedgerRow], None]:
+        """All rows, a page at a time."""
+        after, page = 0, self._mine.order_by(rows.c.id).limit(_PAGE)
         while True:
-            page = self._mine.where(rows.c.id > after)
-            found = (await self._connection.execute(page.order_by(rows.c.id).limit(_PAGE))).mappings().all()
-            for each in found:
-                yield row_of(each)
+            there = await self._connection.execute(page.where(rows.c.id > after))
+            found = [row_of(each) for each in there.mappings()]
+            yield found
             if len(found) < _PAGE:
                 return
-            after = found[-1]["id"]
+            after = found[-1].id
 
     async def correct(self, changes: Sequence[tuple[LedgerRow, NewRow]]) -> None:
         """Give rows another content under the same reference: they are new again, with a key of their own."""
@@ -174,38 +165,26 @@ class Edits:
 
     async def rebind(self, binding: Binding, *, doubts: int, has_changed: bool) -> None:
         """Bind the batch to the edited input. If rows have changed, its total has to be confirmed anew."""
-        sums = await self._sums()
+        sums = dict[str, Decimal]()
+        async for page in self.pages():
+            for row in page:
+                add_amount(sums, row.currency, row.amount)
         voided: dict[str, Any] = {"confirmed": None, "certificate": None} if has_changed else {}
         changed = sa.update(batches).where(batches.c.batch_id == self._batch_id)
         await self._connection.execute(
             changed.values(
                 input_hash=binding.input_hash,
                 input_stat=binding.input_stat,
-                imported_sums=sums,
+                imported_sums=_sums(sums),
                 doubts=doubts,
                 **voided,
             )
         )
 
-    async def _sums(self) -> str:
-        sums = dict[str, Decimal]()
-        async for row in self.rows():
-            add_amount(sums, row.currency, row.amount)
-        return _sums(sums)
-
 
 _UNSENT: Final = (rows.c.state == RowState.NEW.value, rows.c.doubted.is_(False))
 _CANCELLED: Final = {"state": RowState.CANCELLED.value, "turn": int(Turn.NOTHING)}
-_ANEW: Final = {
-    "state": RowState.NEW.value,
-    "turn": int(Turn.POST),
-    "due": 0.0,
-    "takes": 0,
-    "revision": rows.c.revision + 1,
-    "key_since": None,
-    "failure_code": None,
-    "failure_message": None,
-}
+_ANEW: Final = {**TO_POST_ANEW, "revision": rows.c.revision + 1}
 _CORRECTED: Final = ("units", "scale", "currency", "method", "body", "line")
 _b = sa.bindparam
 _CORRECT: Final = (
@@ -232,7 +211,7 @@ async def edit(ledger: Ledger, work: Callable[[Edits], Awaitable[T]], *, changes
     """
 
     async def within(connection: AsyncConnection) -> T:
-        return await work(Edits(connection, ledger, changes=changes))
+        return await work(Edits(connection, ledger.batch_id, changes=changes))
 
     if not changes:
         return await ledger.database.read(within)

@@ -7,7 +7,8 @@ on where the last one stood.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -18,31 +19,22 @@ from ...models import Payout
 from ...models.statuses import PayoutEnd
 from .._protocol.audit import MOST_FINDINGS, Auditor
 from .._protocol.identifiers import parted
-from .._protocol.listed_payouts import RowPayout
+from .._protocol.matching import RowPayout, own_payout, read_shown
+from .._protocol.outcomes import RowState, Turn
 from .._protocol.records import LedgerRow
-from .._protocol.row_state import RowState, Turn
-from .._protocol.shown_payouts import own_payout, read_shown
 from .ledger import ROW_COLUMNS, YOUNG, Ledger, readable
-from .pages import Kept, PageChanges, absent
-from .tables import TAKEN_FOR, batches, decided_by, has_turn, now, payouts, rows
+from .pages import Kept, ListReading, PageChanges, absent, keep_words
+from .tables import TAKEN_FOR, TO_POST_ANEW, batches, decided_by, has_turn, now, payouts, rows
 
 b = sa.bindparam
+Judge = Callable[[AsyncConnection, PageChanges], Awaitable[None]]
 _FAR: Final = 600.0
 """Seconds: no process has the reading for so long, but one whose clock was put back since."""
 _GROUP: Final = 500
 
 
 class ReadingLost(Exception):
-    """Another process has the reading, or took it while this one slept."""
-
-
-@attrs.frozen
-class ListReading:
-    number: int
-    began: float  # when its first page was asked for, by the database's clock
-    since: float | None
-    """The service's time from which on the list is read; None for all of it."""
-    cursor: str | None  # where it goes on; None at the beginning
+    """Another process has the reading, perhaps since this one slept."""
 
 
 class ReadingStore:
@@ -54,16 +46,19 @@ class ReadingStore:
         """Whether this process's part of the reading has changed a row."""
 
     @classmethod
-    async def begin(cls, ledger: Ledger, since: float | None) -> ReadingStore | None:
-        """Take the reading, where it stands if that is young and reads enough; None while another has it."""
+    async def begin(cls, ledger: Ledger, since: float | None) -> ReadingStore:
+        """Take the reading, where it stands if that is young and reads enough.
 
-        async def work(connection: AsyncConnection) -> ReadingStore | None:
+        Raises ReadingLost while another process has it, and LedgerError.
+        """
+
+        async def work(connection: AsyncConnection) -> ReadingStore:
             mine = batches.c.batch_id == ledger.batch_id
             facts = sa.select(batches, now().label("now")).where(mine).with_for_update()
             found = (await connection.execute(facts)).mappings().one()
             at, until = found["now"], found["reader_until"]
             if at <= until <= at + _FAR and found["reader"] != ledger.me:
-                return None
+                raise ReadingLost
             reading = _going_on(found, since)
             try:
                 auditor = Auditor() if reading is None else Auditor.from_json(found["reading_audit"])
@@ -116,39 +111,44 @@ class ReadingStore:
         `cursor`: where the next page begins.
         """
 
-        async def work(connection: AsyncConnection) -> tuple[Auditor, float | None]:
-            auditor = Auditor.from_json(self.auditor.to_json())
-            changes = PageChanges(self._ledger.known, self.reading.number, self.reading.began)
-            found = await self._rows_of(connection, page)
-            kept = await self._kept(connection, [row.id for row in found.values()])
-            changes.add(page, found, kept, auditor)
-            await changes.write(connection)
-            if changes.oldest is not None:
-                await self._ledger.note_oldest(connection, changes.oldest)
-            await self._hold(connection, reading_cursor=cursor, reading_audit=auditor.to_json())
-            self.has_news |= changes.has_news
-            return auditor, changes.oldest
+        stems = {parted(each.reference)[0] for each in page if each.reference is not None}
 
-        self.auditor, oldest = await self._ledger.database.write(work)
-        self._ledger.noted(oldest)
+        async def judge(connection: AsyncConnection, changes: PageChanges) -> None:
+            changes.add(page, await self._rows(connection, rows.c.stem.in_(stems)))
+
+        await self._recorded(judge, reading_cursor=cursor)
         self.reading = attrs.evolve(self.reading, cursor=cursor)
 
-    async def _rows_of(self, connection: AsyncConnection, page: Sequence[Payout]) -> dict[str, LedgerRow]:
-        """The rows of a page's payouts, by their stems, held until the page is recorded."""
-        stems = {parted(each.reference)[0] for each in page if each.reference is not None}
-        mine = sa.select(*ROW_COLUMNS).where(rows.c.batch_id == self._ledger.batch_id, rows.c.stem.in_(stems))
-        found = (await connection.execute(mine.order_by(rows.c.id).with_for_update())).mappings()
-        return {row.stem: row for row in readable(found)[0]}
+    async def _recorded(self, judge: Judge, **facts: Any) -> None:
+        """Judge rows and record it in one transaction, which fails if the reading is another process's."""
 
-    async def _kept(self, connection: AsyncConnection, ids: Sequence[int]) -> dict[int, list[Kept]]:
-        """{row id: its payouts that this reading has shown before}, as far as they are kept."""
-        mine = sa.select(payouts.c.row, payouts.c.shown, payouts.c.is_judged).where(
-            payouts.c.row.in_(ids), payouts.c.reading == self.reading.number
+        async def work(connection: AsyncConnection) -> PageChanges:
+            auditor = Auditor.from_json(self.auditor.to_json())  # its own: it may be done twice
+            changes = PageChanges(self._ledger.known, self.reading, auditor)
+            await judge(connection, changes)
+            await changes.write(connection)
+            await self._ledger.note_oldest(connection, changes.oldest)
+            await self._hold(connection, reading_audit=auditor.to_json(), **facts)
+            return changes
+
+        changes = await self._ledger.database.write(work)
+        self._ledger.noted(changes.oldest)
+        self.auditor = changes.auditor
+        self.has_news |= changes.has_news
+
+    async def _rows(
+        self, connection: AsyncConnection, which: sa.ColumnElement[bool]
+    ) -> list[tuple[LedgerRow, list[Kept]]]:
+        """Rows, held until the transaction ends, each with its payouts that this reading has kept before."""
+        mine = sa.select(*ROW_COLUMNS).where(rows.c.batch_id == self._ledger.batch_id, which)
+        there = (await connection.execute(mine.order_by(rows.c.id).with_for_update())).mappings()
+        found = {row.id: (row, list[Kept]()) for row in readable(there)[0]}
+        shown = sa.select(payouts.c.row, payouts.c.shown, payouts.c.is_judged).where(
+            payouts.c.row.in_(found), payouts.c.reading == self.reading.number
         )
-        found = dict[int, list[Kept]]()
-        for row, text, is_judged in (await connection.execute(mine.order_by(payouts.c.id))).all():
-            found.setdefault(row, []).append(Kept(read_shown(text), is_judged))
-        return found
+        for row_id, text, is_judged in (await connection.execute(shown.order_by(payouts.c.id))).all():
+            found[row_id][1].append(Kept(read_shown(text), is_judged))
+        return [*found.values()]
 
     # The end
 
@@ -157,28 +157,32 @@ class ReadingStore:
 
         `whole`: every payout could be read, so that one which is not shown is absent.
         """
-        async for group in self._groups():
-            await self._judge(group, whole=whole)
+        mine = rows.c.batch_id == self._ledger.batch_id
+        this = payouts.c.reading == self.reading.number, payouts.c.is_judged.is_(False)
+        several = sa.exists(sa.select(payouts.c.id).where(payouts.c.row == rows.c.id, *this))
+        ids, after = sa.select(rows.c.id).where(mine, several).order_by(rows.c.id).limit(_GROUP), 0
 
-        async def work(connection: AsyncConnection) -> Auditor:
-            auditor = Auditor.from_json(self.auditor.to_json())
+        async def judge(group: Sequence[int], connection: AsyncConnection, changes: PageChanges) -> None:
+            for row, kept in await self._rows(connection, rows.c.id.in_(group)):
+                changes.judge_several(row, kept, whole=whole)
+
+        while found := await self._ledger.database.find(ids.where(rows.c.id > after)):
+            after = found[-1]["id"]
+            await self._recorded(partial(judge, [each["id"] for each in found]))
+
+        async def judge_unseen(connection: AsyncConnection, changes: PageChanges) -> None:
             if not whole:
-                await self._hold(connection, reading_cursor=None, reading_audit=None, read_at=now())
-                return auditor
-            number, began = self.reading.number, self.reading.began
-            unseen = sa.and_(rows.c.batch_id == self._ledger.batch_id, rows.c.seen != number)
-            again = await connection.execute(absent(unseen, began))
+                return
+            unseen = sa.and_(mine, rows.c.seen != self.reading.number)
+            again = await connection.execute(absent(unseen, self.reading.began))
             self.has_news |= bool(again.rowcount)
-            old = sa.delete(payouts).where(
-                payouts.c.batch_id == self._ledger.batch_id, payouts.c.reading < number
-            )
-            await connection.execute(old)
-            await self._note_unseen(connection, auditor)
-            read_all = {"read_all": began} if self.reading.since is None else {}
-            await self._hold(connection, reading_cursor=None, reading_audit=None, read_at=now(), **read_all)
-            return auditor
+            own = payouts.c.batch_id == self._ledger.batch_id
+            await connection.execute(sa.delete(payouts).where(own, payouts.c.reading < self.reading.number))
+            await self._note_unseen(connection, changes.auditor)
 
-        self.auditor = await self._ledger.database.write(work)
+        is_all = whole and self.reading.since is None
+        read_all = {"read_all": self.reading.began} if is_all else {}
+        await self._recorded(judge_unseen, reading_cursor=None, read_at=now(), **read_all)
 
     async def lacks(self) -> bool:
         """Whether this reading, of a part of the list, lacks a payout that an earlier part may show.
@@ -219,36 +223,6 @@ class ReadingStore:
                 auditor.note(text.format(found.number, found.payout_id), kind)
             setattr(auditor, kind, getattr(auditor, kind) + max(0, count - MOST_FINDINGS))
 
-    async def _groups(self) -> AsyncGenerator[list[int], None]:
-        """The ids of rows that have several payouts, or are of a later generation, a group at a time."""
-        after = 0
-        has = sa.exists(
-            sa.select(payouts.c.id).where(
-                payouts.c.row == rows.c.id,
-                payouts.c.reading == self.reading.number,
-                payouts.c.is_judged.is_(False),
-            )
-        )
-        mine = sa.select(rows.c.id).where(rows.c.batch_id == self._ledger.batch_id, has).order_by(rows.c.id)
-        while group := await self._ledger.database.find(mine.where(rows.c.id > after).limit(_GROUP)):
-            after = group[-1]["id"]
-            yield [each["id"] for each in group]
-
-    async def _judge(self, ids: Sequence[int], *, whole: bool) -> None:
-        async def work(connection: AsyncConnection) -> Auditor:
-            auditor = Auditor.from_json(self.auditor.to_json())
-            changes = PageChanges(self._ledger.known, self.reading.number, self.reading.began)
-            kept = await self._kept(connection, ids)
-            mine = sa.select(*ROW_COLUMNS).where(rows.c.id.in_(ids)).order_by(rows.c.id).with_for_update()
-            for row in readable((await connection.execute(mine)).mappings())[0]:
-                changes.judge_several(row, kept.get(row.id, []), auditor, whole=whole)
-            await changes.write(connection)
-            await self._hold(connection, reading_audit=auditor.to_json())
-            self.has_news |= changes.has_news
-            return auditor
-
-        self.auditor = await self._ledger.database.write(work)
-
     # Afterwards
 
     async def make_new(
@@ -266,11 +240,9 @@ class ReadingStore:
 
         async def work(connection: AsyncConnection) -> list[tuple[LedgerRow, int | str]]:
             await self._hold(connection)
-            kept, decided = await self._kept(connection, ids), list[tuple[LedgerRow, int | str]]()
-            mine = sa.select(*ROW_COLUMNS).where(rows.c.id.in_(ids)).order_by(rows.c.id).with_for_update()
-            changes = list[dict[str, Any]]()
-            for row in readable((await connection.execute(mine)).mappings())[0]:
-                shown = [each.payout for each in kept.get(row.id, [])]
+            decided, changes = list[tuple[LedgerRow, int | str]](), list[dict[str, Any]]()
+            for row, kept in await self._rows(connection, rows.c.id.in_(ids)):
+                shown = [each.payout for each in kept]
                 if not shown and row.seen == self.reading.number:  # it has not failed
                     shown = [own_payout(row)]
                 listed = [RowPayout.of(row, each, self._ledger.known.binding) for each in shown]
@@ -279,7 +251,7 @@ class ReadingStore:
                 if isinstance(generation, int):
                     changes.append({"_id": row.id, "_old": row.generation, "_generation": generation})
             if changes and not dry_run:
-                await PageChanges.keep_words(connection, [each["_id"] for each in changes])
+                await keep_words(connection, [each["_id"] for each in changes])
                 await connection.execute(_MAKE_NEW, changes)
             return decided
 
@@ -306,27 +278,17 @@ _MAKE_NEW: Final = (
     sa.update(rows)
     .where(rows.c.id == b("_id"), rows.c.generation == b("_old"), rows.c.state == RowState.CREATED.value)
     .values(
-        state=RowState.NEW.value,
-        turn=int(Turn.POST),
-        due=0.0,
-        generation=b("_generation"),
-        epoch=sa.case((rows.c.generation == b("_generation"), rows.c.epoch + 1), else_=0),
-        takes=0,
-        doubted=False,
-        last_sent=None,
-        key_since=None,
-        reset_at=now(),
-        cleared_at=None,
-        payout_id=None,
-        service_status=None,
-        payout_end=PayoutEnd.OPEN.value,
-        earlier_arrived=sa.or_(rows.c.earlier_arrived, rows.c.had_arrived),
-        had_arrived=False,
-        payout_money=None,
-        failure_code=None,
-        failure_message=None,
-        decided_at=None,
-        service_at=None,
-        is_found=True,
+        {
+            **TO_POST_ANEW,
+            "generation": b("_generation"),
+            "epoch": sa.case((rows.c.generation == b("_generation"), rows.c.epoch + 1), else_=0),
+            "payout_end": PayoutEnd.OPEN.value,
+            "earlier_arrived": sa.or_(rows.c.earlier_arrived, rows.c.had_arrived),
+            "reset_at": now(),
+            "is_found": True,
+        }
+        | dict.fromkeys(("doubted", "had_arrived"), False)
+        | dict.fromkeys(("last_sent", "cleared_at", "payout_id", "service_status", "payout_money"))
+        | dict.fromkeys(("decided_at", "service_at"))
     )
 )

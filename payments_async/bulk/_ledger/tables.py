@@ -15,7 +15,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 
-from .._protocol.row_state import RowState, Turn
+from .._protocol.outcomes import RowState, Turn
 
 TAKEN_FOR: Final = 60.0
 """Seconds for which a process has the rows that it took, or the reading of the list."""
@@ -157,6 +157,17 @@ for _turn in (Turn.POST, Turn.LOOK):
         postgresql_where=has_turn(_turn),
         sqlite_where=has_turn(_turn),
     )
+
+
+TO_POST: Final = {"turn": int(Turn.POST), "due": 0.0, "takes": 0, "key_since": None}
+"""Of a row that is to be posted under a key that it never had."""
+TO_POST_ANEW: Final = {
+    **TO_POST,
+    "state": RowState.NEW.value,
+    "failure_code": None,
+    "failure_message": None,
+}
+"""Of a row that is made new again."""
 
 
 class now(sa.sql.expression.FunctionElement[float]):  # noqa: N801 - reads as SQL's function

@@ -13,9 +13,8 @@ import msgspec
 import sqlalchemy as sa
 
 from ...models.statuses import PayoutEnd
-from .._protocol.outcomes import EXACT
+from .._protocol.outcomes import EXACT, RowState, Turn
 from .._protocol.records import Batch, Binding, LedgerRow, NewRow, StatusChange
-from .._protocol.row_state import RowState, Turn
 from .tables import batches, rows, words
 
 

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from ...models.statuses import PayoutEnd
 from .._protocol.identifiers import parted
-from .._protocol.outcomes import Outcome
+from .._protocol.outcomes import Outcome, RowState
 from .._protocol.records import LedgerRow, StatusChange
-from .._protocol.row_state import RowState
 from ..errors import LedgerError
 from .database import SEE
 from .figures import OUTCOME

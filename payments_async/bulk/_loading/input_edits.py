@@ -1,8 +1,8 @@
 """Compares an edited input with its ledger, row by row, and applies the edits: all of them or none.
 
-Rows are matched by their keys, a group at a time, in one transaction, with one bit of memory a row. Rows of
-the input are looked up in the ledger; the ledger's other rows were removed from the input. Differences name
-rows and fields, never a value.
+Rows are matched by their keys, a group at a time, in one transaction; of each row one number is remembered.
+Rows of the input are looked up in the ledger; the ledger's other rows were removed from the input.
+Differences name rows and fields, never a value.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..._codec import decode
 from .._ledger.ledger import Ledger
 from .._ledger.loading import Edits, edit
 from .._protocol.identifiers import PROOF_KEY, shown_key
+from .._protocol.outcomes import RowState
 from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, What, grouped
-from .._protocol.row_state import RowState
 from ..errors import LedgerOfAnotherInput, SourceUnreadable
 from ..sources import Row, Source
 from ..sources._requests import canonical
@@ -28,15 +28,6 @@ from .reader import CHANGED, SourceReader
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
-
-
-def _difference(
-    what: What, row: Row | LedgerRow, stored: LedgerRow | None, fields: tuple[str, ...] = ()
-) -> InputDifference:
-    """The difference of a row: `stored` is what the ledger has of it; None without one."""
-    key = shown_key(row.row_key, row.number)
-    state, is_doubted = (None, False) if stored is None else (stored.state, stored.doubted)
-    return InputDifference(row.number, row.line, key, what, fields, state, is_doubted)
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
@@ -85,47 +76,42 @@ class Comparison:
         """Compare row by row, and carry out the edits that are accepted."""
         async with aclosing(grouped(self.reading.rows(), _GROUP)) as groups:
             async for group in groups:
-                corrections = await self._corrections(edits, group)
+                found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
+                corrections = list[tuple[LedgerRow, NewRow]]()
+                for row in group:
+                    stored = found.get(row.row_key)
+                    if stored is None or stored.state is RowState.CANCELLED:
+                        self._accepts("added", row, stored)
+                    elif new := self._correction(row, stored):
+                        corrections.append((stored, new))
                 self.corrected += len(corrections)
                 if corrections:
                     await edits.correct(corrections)
-        async with aclosing(grouped(edits.rows(), _GROUP)) as pages:
+        async with aclosing(edits.pages()) as pages:
             async for page in pages:
-                gone = [row.id for row in page if self._cancels(row)]
+                left = [row for row in page if row.id not in self._seen]
+                there = [row for row in left if row.state is not RowState.CANCELLED]
+                gone = [row.id for row in there if self._accepts("removed", row, row)]
                 self.cancelled += len(gone)
                 if gone:
                     await edits.cancel(gone)
 
-    async def _corrections(self, edits: Edits, group: list[Row]) -> list[tuple[LedgerRow, NewRow]]:
-        found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
-        corrections = []
-        for row in group:
-            stored = found.get(row.row_key)
-            if stored is None or stored.state is RowState.CANCELLED:
-                self._accepts(_difference("added", row, stored))
-                continue
-            self._seen.add(stored.id)
-            if new := self._correction(row, stored):
-                corrections.append((stored, new))
-        return corrections
-
     def _correction(self, row: Row, stored: LedgerRow) -> NewRow | None:
         """The new content of a row; None when it stays as it is."""
+        self._seen.add(stored.id)
         new = self._identifiers.correction(row, stored)
         fields = differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
-        if not fields or not self._accepts(_difference("changed", row, stored, fields)):
-            return None
-        return new
+        return new if fields and self._accepts("changed", row, stored, fields) else None
 
-    def _cancels(self, row: LedgerRow) -> bool:
-        if row.id in self._seen or row.state is RowState.CANCELLED:
-            return False
-        return self._accepts(_difference("removed", row, row))
-
-    def _accepts(self, difference: InputDifference) -> bool:
-        """True if this edit is applied; one that is not is listed."""
+    def _accepts(
+        self, what: What, row: Row | LedgerRow, stored: LedgerRow | None, fields: tuple[str, ...] = ()
+    ) -> bool:
+        """True if this edit is applied; one that is not is listed. `stored`: what the ledger has of it."""
+        key = shown_key(row.row_key, row.number)
+        state, is_doubted = (None, False) if stored is None else (stored.state, stored.doubted)
+        difference = InputDifference(row.number, row.line, key, what, fields, state, is_doubted)
         if self.accept and difference.is_acceptable:
             return True
         self.total += 1
@@ -134,29 +120,26 @@ class Comparison:
         return False
 
 
-async def compared(ledger: Ledger, source: Source, identifiers: RowIdentifiers) -> Comparison:
-    """Compares an input with its ledger. Changes nothing."""
-
-    async def work(edits: Edits) -> Comparison:
-        comparison = Comparison(False, SourceReader(source, identifiers), identifiers)
-        await comparison.apply(edits)
-        return comparison
-
-    return await edit(ledger, work, changes=False)
-
-
-async def accepted(
-    ledger: Ledger, source: Source, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
+async def compared(
+    ledger: Ledger,
+    source: Source,
+    identifiers: RowIdentifiers,
+    binding: Binding,
+    *,
+    changes: bool = False,
+    accept: bool = False,
 ) -> Comparison:
-    """Applies an edited input to the ledger. Its rows must be the same unless edits are accepted.
+    """Compares an edited input with its ledger, and with `changes` applies it: all of it or nothing.
 
-    Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
-    changed.
+    Its rows must be the same then unless edits are accepted; rows with faults count as removed. Raises
+    LedgerOfAnotherInput, SourceUnreadable and LedgerError.
     """
 
     async def work(edits: Edits) -> Comparison:
         comparison = Comparison(accept, SourceReader(source, identifiers), identifiers)
         await comparison.apply(edits)
+        if not changes:
+            return comparison
         if comparison.reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(source.name, CHANGED)
         if comparison.total:
@@ -171,4 +154,4 @@ async def accepted(
         await edits.rebind(binding, doubts=comparison.reading.doubts, has_changed=has_changed)
         return comparison
 
-    return await edit(ledger, work, changes=True)
+    return await edit(ledger, work, changes=changes)

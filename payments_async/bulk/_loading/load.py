@@ -19,17 +19,14 @@ from .._ledger.figures import figures
 from .._ledger.ledger import Ledger
 from .._ledger.loading import IS_OUTBOX, import_rows, paid_elsewhere
 from .._options import composed, require_batch_id
-from .._protocol.outcomes import payable
-from .._protocol.records import Binding, NewRow
-from .._protocol.stop_rules import Account
+from .._protocol.records import Account, Binding, NewRow
 from .._run.account import require_account
-from ..errors import BulkError, LedgerMismatch, SourceUnreadable
-from ..report import ImportReport
+from ..errors import BulkError, SourceUnreadable
+from ..report import ImportReport, batch_figures_of
 from ..sources import Frame, Item, IterableSource, Source, open_source
-from . import input_edits
+from .input_edits import compared
 from .new_rows import RowIdentifiers
-from .reader import CHANGED, SourceReader
-from .survey import accepted, survey
+from .reader import CHANGED, SourceReader, accepted, survey
 
 if TYPE_CHECKING:
     from ..._guard.key_guard import KeyGuard
@@ -109,23 +106,13 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
     refuse_rejects(settings.rejects, ledger.database.path or "", source)
     stat = stat_of(source)
     if await ledger.refresh() is None:
-        report = await _imported(ledger, place, source, settings, stat)
-        if report is not None:
-            return report
-    return await _known(ledger, _intended(ledger, place, settings), source, settings, stat, dry=False)
-
-
-async def _imported(
-    ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str
-) -> ImportReport | None:
-    """Import a source. None where the batch is there: perhaps another process has just imported it."""
-    identifiers, reading, binding = await _new(source, place, settings, stat)
-    warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
-    if not await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
-        return None
-    known, skipped = ledger.known, reading.faulty
-    made = (binding.batch_id, known.rows, dict(known.totals), True, skipped, tuple(warnings), known.doubts)
-    return ImportReport(*made)
+        identifiers, reading, binding = await _new(source, place, settings, stat)
+        warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
+        if await import_rows(ledger, binding, lambda: _rows(source, identifiers, binding.input_hash)):
+            report = await _report(ledger, is_new=True)
+            return attrs.evolve(report, skipped=reading.faulty, warnings=tuple(warnings))
+    # it is there: perhaps another process has just imported it
+    return await _known(ledger, place, source, settings, stat, changes=True)
 
 
 async def preview(
@@ -136,20 +123,26 @@ async def preview(
     `path` is that of a ledger in a file. `ledger` is None when there is none there; rows that differ in it
     are in the report. Raises as `load` does otherwise.
     """
+    refuse_rejects(settings.rejects, path or "", source)
     stat = stat_of(source)
     if ledger is not None and await ledger.refresh() is not None:
         recorded = ledger.known.binding
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-        return await _known(ledger, _intended(ledger, here, settings), source, settings, stat, dry=True)
+        return await _known(ledger, here, source, settings, stat, changes=False)
     _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
     elsewhere = await paid_elsewhere(None if ledger is None else ledger.database, path, binding)
-    warnings = [] if elsewhere is None else [elsewhere.problem]
-    warnings += reading.warnings
+    warnings = [*([] if elsewhere is None else [elsewhere.problem]), *reading.warnings]
     if place is None and settings.batch_id is None and reading.unnamed:
         warnings.append(_NEEDS_BATCH_ID)
-    skipped = reading.faulty
-    made = (binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings), reading.doubts)
-    return ImportReport(*made)
+    return ImportReport(
+        binding.batch_id,
+        reading.good,
+        reading.totals,
+        is_new=True,
+        skipped=reading.faulty,
+        warnings=tuple(warnings),
+        doubts=reading.doubts,
+    )
 
 
 async def _new(
@@ -157,18 +150,23 @@ async def _new(
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
     """Read and check an input that no ledger holds. What is returned can be imported."""
     unnamed = RowIdentifiers(place.environment, "", settings.doubts, settings.guard)
-    found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
+    # nothing but references of their own outlives a lost ledger, where the batch has no name
+    must_name = place.environment == "live" and settings.batch_id is None
+    found, shared = await survey(source, unnamed, must_name=must_name)
     identifiers = attrs.evolve(unnamed, batch_id=settings.batch_id or found.fingerprint)
-    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
+    skip, rejects = settings.skip_invalid, settings.rejects
+    reading = await accepted(found, shared, identifiers, skip=skip, rejects=rejects)
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")
-    at = (place.environment, place.base_url, place.key)
-    return identifiers, reading, Binding(identifiers.batch_id, *at, found.fingerprint, stat)
-
-
-def must_name(place: Account, batch_id: str | None) -> bool:
-    """True if the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
-    return place.environment == "live" and batch_id is None
+    binding = Binding(
+        batch_id=identifiers.batch_id,
+        environment=place.environment,
+        base_url=place.base_url,
+        key_fingerprint=place.key,
+        input_hash=found.fingerprint,
+        input_stat=stat,
+    )
+    return identifiers, reading, binding
 
 
 async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
@@ -181,18 +179,6 @@ async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) 
     return [f"{elsewhere.problem}: it is paid again on purpose"]
 
 
-def _intended(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding:
-    """What a ledger's batch is bound to, if it is the intended one of this account. Raises LedgerMismatch."""
-    recorded = ledger.known.binding
-    if ledger.known.is_outbox:
-        raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
-    given = settings.batch_id or recorded.batch_id
-    if given != recorded.batch_id:
-        raise LedgerMismatch(ledger.label, "batch id", recorded=recorded.batch_id, given=given, remedy=_OTHER)
-    require_account(ledger, place)
-    return recorded
-
-
 _OTHER: Final = (
     "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get a "
     "batch of their own, as under another batch id the same rows are paid again"
@@ -200,56 +186,63 @@ _OTHER: Final = (
 
 
 async def _known(
-    ledger: Ledger, binding: Binding, source: Source, settings: LoadSettings, stat: str, *, dry: bool
+    ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str, *, changes: bool
 ) -> ImportReport:
-    """Load an input into a ledger that already has one: the same, or an edited one."""
+    """Load an input into a ledger that already has one: the same, or an edited one. Raises LedgerMismatch.
+
+    Without `changes` it is only compared.
+    """
+    known = ledger.known
+    binding = known.binding
+    if known.is_outbox:
+        raise BulkError(f"{ledger.label}: {IS_OUTBOX}")
+    ledger.require("batch id", binding.batch_id, settings.batch_id or binding.batch_id, remedy=_OTHER)
+    require_account(ledger, place)
     if same_file(binding, stat):
         return await _report(ledger)
     identifiers = RowIdentifiers(binding.environment, binding.batch_id, settings.doubts, settings.guard)
-    found = await survey(source, identifiers)
+    found, shared = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return await _report(ledger)
-    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
-    if dry:
-        return await _compared(ledger, reading, identifiers)
+    skip, rejects = settings.skip_invalid, settings.rejects
+    reading = await accepted(found, shared, identifiers, skip=skip, rejects=rejects)
     edited = attrs.evolve(binding, input_hash=found.fingerprint, input_stat=stat)
-    return await _edited(ledger, source, settings, identifiers, edited)
-
-
-async def _report(ledger: Ledger) -> ImportReport:
-    """Make the report of a ledger that already has its input."""
-    known, worth = ledger.known, payable((await figures(ledger)).totals)
-    totals = dict(known.totals)
-    made = (known.binding.batch_id, known.rows, totals, False, 0, (), known.doubts)
-    return ImportReport(*made, payable=worth)
-
-
-async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> ImportReport:
-    compared = await input_edits.compared(ledger, reading.source, identifiers)
+    if not changes:
+        made = await compared(ledger, source, identifiers, edited)
+        return attrs.evolve(
+            await _report(ledger),
+            skipped=reading.faulty,
+            warnings=tuple(reading.warnings),
+            differences=tuple(made.first),
+            differing=made.total,
+            input_totals=dict(reading.totals),
+        )
+    again = await _paid_again(ledger, edited, settings) if settings.accept_edits else []
+    made = await compared(ledger, source, identifiers, edited, changes=True, accept=settings.accept_edits)
+    is_same = not (made.corrected or made.cancelled)
+    same = ["the input was rewritten; its rows are the same as before"] if is_same else []
     return attrs.evolve(
         await _report(ledger),
-        skipped=reading.faulty,
-        warnings=tuple(reading.warnings),
-        differences=tuple(compared.first),
-        differing=compared.total,
-        input_totals=dict(reading.totals),
+        skipped=made.reading.faulty,
+        warnings=(*again, *same, *made.reading.warnings),
+        corrected=made.corrected,
+        cancelled=made.cancelled,
     )
 
 
-async def _edited(
-    ledger: Ledger, source: Source, settings: LoadSettings, identifiers: RowIdentifiers, binding: Binding
-) -> ImportReport:
-    again = await _paid_again(ledger, binding, settings) if settings.accept_edits else []
-    made = await input_edits.accepted(ledger, source, identifiers, binding, accept=settings.accept_edits)
-    reading = made.reading
-    changed = made.corrected + made.cancelled
-    same = [] if changed else ["the input was rewritten; its rows are the same as before"]
-    return attrs.evolve(
-        await _report(ledger),
-        skipped=reading.faulty,
-        warnings=(*again, *same, *reading.warnings),
-        corrected=made.corrected,
-        cancelled=made.cancelled,
+async def _report(ledger: Ledger, *, is_new: bool = False) -> ImportReport:
+    """Make the report of a ledger that has its input."""
+    known = ledger.known
+    totals = dict(known.totals)
+    return ImportReport(
+        known.binding.batch_id,
+        known.rows,
+        totals,
+        is_new=is_new,
+        skipped=0,
+        warnings=(),
+        doubts=known.doubts,
+        payable=totals if is_new else batch_figures_of((await figures(ledger)).totals).payable,
     )
 
 

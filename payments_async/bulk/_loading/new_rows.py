@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -14,7 +13,7 @@ from .._ledger.values import units_of
 from .._protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from .._protocol.records import LedgerRow, NewRow
 from ..errors import RowFault
-from ..sources import Row, Source, SourceItem
+from ..sources import Row
 from ..sources._columns import compared
 from ..sources._requests import fault_of
 
@@ -86,26 +85,16 @@ def _body(request: PayoutRequest) -> bytes:
     return encode.checked_body(request) or encode.encode(request)  # the same bytes; the first is faster
 
 
-async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
-    """Read a source's items, adding the faults of rows that no batch can accept."""
-    async for item in source.rows():
-        faults = _faults(item, identifiers) if isinstance(item, Row) else {}
-        for column, reason in faults.items():
-            yield fault_of(item, column, reason)
-        if not faults:
-            yield item
-
-
-def _faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:
+def faults_of(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
+    """Find what no batch can accept of a row that is otherwise valid, and what the guard refuses."""
     found = row_faults(row, identifiers)
-    if identifiers.guard is None:
-        return found
-    from ..._guard.rules import GuardRefusal  # most programs have no guard
+    if identifiers.guard is not None:
+        from ..._guard.rules import GuardRefusal  # most programs have no guard
 
-    refusal = identifiers.guard.judged(encode.encode(row.request))
-    if isinstance(refusal, GuardRefusal):
-        found.setdefault(_GUARDED[refusal.rule], f"the guard: {refusal.text}")
-    return found
+        refusal = identifiers.guard.judged(encode.encode(row.request))
+        if isinstance(refusal, GuardRefusal):
+            found.setdefault(_GUARDED[refusal.rule], f"the guard: {refusal.text}")
+    return [fault_of(row, column, reason) for column, reason in found.items()]
 
 
 def row_faults(row: Row, identifiers: RowIdentifiers) -> dict[str, str]:

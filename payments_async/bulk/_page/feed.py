@@ -9,13 +9,12 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
-from .._activity import Activity
 from .._export.causes import Cause
 from .._protocol.records import Batch
 from .._texts.figures import with_causes
 from .._texts.ledger_address import LedgerAddress
 from ..batch import PayoutBatch
-from ..report import BatchReport
+from ..report import Activity, BatchReport
 
 _EVERY: Final = 1.0  # seconds between two readings, at least
 _SHARE: Final = 20

@@ -11,12 +11,11 @@ import msgspec
 
 from ..._request.comparison import MONEY
 from ...models import Amount
-from .listed_payouts import Judgement, RowPayout
-from .matching import Match, compared
-from .outcomes import EXACT, as_text
+from .listed_payouts import Judgement
+from .matching import Match, RowPayout
+from .outcomes import EXACT, RowState, add_amount, as_text
 from .payout_status import described, status_of
 from .records import LedgerRow
-from .row_state import RowState
 
 MOST_FINDINGS: Final = 100
 _NAMED: Final = 5
@@ -71,10 +70,9 @@ class Auditor:
     uncompared: int = 0
     unread: int = 0
     """Payouts of the list that could not be read: each may be any that it seems to lack."""
-    listed: int = 0
-    compared: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MONEY, 0))
-    not_shown: dict[str, int] = attrs.field(factory=dict)
-    rounded: dict[str, str] = attrs.field(factory=dict)
+    fields: dict[str, list[int]] = attrs.field(factory=lambda: {name: [0, 0] for name in MONEY})
+    """{field: in how many rows it was compared, and in how many it was not shown}."""
+    rounded: dict[str, Decimal] = attrs.field(factory=dict)
     first_uncompared: list[int] = attrs.field(factory=list)
     findings: list[str] = attrs.field(factory=list)
     turns: list[str] = attrs.field(factory=list)
@@ -115,32 +113,26 @@ class Auditor:
                 self.note(f"row {row.number}: {payout_id} is {said} on the list")
         for finding in judgement.findings:
             self.note(finding)
-        if (
-            judgement.turn is not None
-            and len(self.turns) < MOST_FINDINGS
-            and judgement.turn not in self.turns
-        ):
-            self.turns.append(judgement.turn)
+        turn = judgement.turn
+        if turn is not None and len(self.turns) < MOST_FINDINGS and turn not in self.turns:
+            self.turns.append(turn)
 
     def _count(self, row: LedgerRow, own: RowPayout) -> None:
         """Count a created row whose payout the list shows, and each of its fields."""
-        fields = compared(own.asked, own.found)
-        for name, is_shown in fields.items():
-            counts = self.compared if is_shown else self.not_shown
-            counts[name] = counts.get(name, 0) + 1
+        for name, is_shown in own.fields.items():
+            self.fields.setdefault(name, [0, 0])[not is_shown] += 1
         if own.difference is not None:
             self.note(f"row {row.number}: {own.difference}")
         if own.match in _OTHER:
             return
-        if not all(fields[name] for name in MONEY):
+        if not all(own.fields[name] for name in MONEY):
             self.uncompared += 1
             self.first_uncompared = sorted([*self.first_uncompared, row.number])[:_NAMED]
         elif own.match is Match.EQUAL:
             self.seen += 1
             if own.other_money is not None:
                 shown = (own.payout.amount or Amount()).value or row.amount
-                before = Decimal(self.rounded.get(row.currency, "0"))
-                self.rounded[row.currency] = as_text(EXACT.add(before, EXACT.subtract(shown, row.amount)))
+                add_amount(self.rounded, row.currency, EXACT.subtract(shown, row.amount))
 
     def note(self, finding: str, kind: str = "differing") -> None:
         """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
@@ -151,24 +143,21 @@ class Auditor:
             self.findings.append(finding)
 
     def result(self) -> Audit:
-        names = {**self.compared, **self.not_shown}
+        findings = [*self.findings]
+        if self.uncompared:
+            rows = "1 row was" if self.uncompared == 1 else f"{self.uncompared} rows were"
+            first = self.first_uncompared
+            more = f" and {self.uncompared - len(first)} more" if self.uncompared > len(first) else ""
+            which = f"row{'s' * (self.uncompared > 1)} {', '.join(map(str, first))}{more}"
+            found = f"{rows} not compared: the list shows no amount or no currency of {which}"
+            findings.insert(0, found)
         return Audit(
-            self.seen,
-            self.missing,
-            self.differing,
-            self.uncompared,
-            {name: FieldCount(self.compared.get(name, 0), self.not_shown.get(name, 0)) for name in names},
-            {currency: Decimal(amount) for currency, amount in self.rounded.items()},
-            (*_not_compared(self.uncompared, self.first_uncompared), *self.findings),
-            tuple(self.turns),
+            seen=self.seen,
+            missing=self.missing,
+            differing=self.differing,
+            uncompared=self.uncompared,
+            fields={name: FieldCount(*counts) for name, counts in self.fields.items()},
+            rounded=dict(self.rounded),
+            findings=tuple(findings),
+            turns=tuple(self.turns),
         )
-
-
-def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
-    """Make the finding for rows that were not compared; `first` are the first of their numbers."""
-    if not uncompared:
-        return ()
-    rows = "1 row was" if uncompared == 1 else f"{uncompared} rows were"
-    more = f" and {uncompared - len(first)} more" if uncompared > len(first) else ""
-    which = f"row{'s' * (uncompared > 1)} {', '.join(map(str, first))}{more}"
-    return (f"{rows} not compared: the list shows no amount or no currency of {which}",)

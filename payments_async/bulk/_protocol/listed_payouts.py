@@ -23,15 +23,11 @@ from typing import Final
 
 import attrs
 
-from ..._request.comparison import MONEY
-from ...models import Payout, PayoutStatus
 from ...models.statuses import PayoutEnd
-from .identifiers import Proof, body_at, parted
-from .matching import Expected, Found, Match, differing, expected, match_of, shown
-from .outcomes import ExtraPayout
-from .payout_status import described, end_of, facts_of, failure_of, money_of, shows_arrival, status_of
-from .records import Binding, LedgerRow
-from .row_state import UNFINISHED, RowState
+from .matching import Match, RowPayout, weight_of
+from .outcomes import UNFINISHED, ExtraPayout, RowState
+from .payout_status import described, facts_of, failure_of, shows_arrival, status_of
+from .records import LedgerRow
 
 OTHER_CONTENT: Final = "other content under its reference"
 """Reason of a conflict: the row's own payout with other content."""
@@ -44,100 +40,21 @@ _MOST_LATER: Final = 16
 
 
 @attrs.frozen
-class RowPayout:
-    """A payout that the list shows under one of a row's references."""
-
-    payout: Payout
-    generation: int
-    asked: Expected  # what the row asks for, at this generation
-    found: Found
-    match: Match
-    end: PayoutEnd
-    other_money: str | None
-    """What it is of, if the service shows another sum than was asked for: `XOF 10.3`."""
-
-    @classmethod
-    def of(cls, row: LedgerRow, payout: Payout, binding: Binding) -> RowPayout:
-        """Compare a payout with the row that asks for it, as the row is now."""
-        generation = parted(payout.reference or "")[1]
-        asked, found = _asked(row, binding, generation), shown(payout)
-        match = Match.FOREIGN if asked is None else match_of(asked, found)
-        is_own = payout.id == row.payout_id
-        had_arrived = row.had_arrived if is_own else generation < row.generation and row.earlier_arrived
-        end = end_of(payout, had_arrived=had_arrived)
-        asked = asked or expected(row, row.body)
-        return cls(payout, generation, asked, found, match, end, _other_money(asked, found, payout))
-
-    @property
-    def is_alive(self) -> bool:
-        """True if it has arrived or may still arrive."""
-        return self.end is not PayoutEnd.FAILED
-
-    @property
-    def contradicts(self) -> bool:
-        """True if its status and timestamps contradict each other."""
-        return self.end is PayoutEnd.UNCLEAR
-
-    @property
-    def difference(self) -> str | None:
-        """Describe how another payout is shown than was asked for, without account data; else None."""
-        payout_id, parts = self.payout.id, []
-        if self.other_money is not None:
-            details = self.asked.details
-            asked = f"{details['currency']} {details['amount']:f}"
-            parts.append(f"{payout_id} is of {self.other_money}, and {asked} was asked for")
-        if differences := differing(self.asked, self.found):
-            parts.append(f"the list shows {payout_id} {' and '.join(differences)}")
-        return "; ".join(parts) or None
-
-    @property
-    def weight(self) -> int:
-        """The greater, the sooner it stands for its row."""
-        payout = self.payout
-        had_arrived = payout.status == PayoutStatus.REVERSED or payout.completed_at is not None
-        return _weight(self.end, had_arrived=had_arrived)
-
-
-def _other_money(asked: Expected, found: Found, payout: Payout) -> str | None:
-    said = found.details
-    if "amount" not in said:
-        return None
-    is_other = any(said.get(name) not in (None, asked.details[name]) for name in MONEY)
-    return money_of(payout) if is_other else None
-
-
-def _weight(end: PayoutEnd, *, had_arrived: bool) -> int:
-    if end is PayoutEnd.ARRIVED:
-        return 3
-    if end is not PayoutEnd.FAILED:
-        return 2
-    return 1 if had_arrived else 0
-
-
-def _asked(row: LedgerRow, binding: Binding, generation: int) -> Expected | None:
-    """What a row asks for at a generation; None where its reference would be too long: it has no such one."""
-    try:
-        return expected(row, body_at(row, binding, generation))
-    except ValueError:
-        return None
-
-
-@attrs.frozen
 class RowFacts:
-    """What the list says that a row is: what becomes of it in the ledger."""
+    """What the list says that a row is: what becomes of it in the ledger, under the names of its columns."""
 
     state: RowState
     generation: int
     payout_id: str | None = None
-    status: str | None = None
-    end: PayoutEnd = PayoutEnd.OPEN
+    service_status: str | None = None
+    payout_end: PayoutEnd = PayoutEnd.OPEN
     had_arrived: bool = False
     """True if the service ever said that this payout had arrived."""
     earlier_arrived: bool = False
     """True if it ever said so of another payout of the row."""
-    money: str | None = None
-    code: str | None = None
-    message: str | None = None
+    payout_money: str | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
 
 
 @attrs.frozen
@@ -192,9 +109,7 @@ def _at_latest(row: LedgerRow, payouts: Sequence[RowPayout]) -> LedgerRow:
         (
             each.generation
             for each in payouts
-            if each.match is Match.EQUAL
-            and each.payout.id
-            and each.generation <= row.generation + _MOST_LATER
+            if each.is_asked and each.generation <= row.generation + _MOST_LATER
         ),
         default=0,
     )
@@ -213,10 +128,10 @@ def _of_created(row: LedgerRow, payouts: Sequence[RowPayout]) -> _Ruling:
     for each in payouts:
         if each.payout.id == row.payout_id:
             present = each
-        elif each.match is Match.EQUAL and each.payout.id and each.generation <= row.generation:
+        elif each.is_asked and each.generation <= row.generation:
             rivals.append(each)
     if rivals:
-        weight = _weight(row.payout_end, had_arrived=row.had_arrived) if present is None else present.weight
+        weight = weight_of(row.payout_end, had_arrived=row.had_arrived) if present is None else present.weight
         best = _best(rivals)
         if best.weight > weight:
             return _Ruling(row.state, best.payout.id, best)
@@ -225,11 +140,9 @@ def _of_created(row: LedgerRow, payouts: Sequence[RowPayout]) -> _Ruling:
 
 def _of_own(row: LedgerRow, own: Sequence[RowPayout], earlier: Sequence[RowPayout]) -> _Ruling | None:
     """The row by the payouts under its present reference; None where they decide nothing."""
-    found = [each for each in own if each.payout.id]
-    equal = [each for each in found if each.match is Match.EQUAL]
-    if equal:
-        return _confirmed([*(each for each in earlier if each.match is Match.EQUAL), *equal])
-    other = next((each for each in found if each.match in _OTHER), None)
+    if any(each.is_asked for each in own):
+        return _confirmed([*earlier, *own])
+    other = next((each for each in own if each.payout.id and each.match in _OTHER), None)
     if other is None or row.state not in (_S.NEW, *UNFINISHED):
         return None
     return _contradicted(other)
@@ -243,9 +156,8 @@ def _of_earlier(
     if row.state is _S.CONFLICT or (is_open and not absent):
         return None
     alive = [each for each in earlier if each.is_alive and each.payout.id]
-    equal = [each for each in alive if each.match is Match.EQUAL]
-    if equal:
-        return _confirmed([*equal, *(each for each in own if each.match is Match.EQUAL and each.payout.id)])
+    if any(each.is_asked for each in alive):
+        return _confirmed([*alive, *own])
     other = next((each for each in alive if each.match is not Match.FOREIGN), None)
     return None if other is None or is_open else _contradicted(other)
 
@@ -255,8 +167,8 @@ def _best(payouts: Iterable[RowPayout]) -> RowPayout:
     return max(payouts, key=lambda each: (each.weight, each.generation))
 
 
-def _confirmed(payouts: Sequence[RowPayout]) -> _Ruling:
-    best = _best(payouts)
+def _confirmed(payouts: Iterable[RowPayout]) -> _Ruling:
+    best = _best(each for each in payouts if each.is_asked)
     return _Ruling(_S.CREATED, best.payout.id, best)
 
 
@@ -276,9 +188,9 @@ def _facts(before: LedgerRow, row: LedgerRow, ruling: _Ruling, later: Sequence[R
             _S.CONFLICT,
             row.generation,
             earlier_arrived=earlier,
-            money=money,
-            code=ruling.code,
-            message=_listed([standing, *later]),
+            payout_money=money,
+            failure_code=ruling.code,
+            failure_message=_listed([standing, *later]),
         )
     status, end = status_of(standing.payout), standing.end
     failure = None if standing.is_alive else failure_of(standing.payout)
@@ -331,8 +243,7 @@ def _extra(
         is_own = each.generation == row.generation
         if ruling.state in UNFINISHED and is_own:
             continue  # it may still settle the row
-        proof = Proof.of(each.payout.metadata)
-        if proof is None or proof.batch != each.asked.proof.batch:
+        if not each.is_of_batch:
             continue  # a stranger's
         in_conflict = ruling.state is _S.CONFLICT
         yield (ExtraPayout.MOVED_IN_CONFLICT if in_conflict else ExtraPayout.IN_EXCESS), each

@@ -1,16 +1,49 @@
-"""What became of rows: in one word each, in counts and in exact sums. Pure (States; gaps H, I)."""
+"""The states of a row, and what became of rows: in one word each, in counts and in exact sums.
+
+Pure (States; gaps H, I).
+
+NEW ── take ──▶ IN_FLIGHT ── a 2xx, or the list shows it ──▶ CREATED ── retry-failed ──▶ NEW, next generation
+ ▲                │  │  └─── refused, nothing in doubt ────▶ REJECTED ── edited, retry-failed ──▶ NEW
+ └── given back ──┘  └────── no definite answer ───────────▶ IN_DOUBT ── take ──▶ IN_FLIGHT
+NEW ── cancel ──▶ CANCELLED                    the list shows other content ──▶ CONFLICT
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import reduce
 from typing import Final, TypeVar
 
 from ...models.statuses import PayoutEnd
-from .row_state import RowState
+
+
+class RowState(StrEnum):
+    """The state of a row, as stored."""
+
+    NEW = "NEW"
+    """Nothing is known to have been sent: a send that was refused or never left leaves it NEW."""
+    IN_FLIGHT = "IN_FLIGHT"
+    """A process has it, and may be sending it."""
+    CREATED = "CREATED"
+    REJECTED = "REJECTED"
+    CONFLICT = "CONFLICT"
+    IN_DOUBT = "IN_DOUBT"
+    CANCELLED = "CANCELLED"
+
+
+UNFINISHED: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+"""States of rows that may have been sent, and of which nothing is proven yet."""
+
+
+class Turn(IntEnum):
+    """What comes next for a row. The ledger finds rows by it."""
+
+    NOTHING = 0
+    POST = 1
+    LOOK = 2  # it is looked for in the service's list, and not posted
 
 
 class Outcome(StrEnum):
@@ -50,8 +83,6 @@ CREATED: Final = (_O.NOT_FINAL, _O.ARRIVED, _O.FAILED, _O.RETURNED)
 """Outcomes of rows whose payouts were created."""
 OPEN: Final = (_O.NOT_STARTED, _O.UNDER_WAY, _O.IN_DOUBT)
 """Outcomes of rows that a batch waits for."""
-UNFINISHED: Final = (_O.UNDER_WAY, _O.IN_DOUBT)
-"""Outcomes of rows that may have been paid, and of which nothing is proven."""
 NOT_ARRIVED: Final = (_O.FAILED, _O.RETURNED)
 """Outcomes of rows whose payouts are final, and the recipients do not have the money."""
 OF_STATE: Final[Mapping[RowState, tuple[Outcome, ...]]] = {
@@ -137,11 +168,6 @@ def by_currency(totals: RowTotals) -> dict[str, Decimal]:
     for (_, currency), (_, amount) in totals.items():
         add_amount(sums, currency, amount)
     return sums
-
-
-def payable(totals: RowTotals) -> dict[str, Decimal]:
-    """Sum the rows that are not cancelled: {currency: what is paid when every row is}."""
-    return by_currency({place: total for place, total in totals.items() if place[0] is not Outcome.CANCELLED})
 
 
 def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 import attrs
 
 from ...models.statuses import PayoutEnd
-from .outcomes import Outcome, outcome_of
-from .row_state import RowState, Turn
+from .outcomes import Outcome, RowState, Turn, outcome_of
 
 T = TypeVar("T")
 What = Literal["changed", "removed", "added"]
@@ -35,6 +34,15 @@ class Binding:
     """The hash of the input's content (`sources`); "" for an outbox."""
     input_stat: str
     """Facts that identify an unchanged file without reading it: JSON text of size, time, head and tail."""
+
+
+@attrs.frozen
+class Account:
+    """The account that a batch may pay from."""
+
+    environment: str  # `live` or `sandbox`
+    base_url: str
+    key: str  # a fingerprint of the API key, never the key
 
 
 @attrs.frozen

@@ -11,10 +11,9 @@ from typing import Final
 from ..._http.addresses import same_service
 from .._ledger import views
 from .._ledger.ledger import Ledger
-from .._protocol.identifiers import body_at
-from .._protocol.matching import Match, expected, match_of, shown
-from .._protocol.stop_rules import Account
-from ..errors import LedgerError, LedgerMismatch
+from .._protocol.matching import RowPayout
+from .._protocol.records import Account
+from ..errors import LedgerError
 from .service import PayoutList, Service
 
 _SETTLED: Final = "it is paid: only rows that no batch has paid get a batch of their own"
@@ -35,12 +34,9 @@ def require_account(ledger: Ledger, account: Account) -> None:
     there = ledger.known.binding
     if ledger.known.is_outbox:
         return
-    if there.environment != account.environment:
-        raise LedgerMismatch(
-            ledger.label, "environment", recorded=there.environment, given=account.environment
-        )
+    ledger.require("environment", there.environment, account.environment)
     if there.base_url and not same_service(there.base_url, account.base_url):
-        raise LedgerMismatch(ledger.label, "base URL", recorded=there.base_url, given=account.base_url)
+        ledger.require("base URL", there.base_url, account.base_url)
 
 
 async def admit(ledger: Ledger, service: Service) -> None:
@@ -51,14 +47,12 @@ async def admit(ledger: Ledger, service: Service) -> None:
     account = service.account
     require_account(ledger, account)
     pinned = await ledger.pin(account)
-    if pinned != account.key and not await ledger.admit(account, untouched=True):
+    if pinned != account.key:
         if not await _sees_own(ledger, service):
             is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
             remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
-            raise LedgerMismatch(
-                ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=remedy
-            )
-        await ledger.admit(account, untouched=False)
+            ledger.require("key fingerprint", pinned, account.key, remedy=remedy)
+        await ledger.pin(account, is_proven=True)
     await ledger.refresh()
 
 
@@ -66,7 +60,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
     """Whether the list shows a payout with the id that the ledger has; where it has none, one that equals
     a sent row in proof and content."""
     knows_ids = await views.has_payouts(ledger)
-    walk, binding = PayoutList(service), ledger.known.binding
+    walk = PayoutList(service)
     while not walk.is_over:
         page = {each.reference: each for each in await walk.page() if each.reference is not None}
         for row in await views.sent_payouts(ledger, page.keys()):
@@ -74,7 +68,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
             if payout is not None and (
                 row.payout_id == payout.id
                 if knows_ids
-                else match_of(expected(row, body_at(row, binding)), shown(payout)) is Match.EQUAL
+                else RowPayout.of(row, payout, ledger.known.binding).is_asked
             ):
                 return True
     return False

@@ -1,26 +1,29 @@
-"""Reads the service's list for a batch, to its end: one process at a time; the next goes on there."""
+"""Reads the service's list for a batch, to its end: one process at a time; the next goes on there.
+
+At the end of a batch its certificate is made of that.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from ..._emitter import logger
 from ...errors import APIStatusError, SearchIncomplete
 from ...models._masking import clean
+from .._ledger import figures
 from .._ledger.figures import Awaited
 from .._ledger.ledger import Ledger
 from .._ledger.readings import ReadingLost, ReadingStore
+from ..report import Certificate, report_of
 from .service import PayoutList, Service
 
 _RENEW_EVERY: Final = 20.0
 _DAY: Final = 86_400.0
-
-
-class ListTaken(Exception):
-    """Another process reads the list now."""
+_WAIT: Final = 1.0
 
 
 def listed_since(ledger: Ledger, awaited: Awaited | None = None) -> float:
@@ -39,24 +42,48 @@ def listed_since(ledger: Ledger, awaited: Awaited | None = None) -> float:
 async def read_list(
     ledger: Ledger,
     service: Service,
-    since: float | None,
+    *,
+    awaited: Awaited | None = None,
+    all_of_it: bool = False,
+    shows_all: bool = True,
+    keeps: bool = False,
     on_page: Callable[[], object] | None = None,
     may_go_on: Callable[[], bool] | None = None,
+) -> ReadingStore:
+    """Read what surely shows every payout of the batch; all of the list where a part lacks one.
+
+    `awaited`: only what may show the ends of these. `all_of_it`: all of the list in any case. `shows_all`:
+    the payouts of created rows are waited for too. `keeps`: the reading stays this process's for another
+    minute. `may_go_on`: asked before each page.
+    Raises ReadingLost while another process reads, PaymentsError when it cannot be read to its end, and
+    LedgerError. What was read until then is recorded, and the next reading goes on there.
+    """
+    read = partial(_read, ledger, service, on_page=on_page, may_go_on=may_go_on, keeps=keeps)
+    if awaited is not None:
+        return await read(listed_since(ledger, awaited), is_whole=False)
+    store = await read(None if all_of_it else listed_since(ledger))
+    is_part = store.reading.since is not None
+    if is_part and ((shows_all and store.auditor.missing) or await store.lacks()):
+        return await read(None)
+    return store
+
+
+async def _read(
+    ledger: Ledger,
+    service: Service,
+    since: float | None,
     *,
+    on_page: Callable[[], object] | None,
+    may_go_on: Callable[[], bool] | None,
+    keeps: bool,
     is_whole: bool = True,
-    keeps: bool = False,
 ) -> ReadingStore:
     """Read the list to its end, and record what it shows.
 
-    `since`: the service's time from which on; None for all of it. `may_go_on`: asked before each page.
-    `is_whole`: it surely shows every payout of the batch, so that one which it does not show is absent.
-    `keeps`: the reading stays this process's for another minute.
-    Raises ListTaken while another process reads, PaymentsError when it cannot be read to its end, and
-    LedgerError. What was read until then is recorded, and the next reading goes on there.
+    `since`: the service's time from which on; None for all of it. `is_whole`: it surely shows every payout of
+    the batch, so that one which it does not show is absent.
     """
     store = await ReadingStore.begin(ledger, since)
-    if store is None:
-        raise ListTaken
     is_begun = store.reading.cursor is None
     try:
         async with _renewed(store, service):
@@ -67,7 +94,6 @@ async def read_list(
                 unread = walk.unread
                 page = await walk.page()
                 store.auditor.unread += walk.unread - unread
-                store.auditor.listed += len(page)
                 await store.take(page, None if walk.is_over else walk.cursor)
                 is_begun = True
                 if on_page is not None:
@@ -76,7 +102,7 @@ async def read_list(
         if not keeps:
             await store.give_up()
     except ReadingLost:
-        raise ListTaken from None
+        raise
     except BaseException as error:
         is_refused = isinstance(error, APIStatusError) and not error.is_temporary
         await store.give_up(anew=is_refused and not is_begun)  # it may know an earlier reader's place no more
@@ -107,24 +133,41 @@ async def _renewed(store: ReadingStore, service: Service) -> AsyncIterator[None]
         await asyncio.wait([renewing])
 
 
-async def read_whole(
-    ledger: Ledger,
-    service: Service,
-    *,
-    all_of_it: bool = False,
-    shows_all: bool = True,
-    keeps: bool = False,
-    on_page: Callable[[], object] | None = None,
-    may_go_on: Callable[[], bool] | None = None,
-) -> ReadingStore:
-    """Read what surely shows every payout of the batch; all of the list where a part lacks one.
+async def certify(
+    ledger: Ledger, service: Service, on_page: Callable[[], object] | None = None
+) -> Certificate:
+    """Read the service's list, record what it shows, and compare the ledger with it row by row.
 
-    `all_of_it`: all of the list in any case. `shows_all`: the payouts of created rows are waited for too.
-    Raises as `read_list`.
+    The whole list is read once before the first certificate in which a row is anything but created by the
+    answer to this ledger's own request: an earlier ledger, since lost, may have paid it long ago. Of an
+    outbox the rows of the key's environment count that were decided before the reading. Waits while another
+    process reads. Raises PaymentsError when the list cannot be read to its end.
     """
-    since = None if all_of_it else listed_since(ledger)
-    store = await read_list(ledger, service, since, on_page, may_go_on, keeps=keeps)
-    is_part = store.reading.since is not None
-    if is_part and ((shows_all and store.auditor.missing) or await store.lacks()):
-        return await read_list(ledger, service, None, on_page, may_go_on, keeps=keeps)
-    return store
+    while True:
+        await ledger.refresh()
+        all_of_it = not ledger.known.read_all and not await figures.only_own(ledger)
+        try:
+            store = await read_list(ledger, service, all_of_it=all_of_it, on_page=on_page)
+            break
+        except ReadingLost:
+            await service.runtime.sleep(_WAIT)
+    if unread := store.auditor.unread:  # each could be any that the list seems to lack
+        told = f"{unread} of the list's payouts could not be read"
+        raise SearchIncomplete(told, pages=0, cursor=None)
+    known, account = ledger.known, service.account
+    environment, before = (account.environment, store.reading.began) if known.is_outbox else ("", None)
+    found = await figures.figures(ledger, environment, before)
+    certificate = Certificate(
+        report_of(known, found),
+        account.environment,
+        account.base_url,
+        account.key,
+        known.binding.input_hash,
+        found.at,
+        store.reading.began,
+        store.reading.since,
+        store.auditor.result(),
+        known.guard,
+    )
+    await ledger.change(certificate=certificate.to_json())
+    return certificate

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Final
 
 import attrs
 
 from ..._emitter import logger
-from .._activity import Activity
+from ..._runtime import Runtime, Timer
 from .._ledger import figures
 from .._ledger.figures import Figures
 from .._ledger.ledger import Ledger
 from .._protocol.answers import Word
 from .._protocol.outcomes import Outcome, add_rows, count_rows
 from .._protocol.records import LedgerRow
-from ..report import BatchFigures, batch_figures_of
-from .sending import outcome_after
+from ..report import Activity, BatchFigures, batch_figures_of
 from .service import Service
 
-_EVERY: Final = 5.0
+_EVERY: Final = 5.0  # seconds between two reports of progress, and two readings of figures, at most
 _SHARE: Final = 20
 """The time between two readings of the figures is at least so many times that of the last one."""
 
@@ -67,7 +67,7 @@ class Progress:
 
     def spoken(self, words: Sequence[Word]) -> None:
         for word in words:
-            self._move(word.row, Outcome.UNDER_WAY, outcome_after(word))
+            self._move(word.row, Outcome.UNDER_WAY, word.outcome)
         self.tell()
 
     def _move(self, row: LedgerRow, before: Outcome, after: Outcome) -> None:
@@ -91,3 +91,20 @@ class Progress:
             self._hook(told)
         except Exception as error:
             logger.warning("on_progress failed: %s", type(error).__name__)
+
+
+@contextmanager
+def repeated(runtime: Runtime, report: Callable[[], object]) -> Iterator[None]:
+    """Call `report` every five seconds of the runtime's time."""
+    timer: Timer
+
+    def beat() -> None:
+        nonlocal timer
+        timer = runtime.call_later(_EVERY, beat, background=True)
+        report()
+
+    timer = runtime.call_later(_EVERY, beat, background=True)
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 import attrs
@@ -11,14 +12,14 @@ import attrs
 from ...models.common import amount_text
 from .._ledger import loading, views
 from .._ledger.ledger import Ledger
-from .._ledger.readings import ReadingLost, ReadingStore
+from .._ledger.readings import ReadingLost
 from .._protocol.identifiers import body_at, shown_key
-from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, RowPayout, next_generation
-from .._protocol.outcomes import NOT_ARRIVED, Outcome, add_amount, brief
+from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, next_generation
+from .._protocol.matching import RowPayout
+from .._protocol.outcomes import NOT_ARRIVED, Outcome, RowState, add_amount, brief
 from .._protocol.records import HIDDEN, LedgerRow
-from .._protocol.row_state import RowState
 from ..errors import BulkError
-from .listing import ListTaken, read_whole
+from .listing import read_list
 from .service import Service
 
 _REASONS: Final = 100
@@ -112,58 +113,46 @@ async def retry_failed(
             retried = _Retried()
         believed = {row.id: row.outcome async for row in views.all_rows(ledger, NOT_ARRIVED)}
         try:
-            store = await read_whole(ledger, service, keeps=True)
-            await _Retry(ledger, store, wanted, believed, retried).carry_out(dry_run=dry_run)
+            store = await read_list(ledger, service, keeps=True)
+            if wanted is None:  # those that an earlier reading made new are in neither
+                failed = {row.id async for row in views.all_rows(ledger, NOT_ARRIVED)}
+                ids = sorted(failed | believed.keys())
+            else:
+                named = await views.numbered(ledger, wanted.difference(retried.rows))
+                ids = sorted(row.id for row in named.values())
+            decide = partial(_generation, ledger, store.auditor.unread, believed, wanted is not None)
+            for start in range(0, len(ids), _GROUP):
+                group = ids[start : start + _GROUP]
+                for row, found in await store.make_new(group, decide, dry_run=dry_run):
+                    retried.add(row, found)
+            await store.give_up()
             return retried.report(ledger, dry_run=dry_run)
-        except (ListTaken, ReadingLost):
+        except ReadingLost:
             await service.runtime.sleep(_WAIT)
 
 
-class _Retry:
-    """Makes rows new, under a reading that is still this process's."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        store: ReadingStore,
-        wanted: frozenset[int] | None,
-        believed: Mapping[int, Outcome],
-        retried: _Retried,
-    ) -> None:
-        self._ledger, self._store, self._wanted, self._believed = ledger, store, wanted, believed
-        self._retried = retried
-
-    async def carry_out(self, *, dry_run: bool) -> None:
-        ids = sorted(await self._candidates())
-        for start in range(0, len(ids), _GROUP):
-            group = ids[start : start + _GROUP]
-            for row, found in await self._store.make_new(group, self._generation, dry_run=dry_run):
-                self._retried.add(row, found)
-        await self._store.give_up()
-
-    async def _candidates(self) -> Collection[int]:
-        if self._wanted is not None:
-            wanted = self._wanted.difference(self._retried.rows)
-            return [row.id for row in (await views.numbered(self._ledger, wanted)).values()]
-        failed = {row.id async for row in views.all_rows(self._ledger, NOT_ARRIVED)}
-        return failed | self._believed.keys()  # those that an earlier reading made new are in neither
-
-    def _generation(self, row: LedgerRow, shown: Sequence[RowPayout]) -> int | str:
-        """The row's next generation, or why it is left."""
-        found: int | str = next_generation(row, shown) if shown else UNSEEN
-        if isinstance(found, str):
-            unread = self._store.auditor.unread
-            may_be = unread and found in (UNSEEN, UNSEEN_EARLIER)
-            return f"{found}, which may be one of the {unread} that could not be read" if may_be else found
-        if row.outcome is Outcome.RETURNED and self._wanted is None:
-            return _RETURNED.format(amount_text(row.currency, row.amount))
-        if row.outcome is Outcome.RETURNED and self._believed.get(row.id) is not Outcome.RETURNED:
-            return _TURNED
-        try:
-            body_at(row, self._ledger.known.binding, found)
-        except ValueError as error:
-            return str(error)
-        return found
+def _generation(
+    ledger: Ledger,
+    unread: int,
+    believed: Mapping[int, Outcome],
+    is_named: bool,
+    row: LedgerRow,
+    shown: Sequence[RowPayout],
+) -> int | str:
+    """The row's next generation, or why it is left. `unread`: payouts of the list that could not be read."""
+    found: int | str = next_generation(row, shown) if shown else UNSEEN
+    if isinstance(found, str):
+        may_be = unread and found in (UNSEEN, UNSEEN_EARLIER)
+        return f"{found}, which may be one of the {unread} that could not be read" if may_be else found
+    if row.outcome is Outcome.RETURNED and not is_named:
+        return _RETURNED.format(amount_text(row.currency, row.amount))
+    if row.outcome is Outcome.RETURNED and believed.get(row.id) is not Outcome.RETURNED:
+        return _TURNED
+    try:
+        body_at(row, ledger.known.binding, found)
+    except ValueError as error:
+        return str(error)
+    return found
 
 
 async def retry_rejected(

@@ -14,18 +14,18 @@ import attrs
 
 from ..._waits.schedule import PollSchedule
 from ...errors import PaymentsError
-from .._activity import Activity, repeated
 from .._ledger import figures
 from .._ledger.figures import Awaited, Next
 from .._ledger.ledger import Ledger
+from .._ledger.readings import ReadingLost
+from .._protocol.answers import FATAL, refuses_access, stop_of, why
 from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome
-from .._protocol.responses import FATAL, refuses_access, stop_of, why
-from ..errors import LedgerMismatch, LedgerUnavailable
-from ..report import BatchFigures, Ended
+from ..errors import LedgerUnavailable
+from ..report import Activity, BatchFigures, Ended
 from .account import admit
-from .listing import ListTaken, listed_since, read_list, read_whole
-from .progress import Progress
+from .listing import read_list
+from .progress import Progress, repeated
 from .sending import Sending
 from .service import Service
 from .stopping import Stopping
@@ -70,15 +70,7 @@ class Run:
         self._ledger, self._service, self._settings, self._stopping = ledger, service, settings, stopping
         self.progress: Progress = Progress(ledger, service, on_progress)
         self._account = service.account
-        self._sending = Sending(
-            *(ledger, service, self._account, stopping),
-            width=settings.concurrency,
-            needs_confirmation=self._needs_confirmation,
-            on_words=self.progress.spoken,
-            on_taken=self.progress.taken,
-            on_trouble=self._note_trouble,
-        )
-        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
+        self.sending: Sending = Sending(ledger, service, stopping, self.progress, settings.concurrency)
         self._until = math.inf if settings.for_seconds is None else service.clock() + settings.for_seconds
         self._schedule = PollSchedule()
         self._facts_at = self._ahead = -math.inf
@@ -105,14 +97,14 @@ class Run:
 
     async def _run(self) -> Ended:
         await self._ledger.repair_times()
-        self._sending.start()
+        self.sending.start()
         try:
             await self._pay()
             if self._settings.wait_final is not None and not self._stopping.draining:
                 await self._follow_to_the_end(self._settings.wait_final)
-            await self._sending.end(self._settings.drain)
+            await self.sending.end(self._settings.drain)
         except BaseException:
-            await self._sending.cut()
+            await self.sending.cut()
             raise
         finally:
             if self._beside is not None:
@@ -123,7 +115,7 @@ class Run:
         if self._ledger.known.limit_reason and not left.posts and found.count(Outcome.NOT_STARTED):
             self._stopping.drain(_LIMIT, Stop.RULE)
         return Ended(
-            found, self._stopping.reason, self._stopping.kind, self._next(left), self._sending.throttled
+            found, self._stopping.reason, self._stopping.kind, self._next(left), self.sending.throttled
         )
 
     def _next(self, left: Next) -> float:
@@ -131,10 +123,6 @@ class Run:
         if left.looks or not seconds:
             seconds.append(self._schedule.due - self._service.runtime.monotonic())
         return max(min(seconds), 1.0)
-
-    def _note_trouble(self, trouble: str) -> None:
-        if trouble not in self.trouble:  # such a row is taken again each minute
-            self.trouble.append(trouble)
 
     @property
     def _is_over(self) -> bool:
@@ -148,12 +136,12 @@ class Run:
             await self.progress.refresh_if_due()
             if self._settings.follow:
                 await self._read_beside()
-            if await self._sending.take():
-                if self._sending.took_new:
+            if await self.sending.take():
+                if self.sending.took_new:
                     self._only_doubt_since, self._has_looked = None, False
-                await self._sending.wait(_SOON)
-            elif self._sending.busy:
-                await self._sending.wait(_SOON)
+                await self.sending.wait(_SOON)
+            elif self.sending.busy:
+                await self.sending.wait(_SOON)
             elif not await self._idle():
                 return
 
@@ -164,26 +152,20 @@ class Run:
         self._facts_at = self._service.clock()
         await self._ledger.refresh()
         known = self._ledger.known
-        self._sending.paused = known.paused
+        self.sending.paused = known.paused
         ahead = known.now - self._service.clock()
         if ahead < self._ahead - _PUT_BACK:
             await self._ledger.repair_times()
         self._ahead = ahead
         read_at = self._service.runtime.monotonic() - (known.now - known.read_at)
         self._schedule.note_record(read_at, self._service.runtime.random())  # any process's
-        if known.binding.key_fingerprint != self._account.key:
-            raise LedgerMismatch(
-                self._ledger.label,
-                "key fingerprint",
-                recorded=known.binding.key_fingerprint,
-                given=self._account.key,
-            )
+        self._ledger.require("key fingerprint", known.binding.key_fingerprint, self._account.key)
 
     async def _idle(self) -> bool:
         """Do what is left while nothing is to be sent now. False when the run has nothing left to do."""
         if self._settings.follow:
             if self._beside is None:
-                room = self._sending.room
+                room = self.sending.room
                 self.progress.doing(Activity(doing="waiting" if room else "paying", why=room))
             await self._stopping.rest(_OUTBOX_EVERY)
             return True
@@ -199,7 +181,7 @@ class Run:
                 await self._read()
             self._stopping.drain(f"the batch is paused: {known.paused}", Stop.RULE)
             return False
-        if known.is_confirmed is False and self._needs_confirmation:
+        if known.is_confirmed is False and self.sending.needs_confirmation:
             self._stopping.drain("its total is not confirmed: `payments payouts confirm`", Stop.RULE)
             return False
         if self._has_no_patience(left):
@@ -207,7 +189,7 @@ class Run:
                 self._has_looked = True
                 await self._read()
                 return True
-            self._stopping.drain(self._sending.room or self._read_failed or _IN_DOUBT)
+            self._stopping.drain(self.sending.room or self._read_failed or _IN_DOUBT)
             return False
         if self._wants_list(left) and self._is_reading_due():
             await self._read()
@@ -215,30 +197,26 @@ class Run:
             await self._rest(left)
         return True
 
-    @property
-    def _needs_confirmation(self) -> bool:
-        return self._account.environment == "live" and not self._ledger.known.is_outbox
-
     def _has_no_patience(self, left: Next) -> bool:
         now = self._service.clock()
         if self._only_doubt_since is None:
             self._only_doubt_since = now
-        if self._sending.room is not None and self._sending.no_room_until - now > self._settings.patience:
+        if self.sending.room is not None and self.sending.no_room_until - now > self._settings.patience:
             return True
         return now - self._only_doubt_since >= self._settings.patience
 
     async def _rest(self, left: Next) -> None:
         until = [_FACTS_EVERY]
-        if self._sending.room is not None:
-            until.append(self._sending.no_room_until - self._service.clock())
+        if self.sending.room is not None:
+            until.append(self.sending.no_room_until - self._service.clock())
         elif left.due is not None:
             until.append(left.due)
         if left.looks or left.waits:
             until.append(self._schedule.due - self._service.runtime.monotonic())
         seconds = max(min(until), _IDLE)
-        why = self._sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
+        why = self.sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
         self.progress.doing(Activity(doing="waiting", why=why, next_look=left.due))
-        await self._sending.wait(seconds)
+        await self.sending.wait(seconds)
 
     # The list
 
@@ -247,7 +225,7 @@ class Run:
 
     def _wants_list(self, left: Next) -> bool:
         """Whether a row can go on by the list alone."""
-        return left.looks or left.waits or (left.doubts and self._sending.room is not None)
+        return left.looks or left.waits or (left.doubts and self.sending.room is not None)
 
     async def _read_beside(self) -> None:
         """Begin a reading if one is due: what was committed meanwhile does not wait for its pages."""
@@ -270,20 +248,18 @@ class Run:
         self.progress.doing(Activity(doing="following" if awaited else "reading"))
         news, before = None, self._service.listed
         try:
-            on_page, may_go_on = self.progress.tell, lambda: not self._is_over
-            if awaited is None:
-                store = await read_whole(
-                    *(self._ledger, self._service), shows_all=False, on_page=on_page, may_go_on=may_go_on
-                )
-            else:
-                since = listed_since(self._ledger, awaited)
-                store = await read_list(
-                    *(self._ledger, self._service, since, on_page, may_go_on), is_whole=False
-                )
+            store = await read_list(
+                self._ledger,
+                self._service,
+                awaited=awaited,
+                shows_all=False,
+                on_page=self.progress.tell,
+                may_go_on=lambda: not self._is_over,
+            )
             unread = store.auditor.unread
             self._read_failed = f"{unread} of the list's payouts could not be read" if unread else None
             news = store.has_news
-        except ListTaken:
+        except ReadingLost:
             pass
         except FATAL as error:
             self._stopping.drain(why(error), stop_of(error))

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from ..._assumptions import KEY_TRUSTED_FOR
 from ...errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from .._ledger.ledger import SENT_WITHIN, Ledger
-from .._protocol.answers import Kind, Word, looked_for, never_allowed, unsent, word_of
+from .._protocol.answers import Kind, Word, looked_for, never_allowed, stop_of, unsent, why_of, word_of
 from .._protocol.exit_codes import Stop
-from .._protocol.outcomes import Outcome, outcome_of
+from .._protocol.outcomes import RowState
 from .._protocol.records import LedgerRow
-from .._protocol.responses import stop_of, why_of
-from .._protocol.row_state import RowState
-from .._protocol.stop_rules import Account, too_many_failures
 from ..errors import LedgerError
+from .progress import Progress
 from .service import KeyReplaced, Service
-from .stopping import Stopping
+from .stopping import Stopping, too_many_failures
 
 _AHEAD: Final = 2  # rows in hand for each that is sent at a time
 _LEAST: Final = 1.0  # seconds that a row must have left to be sent
@@ -47,24 +45,17 @@ class InHand:
 
 class Sending:
     def __init__(
-        self,
-        ledger: Ledger,
-        service: Service,
-        account: Account,
-        stopping: Stopping,
-        *,
-        width: int,
-        needs_confirmation: bool,
-        on_words: Callable[[Sequence[Word]], object],
-        on_taken: Callable[[Sequence[LedgerRow]], object],
-        on_trouble: Callable[[str], object],
+        self, ledger: Ledger, service: Service, stopping: Stopping, progress: Progress, width: int
     ) -> None:
-        self._ledger, self._service, self._account = ledger, service, account
-        self._stopping, self._width, self._needs = stopping, width, needs_confirmation
-        self._on_words, self._on_taken, self._on_trouble = on_words, on_taken, on_trouble
+        """`width`: rows that are sent at a time."""
+        self._ledger, self._service, self._stopping = ledger, service, stopping
+        self._progress, self._width = progress, width
+        self._account = service.account
+        self.needs_confirmation: bool = self._account.environment == "live" and not ledger.known.is_outbox
+        """Whether nothing is sent before its total was confirmed."""
+        self.trouble: list[str] = []  # what is wrong with rows that cannot be read
         self._queue: deque[InHand] = deque()
         self._wanted = asyncio.Event()
-        self._news = asyncio.Event()
         self._words: list[Word] = []
         self._spoken = asyncio.Event()
         self._is_ending = self._is_over = False
@@ -106,29 +97,23 @@ class Sending:
         asked = self._service.clock()
         if self.paused is not None or asked < self.no_room_until or self._stopping.draining:
             return False
-        taken = await self._ledger.take(max(room, 1), self._account, needs_confirmation=self._needs)
-        for trouble in taken.unreadable:
-            self._on_trouble(trouble)
+        taken = await self._ledger.take(
+            max(room, 1), self._account, needs_confirmation=self.needs_confirmation
+        )
+        # such a row is taken again each minute
+        self.trouble += [each for each in taken.unreadable if each not in self.trouble]
         for row in taken.rows:
             within = min(SENT_WITHIN, taken.cleared_for.get(row.id, SENT_WITHIN))
             self._queue.append(InHand(row, asked + within, taken.at))
         self.busy += len(taken.rows)
         self.took_new = not all(row.doubted for row in taken.rows)
-        self._on_taken(taken.rows)
+        self._progress.taken(taken.rows)
         self._wanted.set()
         return bool(taken.rows)
 
     async def wait(self, seconds: float) -> None:
         """Wait until an outcome was recorded, at most so long."""
-        self._news.clear()
-        waiting = asyncio.ensure_future(self._news.wait())
-        resting = asyncio.ensure_future(self._stopping.rest(seconds))
-        try:
-            await asyncio.wait([waiting, resting], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (waiting, resting):
-                task.cancel()
-            await asyncio.wait([waiting, resting])
+        await self._stopping.rest(seconds, until_news=True)
         self._raise_failure()
 
     # Sending
@@ -218,9 +203,9 @@ class Sending:
                 group, self._words = self._words[:_GROUP], self._words[_GROUP:]
                 await self._ledger.record(group)
                 self.busy -= len(group)
-                self._on_words(group)
+                self._progress.spoken(group)
                 await self._judge_failures(group)
-            self._news.set()
+            self._stopping.wake(news=True)
 
     async def _judge_failures(self, found: Sequence[Word]) -> None:
         self._decided += sum(word.state in (RowState.CREATED, RowState.REJECTED) for word in found)
@@ -245,26 +230,27 @@ class Sending:
             self._spoken.set()
         self._is_ending = True
         self._wanted.set()
-        late = asyncio.Event()
-        sent: asyncio.Future[Any] = asyncio.gather(*self._tasks, return_exceptions=True)
-        timer = self._service.runtime.call_later(drain, late.set)
-        waiting: asyncio.Future[Any] = asyncio.ensure_future(late.wait())
+
+        def cut_short() -> None:
+            for task in self._tasks:
+                if not task.done():
+                    self._stopping.drain("the time to drain was over")
+                    task.cancel()
+
+        timer = self._service.runtime.call_later(drain, cut_short)
         try:
-            await asyncio.wait({sent, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
             timer.cancel()
-            waiting.cancel()
-        if not sent.done():
-            self._stopping.drain("the time to drain was over")
-            await _cancelled(self._tasks)
-        await sent
         await self._end_recording()
         self._raise_failure()
 
     async def cut(self) -> None:
         """End at once: what has left stays under way, for whoever looks next. What is known is recorded."""
         self._queue.clear()
-        await _cancelled(self._tasks)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(LedgerError):
             await self._end_recording()
 
@@ -272,16 +258,3 @@ class Sending:
         self._is_over = True
         self._spoken.set()
         await self._recording
-
-
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.wait(tasks)
-
-
-def outcome_after(word: Word) -> Outcome:
-    """What became of a row by a word."""
-    end = word.posted.end if word.is_fact and word.posted is not None else word.row.payout_end
-    return outcome_of(word.state, end, had_arrived=False)

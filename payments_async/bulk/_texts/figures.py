@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from .._activity import Activity
 from .._protocol.outcomes import Outcome
-from ..report import BatchFigures
+from ..report import Activity, BatchFigures
 from .quantities import counted, duration_text
 
 if TYPE_CHECKING:

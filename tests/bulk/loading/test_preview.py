@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import LedgerMismatch, PayoutBatch, RowState, SourceErrors
+from payments_async.bulk import BulkError, LedgerMismatch, PayoutBatch, RowState, SourceErrors
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
@@ -25,6 +25,15 @@ async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path:
     assert report.warnings[0].startswith("line 3, amount")
     assert os.listdir(tmp_path) == [path.name]
     assert service.requests == []
+
+
+@pytest.mark.parametrize("address", ["{}", "sqlite:///{}"])
+async def test_rejects_never_replace_the_ledger(tmp_path: Path, address: str) -> None:
+    path, ledger = csv_file(tmp_path, {**PHONE, "amount": "0.5"}, PHONE), tmp_path / "l"
+    batch = PayoutBatch.open(address.format(ledger))
+    with pytest.raises(BulkError, match="is the ledger's own file"):
+        await batch.preview(path, skip_invalid=True, rejects=ledger)
+    assert not ledger.exists()
 
 
 async def test_others_run_while_a_file_is_read(tmp_path: Path) -> None:

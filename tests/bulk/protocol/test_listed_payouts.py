@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,15 +18,13 @@ from payments_async.bulk._protocol.listed_payouts import (
     UNSEEN,
     UNSEEN_EARLIER,
     Judgement,
-    RowPayout,
     judge,
     may_be_sent,
     next_generation,
 )
-from payments_async.bulk._protocol.matching import Match, expected
-from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome
+from payments_async.bulk._protocol.matching import Match, RowPayout
+from payments_async.bulk._protocol.outcomes import UNFINISHED, ExtraPayout, Outcome, RowState
 from payments_async.bulk._protocol.records import LedgerRow
-from payments_async.bulk._protocol.row_state import UNFINISHED, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout
 from payments_async.models.statuses import PayoutEnd
 from tests.support.rows import BINDING, ledger_row
@@ -44,14 +43,13 @@ def row(state: RowState, generation: int = 0, **facts: Any) -> LedgerRow:
 
 def payout(generation: int = 0, status: str | None = "pending", **changes: Any) -> Payout:
     """The payout of that generation that the row asks for, as the list shows it."""
-    asked = expected(ledger_row(), body_at(ledger_row(), BINDING, generation))
-    assert asked.proof is not None
+    asked = json.loads(body_at(ledger_row(), BINDING, generation))
     fields: dict[str, Any] = {
         "id": f"po_{generation}",
         "reference": row(S.NEW, generation).reference,
         "amount": Amount(value=Decimal("10.10"), currency="XCD"),
         "status": status,
-        "metadata": {"payments_sdk": asked.proof.text},
+        "metadata": {"payments_sdk": asked["metadata"]["payments_sdk"]},
     }
     return Payout(**{**fields, **changes})
 
@@ -70,21 +68,7 @@ def judged(of: LedgerRow, *payouts: Payout, absent: bool = False) -> Judgement:
 
 def after(of: LedgerRow, *payouts: Payout, absent: bool = False) -> LedgerRow:
     facts = judged(of, *payouts, absent=absent).facts
-    if facts is None:
-        return of
-    return attrs.evolve(
-        of,
-        state=facts.state,
-        generation=facts.generation,
-        payout_id=facts.payout_id,
-        service_status=facts.status,
-        payout_end=facts.end,
-        had_arrived=facts.had_arrived,
-        earlier_arrived=facts.earlier_arrived,
-        payout_money=facts.money,
-        failure_code=facts.code,
-        failure_message=facts.message,
-    )
+    return of if facts is None else attrs.evolve(of, **attrs.asdict(facts))
 
 
 def extra(of: LedgerRow, *payouts: Payout) -> dict[str | None, ExtraPayout]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -9,37 +10,42 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._request.comparison import Detail
-from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk._protocol.matching import (
-    Expected,
-    Found,
-    Match,
-    compared,
-    differing,
-    match_of,
-)
-from payments_async.bulk._protocol.shown_payouts import read_shown, shown_text
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, Proof
+from payments_async.bulk._protocol.matching import Match, RowPayout, read_shown, shown_text
 from payments_async.models import Amount, Country, Method, Payout, PayoutInstrument
+from tests.support.rows import BINDING, ledger_row
 
-IDENTITY = Identity("live", "march", "7")
-PROOF = IDENTITY.proof(body_hash(b"{}"))
-DETAILS: dict[str, Detail] = {
-    "amount": Decimal("10.10"),
-    "currency": "XCD",
-    "method": "mtn_bj",
-    "instrument.phone_number": "+2290190112233",
-}
-EXPECTED = Expected(DETAILS, PROOF)
-OTHER_ROW = Identity("live", "march", "8").proof(body_hash(b"{}")).text
-OTHER_CONTENT = IDENTITY.proof(body_hash(b"{1}")).text
+ROW = ledger_row()
+IDENTITY = Identity("sandbox", "june", "seven")
+PROOF = Proof.read(json.loads(ROW.body)["metadata"][PROOF_KEY])
+assert PROOF is not None
 
 
-def found(proof: Any = PROOF.text, **details: Detail | None) -> Found:
-    """What the service shows; None of a detail: it does not."""
-    changed = {**DETAILS, **{name.replace("__", "."): value for name, value in details.items()}}
-    stated = {name: value for name, value in changed.items() if value is not None}
-    return Found(stated, {PROOF_KEY: proof, "note": "theirs"})
+def of_other(**changes: Any) -> str:
+    """The proof of the same content, but of another payout."""
+    assert PROOF is not None
+    return attrs.evolve(attrs.evolve(IDENTITY, **changes).proof(""), body=PROOF.body).text
+
+
+OTHER_CONTENT = IDENTITY.proof("other").text
+
+
+def found(proof: Any = PROOF.text, **details: Any) -> Payout:
+    """The row's payout as the service shows it; None of a detail: it does not."""
+    phone = {"phone_number": "+2290190112233"}
+    shown = {"amount": Decimal("10.10"), "currency": "XCD", "method": "mtn_bj", **phone, **details}
+    return Payout(
+        "po_1",
+        reference=ROW.reference,
+        amount=Amount(value=shown["amount"], currency=shown["currency"]),
+        method=Method(value=shown["method"]),
+        instrument=PayoutInstrument(phone_number=shown["phone_number"]),
+        metadata={PROOF_KEY: proof, "note": "theirs"},
+    )
+
+
+def listed(payout: Payout) -> RowPayout:
+    return RowPayout.of(ROW, payout, BINDING)
 
 
 @pytest.mark.parametrize(
@@ -57,62 +63,65 @@ def found(proof: Any = PROOF.text, **details: Detail | None) -> Found:
 def test_an_account_is_compared_where_it_is_shown_in_full(
     shown: str | None, is_compared: bool, other: str | None
 ) -> None:
-    there = found(instrument__phone_number=shown)
-    assert compared(EXPECTED, there)["instrument.phone_number"] is is_compared
-    assert differing(EXPECTED, there) == ([] if other is None else [other])
+    there = listed(found(phone_number=shown))
+    assert there.fields["instrument.phone_number"] is is_compared
+    assert there.difference == (None if other is None else f"the list shows po_1 {other}")
 
 
 @pytest.mark.parametrize(
-    ("there", "differences"),
+    ("there", "difference"),
     [
-        (found(), []),
-        (found(amount=Decimal(7)), []),
-        (found(currency="GHS"), []),
-        (found(amount=None, currency="GHS"), ["with another currency"]),
-        (found(None), ["without metadata.payments_sdk"]),
-        (found("?"), ["with a metadata.payments_sdk that cannot be read"]),
-        (found(OTHER_ROW), ["with the metadata.payments_sdk of another payout"]),
-        (found(OTHER_CONTENT), ["with the metadata.payments_sdk of other content"]),
+        (found(), None),
+        (found(amount=Decimal(7)), "po_1 is of XCD 7, and XCD 10.1 was asked for"),
+        (found(currency="GHS"), "po_1 is of GHS 10.10, and XCD 10.1 was asked for"),
+        (found(amount=None, currency="GHS"), "the list shows po_1 with another currency"),
+        (found(None), "the list shows po_1 without metadata.payments_sdk"),
+        (found("?"), "the list shows po_1 with a metadata.payments_sdk that cannot be read"),
         (
-            found(OTHER_CONTENT, instrument__phone_number="+2290190112234"),
-            ["with another instrument.phone_number", "with the metadata.payments_sdk of other content"],
+            found(of_other(row_key="8")),
+            "the list shows po_1 with the metadata.payments_sdk of another payout",
         ),
-        (found(method="other"), ["with another method"]),
+        (found(OTHER_CONTENT), "the list shows po_1 with the metadata.payments_sdk of other content"),
+        (
+            found(OTHER_CONTENT, phone_number="+2290190112234"),
+            "the list shows po_1 with another instrument.phone_number and with the metadata.payments_sdk of "
+            "other content",
+        ),
+        (found(method="other"), "the list shows po_1 with another method"),
     ],
 )
-def test_a_difference_is_told_without_account_data(there: Found, differences: list[str]) -> None:
-    """An amount is told with both sums, by the judge."""
-    assert differing(EXPECTED, there) == differences
-
-
-def of_other(**changes: Any) -> Found:
-    return found(attrs.evolve(IDENTITY, **changes).proof(body_hash(b"{}")).text)
+def test_a_difference_is_told_without_account_data(there: Payout, difference: str | None) -> None:
+    assert listed(there).difference == difference
 
 
 @pytest.mark.parametrize(
     ("there", "match"),
     [
         (found(), Match.EQUAL),
-        (found(instrument__phone_number="+229****33", amount=None), Match.EQUAL),
-        (Found({}, {PROOF_KEY: PROOF.text}), Match.EQUAL),
-        *((Found(DETAILS, pairs), Match.FOREIGN) for pairs in (None, {}, {"note": "x"}, {PROOF_KEY: None})),
+        (found(phone_number="+229****33", amount=None), Match.EQUAL),
+        (Payout("po_1", metadata={PROOF_KEY: PROOF.text}), Match.EQUAL),
+        *(
+            (attrs.evolve(found(), metadata=pairs), Match.FOREIGN)
+            for pairs in (None, {}, {"note": "x"}, {PROOF_KEY: None})
+        ),
         *((found(text), Match.UNCLEAR) for text in ("2.later", "", 7, {}, PROOF.text + "x")),
-        (of_other(row_key="8"), Match.FOREIGN),
-        (of_other(batch_id="april"), Match.FOREIGN),
-        (of_other(environment="sandbox"), Match.FOREIGN),
-        (of_other(generation=1), Match.FOREIGN),
+        (found(of_other(row_key="8")), Match.FOREIGN),
+        (found(of_other(batch_id="april")), Match.FOREIGN),
+        (found(of_other(environment="live")), Match.FOREIGN),
+        (found(of_other(generation=1)), Match.FOREIGN),
         (found(OTHER_CONTENT), Match.OTHER_BODY),
         (found(amount=Decimal("10.11")), Match.OTHER_BODY),
         (found(currency="USD"), Match.OTHER_BODY),
     ],
 )
-def test_the_proof_and_the_money_decide_whose_payout_it_is(there: Found, match: Match) -> None:
-    assert match_of(EXPECTED, there) is match
+def test_the_proof_and_the_money_decide_whose_payout_it_is(there: Payout, match: Match) -> None:
+    assert listed(there).match is match
 
 
 def test_an_amount_may_come_back_as_a_double() -> None:
-    asked = Expected({**DETAILS, "amount": Decimal("12345678901234567.89")}, PROOF)
-    assert match_of(asked, found(amount=Decimal("12345678901234568"))) is Match.EQUAL
+    row = attrs.evolve(ROW, amount=Decimal("12345678901234567.89"))
+    there = found(amount=Decimal("12345678901234568"))
+    assert RowPayout.of(row, there, BINDING).match is Match.EQUAL
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from payments_async.bulk import Certificate, Outcome, PayoutBatch
 from payments_async.bulk._protocol.exit_codes import Stop, exit_code, resumable
 from payments_async.bulk._protocol.outcomes import (
     OF_STATE,
+    RowState,
     RowTotals,
     outcomes_of,
 )
-from payments_async.bulk._protocol.row_state import RowState
-from payments_async.bulk._protocol.stop_rules import too_many_failures
+from payments_async.bulk._run.stopping import too_many_failures
 from payments_async.models.statuses import PayoutEnd
 from tests.support.batches import item, items
 from tests.support.places import EITHER

@@ -16,6 +16,7 @@ from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import booked, lives, retried, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.support.batches import (
+    ReadingLost,
     ReadingStore,
     alter,
     in_process,
@@ -80,20 +81,18 @@ async def test_a_reading_that_was_left_is_gone_on_with_where_it_stood(
 ) -> None:
     await run_rows(batch, 2, wait_final=60.0)
     left = await ReadingStore.begin(batch._ledger, None)
-    assert left is not None
     await left.take((await listed(batch._service))[:1], "a place")
     async with open_at(place, client) as other:
-        assert await ReadingStore.begin(other._ledger, None) is None  # while it is this one's
+        with pytest.raises(ReadingLost):  # while it is this one's
+            await ReadingStore.begin(other._ledger, None)
         runtime_of(client).advance(61.0)
         next_one = await ReadingStore.begin(other._ledger, None)
-        assert next_one is not None
         assert next_one.reading.cursor == "a place"
         assert (next_one.reading.number, next_one.reading.began) == (left.reading.number, left.reading.began)
         assert next_one.auditor.seen == 1
         await next_one.give_up()
     runtime_of(client).advance(900.0)  # one that is old proves too little
     anew = await ReadingStore.begin(batch._ledger, None)
-    assert anew is not None
     assert (anew.reading.cursor, anew.reading.number) == (None, left.reading.number + 1)
 
 

@@ -12,10 +12,20 @@ import pytest
 from payments_async._request.call import AttemptResult
 from payments_async._request.error_responses import status_error
 from payments_async._request.outcome import read_answer
-from payments_async.bulk._protocol.answers import AttemptReply, Kind, Posted, doubt_wait, unsent, word_of
+from payments_async.bulk._protocol.answers import (
+    Kind,
+    Posted,
+    doubt_wait,
+    failed,
+    refuses_access,
+    stop_of,
+    succeeded,
+    unsent,
+    why,
+    word_of,
+)
 from payments_async.bulk._protocol.exit_codes import Stop
-from payments_async.bulk._protocol.responses import failed, refuses_access, stop_of, succeeded, why
-from payments_async.bulk._protocol.row_state import RowState, Turn
+from payments_async.bulk._protocol.outcomes import RowState, Turn
 from payments_async.bulk.errors import access_problem
 from payments_async.errors import (
     APIConnectionError,
@@ -103,7 +113,7 @@ def test_a_refusal_has_the_clients_verdict_unless_an_attempt_before_it_is_in_dou
         found, verdict = posted(status, REFUSALS[text], replayed=replayed, earlier=earlier)
         joined = earlier == "in_doubt" and verdict != "in_doubt"
         told = (status, replayed, text)
-        assert found.reply.verdict == ("in_doubt" if joined else verdict), told
+        assert found.verdict == ("in_doubt" if joined else verdict), told
         assert next_of(found) == (AGAIN if joined else NEXT[status][replayed]), told
 
 
@@ -129,9 +139,9 @@ def test_a_2xx_is_the_payout_only_with_its_record(earlier: Verdict | None) -> No
     for status, replayed, name in itertools.product((200, 201, 202, 204), (False, True), RECORDS):
         body, becomes = RECORDS[name]
         found, verdict = posted(status, body, replayed=replayed, earlier=earlier)
-        assert found.reply.verdict == verdict, (status, name)
+        assert found.verdict == verdict, (status, name)
         assert next_of(found) == next_of(found, doubted=True) == becomes, (status, name)
-        assert becomes != CREATED or (verdict, found.reply.payout_id) == ("executed", "po_1")
+        assert becomes != CREATED or (verdict, found.payout_id) == ("executed", "po_1")
 
 
 def test_a_row_in_doubt_is_posted_again_ever_later_and_at_last_looked_for() -> None:
@@ -139,33 +149,33 @@ def test_a_row_in_doubt_is_posted_again_ever_later_and_at_last_looked_for() -> N
         *(0.5, 1.0, 2.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0),
         None,  # fifteen minutes: the list proves more
     ]
-    silent = Posted(AttemptReply())
+    silent = Posted(Kind.SILENT)
     assert next_of(silent) == AGAIN
     word = word_of(attrs.evolve(ledger_row(), takes=11), silent)
     assert (word.state, word.turn) == LOOK
 
 
 @pytest.mark.parametrize(
-    ("reply", "takes", "wait", "is_failure"),
+    ("found", "takes", "wait", "is_failure"),
     [
-        (AttemptReply(429, "not_executed", retry_after=7.5), 1, 7.5, False),
-        (AttemptReply(429, "not_executed"), 1, 1.0, False),
-        (AttemptReply(None, "not_sent"), 1, 1.0, True),
-        (AttemptReply(None, "not_sent"), 3, 4.0, True),
-        (AttemptReply(None, "not_sent"), 99, 60.0, True),
-        (AttemptReply(None, "not_sent", withheld=True), 9, 0.0, False),
-        (AttemptReply(401, "not_executed"), 9, 0.0, False),
+        (Posted(Kind.THROTTLED, "not_executed", retry_after=7.5), 1, 7.5, False),
+        (Posted(Kind.THROTTLED, "not_executed"), 1, 1.0, False),
+        (Posted(Kind.UNSENT, "not_sent"), 1, 1.0, True),
+        (Posted(Kind.UNSENT, "not_sent"), 3, 4.0, True),
+        (Posted(Kind.UNSENT, "not_sent"), 99, 60.0, True),
+        (Posted(Kind.WITHHELD, "not_sent"), 9, 0.0, False),
+        (Posted(Kind.CREDENTIALS, "not_executed"), 9, 0.0, False),
     ],
 )
 def test_a_row_that_is_given_back_waits_as_the_service_asks(
-    reply: AttemptReply, takes: int, wait: float, is_failure: bool
+    found: Posted, takes: int, wait: float, is_failure: bool
 ) -> None:
-    word = word_of(attrs.evolve(ledger_row(), takes=takes), Posted(reply))
+    word = word_of(attrs.evolve(ledger_row(), takes=takes), found)
     assert ((word.state, word.turn), word.wait, word.is_failure) == (BACK, wait, is_failure)
 
 
 def test_a_server_that_does_not_prove_its_name_stops_the_run() -> None:
-    word = word_of(ledger_row(), Posted(AttemptReply(None, "not_sent", untrusted=True)))
+    word = word_of(ledger_row(), Posted(Kind.NOT_THE_SERVICE, "not_sent"))
     assert ((word.state, word.turn), word.stop) == (BACK, ADDRESS)
 
 
@@ -181,14 +191,15 @@ def test_a_payout_that_contradicts_itself_as_soon_as_it_is_made_is_described() -
 
 
 def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
-    def told(reference: str) -> AttemptReply:
+    def told(reference: str) -> tuple[Kind, Verdict, str]:
         body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
         attempt = Attempt(1, "executed", "unreadable", 201)
         error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
-        return failed(error, "r-1").reply
+        found = failed(error, "r-1")
+        return found.kind, found.verdict, found.payout_id
 
-    assert told("r-1") == AttemptReply(201, "executed", record="matching", payout_id="po_1")
-    assert told("r-2") == AttemptReply(201, "executed", record="other")
+    assert told("r-1") == (Kind.SUCCESS, "executed", "po_1")
+    assert told("r-2") == (Kind.OTHER_RECORD, "executed", "")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +221,7 @@ def test_the_words_of_a_server_that_does_not_prove_its_name_are_what_is_wrong() 
     error = APIConnectionError("told", kind="tls", detail="certificate has expired")
     error.attempts = (Attempt(1, "not_sent", "tls", None),)
     posted = failed(error, "r-1")
-    assert (posted.reply.untrusted, posted.message) == (True, "certificate has expired")
+    assert (posted.kind, posted.message) == (Kind.NOT_THE_SERVICE, "certificate has expired")
 
 
 def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
