@@ -53,7 +53,7 @@ async def admit(ledger: Ledger, service: Service) -> None:
     pinned = await ledger.pin(account)
     if pinned != account.key and not await ledger.admit(account, untouched=True):
         if not await _sees_own(ledger, service):
-            is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
+            is_here = account.base_url.startswith("http:")  # plain http goes to sandboxes alone
             remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
             raise LedgerMismatch(
                 ledger.label, "key fingerprint", recorded=pinned, given=account.key, remedy=remedy
