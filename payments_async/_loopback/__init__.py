@@ -1,4 +1,5 @@
-"""Servers that only this machine reaches: the sandbox, a batch's page and the webhook listener.
+"""Servers that only this machine reaches: the sandbox (in a container a network, too), a batch's page and the
+webhook listener.
 
 peers    which user of this machine a connection is from
 access   who may reach a server: the rules of all three
@@ -23,14 +24,14 @@ _FIRST_PORT, _PORTS = 20_000, 12_000
 _BACKLOG: Final = 1024
 
 
-def listen(port: int | None) -> socket.socket:
-    """A listening loopback socket on `port`, or on a free one below 32768; `OSError` when taken."""
+def listen(port: int | None, host: str = HOST) -> socket.socket:
+    """A listening socket on `port`, or on a free one below 32768; `OSError` when taken."""
     if port is not None:
-        return socket.create_server((HOST, port), backlog=_BACKLOG)
+        return socket.create_server((host, port), backlog=_BACKLOG)
     start = os.getpid() * 37
     for offset in range(_PORTS):
         try:
-            return socket.create_server((HOST, _FIRST_PORT + (start + offset) % _PORTS), backlog=_BACKLOG)
+            return socket.create_server((host, _FIRST_PORT + (start + offset) % _PORTS), backlog=_BACKLOG)
         except OSError:
             continue
     raise OSError(f"no free port from {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1}")

@@ -4,12 +4,16 @@ Every user and every web page of a machine can send requests to 127.0.0.1. So a 
 (a web page can have a name of its own resolved to it), and it must come from the server's own user. Where the
 kernel does not say which user that is, a secret decides: a segment at the beginning of the path. It is no
 cookie, as a browser sends cookies to every port, and so to the servers of others.
+
+A server bound to a network is asked by other machines, under names that it does not know: there the secret
+decides alone. A web page with a name of its own does not know it.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -37,6 +41,7 @@ class AccessRefused(Exception):
 class Access:
     secret: str = attrs.field(repr=False)  # random text that fits into a path
     is_shared: bool = False  # True if every user of this machine may reach it
+    is_bound: bool = False  # True if other machines reach it: then nobody is trusted without the secret
     shared_by: str = ""  # the option that opens it to them; empty where there is none
 
     @property
@@ -51,13 +56,15 @@ class Access:
         """
         if method == "TRACE":  # it would return the caller's headers, the key among them
             raise AccessRefused(405, "TRACE is not possible here.", {"Allow": _METHODS})
+        root = self.root if self._has_secret(path) else ""
+        if self.is_bound:
+            return root, bool(root)
         if not names_this_machine(headers):
             raise AccessRefused(
                 403, "This Host is not this server's own; ask for it as 127.0.0.1 or localhost."
             )
         if uid is not None and not self.is_shared and not is_own(uid):
             raise AccessRefused(403, self._not_yours(uid))
-        root = self.root if self._has_secret(path) else ""
         return root, self.is_shared or uid is not None or bool(root)
 
     def _has_secret(self, path: str) -> bool:
@@ -88,9 +95,13 @@ def names_this_machine(headers: Mapping[str, str]) -> bool:
 
 
 def is_of_another_page(request: Request, origin: str) -> bool:
-    """True if Origin names another page than those of the server at `origin`."""
+    """True if Origin names another page than those of the server at `origin`.
+
+    A page that knows the secret is the server's own under whatever name it was asked for.
+    """
     sender = request.headers.get("origin")
-    return sender is not None and sender.lower() not in _own_origins(origin)
+    own = {f"http://{request.headers.get('host')}".lower()} if request.root else set[str]()
+    return sender is not None and sender.lower() not in _own_origins(origin) | own
 
 
 def is_of_another_site(request: Request) -> bool:
@@ -105,5 +116,5 @@ def _own_origins(origin: str) -> set[str]:
 
 
 def under(root: str, html: str) -> str:
-    """A page whose own addresses begin with `root`: all values of attributes that begin with a slash."""
-    return html.replace('="/', f'="{root}/') if root else html
+    """A page whose own addresses begin with `root`."""
+    return re.sub(r'( (?:href|src|action|data-page)=")/', rf"\1{root}/", html) if root else html

@@ -133,21 +133,23 @@ def key_source(
     )
 
 
-def check_base_url(text: object) -> str:
+def check_base_url(text: object, sandbox_hosts: str | None = None) -> str:
     """Check a base URL; returns it with its scheme in lower case and without a slash at the end.
 
-    Raises ConfigurationError unless it is https (or loopback) and a valid address.
+    `sandbox_hosts` is the text of `PAYMENTS_SANDBOX_HOSTS`. Raises ConfigurationError unless it is a valid
+    address, and https, or of this machine, or of a host named there. `paired` keeps live keys off plain http.
     """
     text = hidden(text)
     if not text:
         raise ConfigurationError(NO_BASE_URL)
-    if problem := _base_url_problem(text):
+    hosts = frozenset(name.strip().lower() for name in (sandbox_hosts or "").split(","))
+    if problem := _base_url_problem(text, hosts):
         raise ConfigurationError(f"the base URL {problem}")
     scheme, colon, rest = str(text).partition(":")
     return scheme.lower() + colon + rest.rstrip("/")
 
 
-def _base_url_problem(text: object) -> str | None:
+def _base_url_problem(text: object, plain_hosts: frozenset[str]) -> str | None:
     """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
     if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
         return "must be plain ASCII text without white space"
@@ -165,8 +167,11 @@ def _base_url_problem(text: object) -> str | None:
         return "must not hold credentials"
     if "?" in text or "#" in text:
         return "must not have a query or a fragment"
-    if scheme != "https" and not (scheme == "http" and _LOOPBACK.fullmatch(host)):
-        return "must be https (plain http is for a sandbox on this machine)"
+    if scheme != "https" and not (scheme == "http" and (_LOOPBACK.fullmatch(host) or host in plain_hosts)):
+        return (
+            "must be https (plain http is for a sandbox: on this machine, or on a host that "
+            "PAYMENTS_SANDBOX_HOSTS names, without scheme or port)"
+        )
     if not {"", ".", ".."}.isdisjoint(decoded(path).rstrip("/").split("/")[1:]):
         return "has an empty or dotted segment in its path, which servers read differently"
     if not path.rstrip("/").endswith("/v1"):
@@ -185,7 +190,8 @@ def paired(key: SecretKey, base_url: str, *, verified: bool = True) -> SecretKey
         return key
     if not base_url.startswith("https:"):
         raise ConfigurationError(
-            "a live key goes over https only; plain http on this machine takes a sandbox key"
+            "a live key goes over https only; plain http takes a sandbox key: give the client the sandbox's "
+            "own (sk_sandbox_…), or the https address of the service as base URL"
         )
     if not verified:
         raise ConfigurationError(

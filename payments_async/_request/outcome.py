@@ -47,7 +47,7 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     source = f" from {host_and_port(url)}" if url else ""
     words, original = _explained(call, failure)
-    if failure.kind == "connect" and url.startswith("http:"):  # plain http goes to this machine alone
+    if failure.kind == "connect" and url.startswith("http:"):  # plain http goes to sandboxes alone
         words = f"{words}; is `payments sandbox` running?"
     error = cls(
         f"{call.operation.name}: no answer{source} ({failure.kind}: {words})",

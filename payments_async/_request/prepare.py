@@ -283,7 +283,7 @@ def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | N
 
 def unprotected(prepared: PreparedRequest, age: float, *, same_key: bool) -> str | None:
     """The reason why a request of this age may be carried out twice if sent now; None when it cannot."""
-    if not same_key and prepared.base_url.startswith("http:"):  # plain http goes to this machine alone
+    if not same_key and prepared.base_url.startswith("http:"):  # plain http goes to sandboxes alone
         return (
             "this request was prepared under the key of another sandbox, or of this one before it was "
             "started anew: what it made is gone; prepare it anew"

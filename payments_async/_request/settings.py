@@ -56,7 +56,7 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Select this package's environment variables, as `Secret`, so that tracebacks print none of them."""
     names = (
         *("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"),
-        *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_GUARD"),
+        *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_GUARD", "PAYMENTS_SANDBOX_HOSTS"),
     )
     given: dict[str, str] = {name: Secret(environ[name]) for name in names if environ.get(name)}
     if environ.get("PAYMENTS_GUARD") == "":  # a variable that was not filled in is not "no guard"
@@ -88,7 +88,7 @@ def settle(
     key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
     if not given and not key:
         raise ConfigurationError(f"{auth.NO_KEY}; {auth.NO_BASE_URL}")
-    address = auth.check_base_url(given)
+    address = auth.check_base_url(given, environ.get("PAYMENTS_SANDBOX_HOSTS"))
     source = auth.key_source(key, environment, address, verified=verified)
     shared = _limits(limits, environ.get("PAYMENTS_RATE_SHARE"))
     store = environ.get("PAYMENTS_LIMIT_STORE") if limit_store is None else limit_store

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from .._loopback import GUARDS, HOST
-from .._loopback.access import Access
+from msgspec.structs import replace
+
+from .._loopback import GUARDS
+from .._loopback.access import Access, under
 from .._loopback.peers import can_tell
 from ._api.core import Core
 from ._api.rule import default_scenario
+from ._checkout import ACTIONS, PAGES
 from ._common.clock import Clock, VirtualClock, real_secret
 from ._common.json import encode
 from ._common.operations import CONSOLE, CONTROL_API, PREFIX
@@ -18,7 +21,7 @@ from ._common.profiles import Profile, profile_named
 from ._common.rate_limits import SandboxLimits
 from ._common.values import Answer, Request, RequestRefused
 from ._controls import SandboxControls
-from ._http.server import Server, check_port
+from ._http.server import Server, check_bind, check_port
 from ._records.tenants import authenticate
 from ._webhooks.sender import SenderCallbacks, WebhookSender
 
@@ -27,8 +30,8 @@ _CLOSED = Answer(
     {"Content-Type": "application/json", **GUARDS},
     encode(
         {
-            "message": "It is not known which user of this machine asks. Open the inspector at the address"
-            " that `payments sandbox` prints (Python: sandbox.inspector_url), or send the API key."
+            "message": "It is not known who asks. Open the inspector at the address that `payments sandbox`"
+            " prints (Python: sandbox.inspector_url), a checkout at its own url, or send the API key."
         }
     ),
 )
@@ -49,6 +52,10 @@ class Sandbox(SandboxControls):
     of them do. Where the machine does not say which user a connection is from (it must be Linux), the API
     answers whoever has the API key, and the inspector is at `inspector_url`, which holds a secret.
 
+    `bind` is an address of a network to listen on, or `0.0.0.0` for all, so that other containers reach it:
+    the API with its key, all pages with the secret that their addresses hold. `api_key` is the key that they
+    were given (`sk_sandbox_…`), drawn from the seed unless given.
+
     HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
     may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
     as `pay` does, and lands on the `return_url` either way; that address gets no addition, because arrival
@@ -66,52 +73,42 @@ class Sandbox(SandboxControls):
         allow_webhooks_to: Iterable[str] = (),
         scenario: str | None = None,
         shared: bool = False,
+        bind: str | None = None,
+        api_key: str | None = None,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
         check_port(port)
+        check_bind(bind, shared=shared)
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         core = Core(chosen, limits or SandboxLimits(), seed)
         super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
         self._port = port
-        self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
+        self._bind = bind
+        self._access = Access(
+            real_secret(),
+            is_shared=shared,
+            shared_by="payments sandbox --shared",
+            is_bound=bind is not None,
+        )
         self._server: Server | None = None
         self._core.default = default_scenario(scenario)
-        self.api_key: str = self.new_key()
+        with self.changing() as world:
+            self.api_key: str = world.add_tenant("active", None, api_key)
 
     @property
     def base_url(self) -> str:
         """The address to give to a client, version prefix included; `RuntimeError` when it is not serving."""
         if self._server is None:
             raise RuntimeError("the sandbox is not serving; enter it: `with Sandbox() as sandbox:`")
-        return f"http://{HOST}:{self._server.port}{PREFIX}"
+        return f"http://{self._server.host}:{self._server.port}{PREFIX}"
 
     @property
     def inspector_url(self) -> str:
         """The address of the inspector, for a browser of this user; `RuntimeError` when it is not serving."""
-        root = "" if self._access.is_shared or can_tell() else self._access.root
+        is_open = self._access.is_shared or (not self._access.is_bound and can_tell())
+        root = "" if is_open else self._access.root
         return self.base_url.removesuffix(PREFIX) + root + CONSOLE
-
-    def handle(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        *,
-        address: str = "127.0.0.1",
-    ) -> Answer:
-        """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
-
-        `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
-        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`.
-        """
-        plain, _, query = path.partition("?")
-        lowered = {name.lower(): value for name, value in (headers or {}).items()}
-        request = Request(method, plain, query, lowered, body or b"", address)
-        answer = self._serve(request)
-        answer.on_end()
-        return answer
 
     def start(self) -> None:
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
@@ -120,8 +117,9 @@ class Sandbox(SandboxControls):
         clock = self.clock
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
         sender = WebhookSender(callbacks, self._allowed)
-        server = Server(self._serve, clock.sleep, self._port, sender, self._access)
-        self._core.world.origin = f"http://{HOST}:{server.port}"
+        server = Server(self._serve, clock.sleep, self._port, sender, self._access, self._bind)
+        root = self._access.root if self._access.is_bound else ""
+        self._core.world.origin = f"http://{server.host}:{server.port}{root}"
         server.start()
         self._server, self._outbox.poke = server, sender.poke
         sender.poke()
@@ -158,8 +156,12 @@ class Sandbox(SandboxControls):
     def _serve(self, request: Request) -> Answer:
         """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
         if request.path.startswith(CONSOLE):
-            return self._answer_console(request)
-        return self._answer(request)
+            answer = self._answer_console(request)
+        elif self._access.is_bound and request.path.startswith((PAGES, ACTIONS)) and not request.is_trusted:
+            answer = _CLOSED
+        else:
+            answer = self._answer(request)
+        return _under(request.root, answer) if request.root else answer
 
     def _answer_console(self, request: Request) -> Answer:
         """The control API below `/_sandbox/api/`, the inspector's pages beside it; no part of the API.
@@ -182,3 +184,13 @@ class Sandbox(SandboxControls):
         except RequestRefused:
             return False
         return True
+
+
+def _under(root: str, answer: Answer) -> Answer:
+    """An answer whose own addresses begin with the secret that it was asked with."""
+    headers, body = answer.headers, answer.body
+    if headers.get("Location", "").startswith("/"):
+        headers = {**headers, "Location": root + headers["Location"]}
+    if headers.get("Content-Type", "").startswith("text/html"):
+        body = under(root, body.decode()).encode()
+    return replace(answer, headers=headers, body=body)

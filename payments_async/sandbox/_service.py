@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -50,6 +51,31 @@ class SandboxService(WebhookControls):
         """The journal's entries after a number, oldest first."""
         with self.reading():
             return self._journal.since(after)
+
+    def handle(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        address: str = "127.0.0.1",
+    ) -> Answer:
+        """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
+
+        `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
+        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`.
+        """
+        plain, _, query = path.partition("?")
+        lowered = {name.lower(): value for name, value in (headers or {}).items()}
+        request = Request(method, plain, query, lowered, body or b"", address)
+        answer = self._serve(request)
+        answer.on_end()
+        return answer
+
+    @abstractmethod
+    def _serve(self, request: Request) -> Answer:
+        """Answer a request, whatever it is for."""
 
     @contextmanager
     def changing(self) -> Iterator[World]:

@@ -131,6 +131,35 @@ async def test_the_log_is_live_until_it_is_not_to_be_and_a_search_stays(
     await shows(visitor, "Nothing has happened yet")
 
 
+async def test_try_it_shows_a_lost_answer_live_and_a_payer_with_a_phone(
+    sandbox: Sandbox, visit: Visit
+) -> None:
+    visitor = await visit(width=1280, height=900)
+    await look(visitor, sandbox)
+    await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await visitor.page.get_by_text("In Python, with asyncio").last.click()
+    await visitor.press("Copy")
+    await hears(visitor, "Copied.")
+    assert "AsyncPayments" in await visitor.measure("navigator.clipboard.readText()")
+    await visitor.press("Lose the answer")
+    await shows(visitor, "replayed answer")
+    sandbox.advance(5)
+    await shows(visitor, "processing → completed")
+    for scheme, width in VIEWS:
+        await visitor.looks(scheme, width)
+        await visitor.picture(f"inspector-try-{scheme}-{width}")
+        assert await visitor.measure("document.documentElement.scrollWidth") <= width
+        assert await visitor.violations() == []
+    await visitor.looks("light", 1280)
+    await visitor.press("Open a checkout")
+    await visitor.sees("Approve on your phone")
+    await visitor.picture("inspector-try-checkout")
+    phone = visitor.page.frame_locator(".beside iframe")
+    await phone.get_by_role("button", name="Approve").click()
+    await visitor.sees("Payment complete")
+    assert sandbox.books.payments()[0].status == "completed"
+
+
 async def test_what_a_page_was_about_may_be_gone_and_so_may_the_sandbox(api: Api, visit: Visit) -> None:
     visitor = await visit()
     with Sandbox(clock=VirtualClock.frozen()) as sandbox:

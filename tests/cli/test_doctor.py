@@ -218,6 +218,9 @@ def test_without_a_guard_one_is_recommended_for_a_live_key_alone(doctor: Doctor)
     found = doctor(PAYMENTS_API_KEY=LIVE)
     assert found.step("guard")["recommended"] is True
     assert found.wrong == ["client"]  # plain http takes no live key
+    address = doctor.service.base_url.replace("127.0.0.1", "127.1")
+    found = doctor(PAYMENTS_BASE_URL=address, PAYMENTS_SANDBOX_HOSTS="127.1")
+    assert {"address", "connection"}.isdisjoint(found.wrong)
     assert "docs/guard.md has a first one" in doctor.report()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,8 +12,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from payments_async import Instrument
+from payments_async import Instrument, _loopback
 from payments_async.sandbox import Sandbox
+from payments_async.sandbox._http import server
 from payments_sync import Payments
 from tests.support.payout_command import Exit, main
 from tests.support.strangers import ask_as_stranger, needs_root
@@ -96,6 +98,29 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"payments: {start}")
     assert end in line
+
+
+def test_a_bound_one_takes_the_key_of_its_environment_and_no_live_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "listen", lambda port, host: _loopback.listen(port))
+    keys: list[str] = []
+
+    def look(about: dict[str, str], client: Payments) -> None:
+        assert client.payouts.list(page_size=1) is not None
+        assert about["inspector"].removesuffix("/_sandbox/") != about["base_url"].removesuffix("/v1")
+        keys.append(about["api_key"])
+
+    for given in ("sk_sandbox_made_up_by_us", ""):
+        monkeypatch.setenv("PAYMENTS_API_KEY", given)
+        assert serve(["--bind", "0.0.0.0"], look) == Exit.DONE
+    assert [key == "sk_sandbox_made_up_by_us" for key in keys] == [True, False]
+    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_of_a_shop_1")
+    for address, problem in (("0.0.0.0", "takes no live key"), ("localhost", "must be an IPv4 address")):
+        assert main(["sandbox", "--bind", address]) == Exit.USAGE
+        told = capsys.readouterr().err
+        assert re.match(f"payments: --bind, and PAYMENTS_API_KEY with it: .*{problem}", told)
+        assert "of_a_shop" not in told
 
 
 def test_the_key_is_another_one_each_time_unless_a_seed_is_given(serve: Serve) -> None:

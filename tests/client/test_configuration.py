@@ -53,6 +53,7 @@ BAD: list[Any] = [
     ({"base_url": None}, "no base URL"),
     ({"base_url": ""}, "no base URL"),
     ({"base_url": "http://pay.test/v1"}, "must be https"),
+    ({"base_url": "http://pay.test/v1"}, "on a host that PAYMENTS_SANDBOX_HOSTS names"),
     ({"base_url": "http://127.0.0.1.evil.test/v1"}, "must be https"),
     ({"base_url": "http://127.1.1.1@evil.test/v1"}, "credentials"),
     ({"base_url": "ftp://pay.test/v1"}, "must be https"),
@@ -134,6 +135,33 @@ def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[st
     assert NEEDLE not in told_by(caught.value) + shown_by(caught.value) + pickled(caught.value)
     for secret in (KEY, "abc", "user:hunter2", "evil"):
         assert secret not in shown
+
+
+@pytest.mark.parametrize("host", ["sandbox:7788", "SANDBOX", "host.docker.internal:7788"])
+async def test_plain_http_to_a_sandbox_elsewhere_takes_no_live_key(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("PAYMENTS_SANDBOX_HOSTS", "host.docker.internal, Sandbox")
+    line, keys = ScriptedTransport(EMPTY_PAGE), [KEY]
+    connect_to = partial(connect, base_url=f"http://{host}/v1", transport=line)
+    client = connect_to(api_key=lambda: keys[-1])
+    await client.payouts.list()
+    keys.append("sk_live_abc")  # it is rotated to a live one
+    told = re.escape(
+        "a live key goes over https only; plain http takes a sandbox key: give the client the "
+        "sandbox's own (sk_sandbox_…), or the https address of the service as base URL"
+    )
+    with pytest.raises(ConfigurationError, match=told):
+        await client.payouts.list()
+    with pytest.raises(ConfigurationError, match=told):
+        connect_to(api_key="sk_live_abc")
+    with pytest.raises(ConfigurationError, match="the key is a live key"):
+        client.with_options(api_key="sk_live_abc")
+    assert len(line.requests) == 1
+    for other in ("http://sandbox.evil.test/v1", "http://evil.test/v1", "ftp://sandbox/v1"):
+        with pytest.raises(ConfigurationError, match="must be https"):
+            connect(api_key=KEY, base_url=other)
+    connect(api_key="sk_live_abc", base_url="https://sandbox/v1")
 
 
 CARELESS = ssl.create_default_context()

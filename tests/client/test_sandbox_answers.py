@@ -72,7 +72,7 @@ async def test_a_created_intent_carries_the_attempt_it_started(connect: Connect,
 @pytest.mark.observed("the usual words")
 async def test_the_intents_list_carries_statuses_and_pagination(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)
-    made = await client.payment_intents.create(**PAYMENT, attempt=ATTEMPT)
+    made = await client.payment_intents.create(**PAYMENT, attempt={**ATTEMPT, "method_code": "visa_card"})
     page = await client.payment_intents.list()
 
     (listed,) = page.items

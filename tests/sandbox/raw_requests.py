@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from payments_async.sandbox import Answer, Sandbox
+from payments_async.sandbox._checkout.method_catalogue import METHODS as METHODS
 from payments_async.sandbox._common.scenario_words import ACTION_TYPES as ACTION_TYPES
 from payments_async.sandbox._control_api.routes import ROUTES as ROUTES
 from payments_async.sandbox._journal import Journal as Journal
@@ -28,6 +29,8 @@ CRYPTO: dict[str, Any] = {"type": "crypto_address", "address": "addr1", "network
 PAYOUT: dict[str, Any] = {"amount": 50, "currency": "XOF", "method": "mtn_bj", "instrument": PHONE}
 INTENT: dict[str, Any] = {"amount": 50, "currency": "XOF"}
 ATTEMPT: dict[str, Any] = {"method_code": "mtn_bj", "country": "BJ"}
+BY_CARD: dict[str, Any] = {**ATTEMPT, "method_code": "visa_card"}
+"""An attempt that asks nobody."""
 TRIED: dict[str, Any] = {**INTENT, "attempt": ATTEMPT}
 
 

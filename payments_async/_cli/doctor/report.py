@@ -55,7 +55,7 @@ async def _findings(
     except ConfigurationError as error:
         yield error_check("Key", error)
     try:
-        base_url = check_base_url(given.get("PAYMENTS_BASE_URL"))
+        base_url = check_base_url(given.get("PAYMENTS_BASE_URL"), given.get("PAYMENTS_SANDBOX_HOSTS"))
         yield Check("Address", _without_path(base_url), facts={"base_url": _without_path(base_url)})
     except ConfigurationError as error:
         yield error_check("Address", error)

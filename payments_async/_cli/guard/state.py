@@ -132,8 +132,9 @@ def sums_of(guard: Guard, given: Mapping[str, str], *, insecure_database: bool =
 
     The guard is not that of the process's clients. Its warnings are printed. Raises ConfigurationError.
     """
+    base_url = check_base_url(given.get("PAYMENTS_BASE_URL"), given.get("PAYMENTS_SANDBOX_HOSTS"))
     owner = GuardOwner(
-        address=normal(check_base_url(given.get("PAYMENTS_BASE_URL"))),
+        address=normal(base_url),
         fingerprint=read_key(given.get("PAYMENTS_API_KEY")).fingerprint,
         database=given.get("PAYMENTS_LIMIT_STORE"),
         insecure_database=insecure_database,

@@ -164,7 +164,7 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
 
 
 def _inspector_page(base_url: str, payout_id: str | None) -> str | None:
-    """The address of a payout's page, if a sandbox of this machine made it: only there is plain http used."""
+    """The address of a payout's page, if a sandbox made it: only there is plain http used."""
     parts = urlsplit(base_url)
     if parts.scheme != "http" or payout_id is None:
         return None

@@ -66,15 +66,22 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         read_allowed(options.allow_webhooks_to)
     except ValueError as no_host:
         raise ConfigurationError(f"--allow-webhooks-to: {no_host}") from no_host
-    return Sandbox(
-        profile=options.profile,
-        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if options.seed is None else options.seed,
-        port=port,
-        clock=VirtualClock(speed=options.speed),
-        scenario=options.scenario,
-        allow_webhooks_to=options.allow_webhooks_to,
-        shared=options.shared,
-    )
+    try:
+        return Sandbox(
+            profile=options.profile,
+            seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if options.seed is None else options.seed,
+            port=port,
+            clock=VirtualClock(speed=options.speed),
+            scenario=options.scenario,
+            allow_webhooks_to=options.allow_webhooks_to,
+            shared=options.shared,
+            bind=options.bind,
+            api_key=(os.environ.get("PAYMENTS_API_KEY") or None) if options.bind else None,
+        )
+    except UnknownWord:
+        raise
+    except ValueError as unfit:
+        raise ConfigurationError(f"--bind, and PAYMENTS_API_KEY with it: {unfit}") from unfit
 
 
 def serve(options: ServeOptions, *, as_json: bool) -> Exit:
@@ -102,9 +109,10 @@ def print_address(
         text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        title = wrapped(
-            "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
-        )
+        place = "on this machine; nothing leaves it"
+        if options.bind:
+            place = "that other machines reach; its pages need the token in their addresses, its API the key"
+        title = wrapped(f"payments sandbox  a simulated service {place}", text_width())
         text = (
             f"{title}\n\n"
             f"  Base URL   {base_url}\n"

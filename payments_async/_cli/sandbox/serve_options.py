@@ -35,6 +35,9 @@ class ServeOptions:
     """A host besides this machine and its private networks that webhooks may go to; repeat it for more."""
     shared: Flag = False
     """Let every user of this machine reach it; your own unless given."""
+    bind: str | None = None
+    """An address of a network to listen on, for containers; 0.0.0.0 for all. The API then takes the key of
+    PAYMENTS_API_KEY, if that is set, and pages need the token in the addresses that are printed."""
     seed: Seed = None
     """What its key and identifiers are drawn from. The same seed gives the same key, which others then know;
     random unless given."""

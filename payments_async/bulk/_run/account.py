@@ -49,7 +49,7 @@ async def admit(ledger: Ledger, service: Service) -> None:
     pinned = await ledger.pin(account)
     if pinned != account.key:
         if not await _sees_own(ledger, service):
-            is_here = account.base_url.startswith("http:")  # plain http goes to this machine alone
+            is_here = account.base_url.startswith("http:")  # plain http goes to sandboxes alone
             remedy = _OTHER_SANDBOX if is_here else _OTHER_KEY
             ledger.require("key fingerprint", pinned, account.key, remedy=remedy)
         await ledger.pin(account, is_proven=True)

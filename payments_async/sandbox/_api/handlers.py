@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import attrs
 
+from .._checkout.method_catalogue import usual_plan
 from .._common.iso_codes import is_country
 from .._common.json import JsonObject, object_or_null, text_or_null
 from .._common.timestamps import stamp
@@ -81,13 +82,13 @@ def _create_intent(world: World, call: ServiceCall, sources: Sequence[ScenarioSo
     payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key, hooks)
     wanted = object_or_null(call.body, "attempt")
     if wanted is not None:
-        phone = object_or_null(wanted, "phone") or {}
+        phone, method = object_or_null(wanted, "phone") or {}, str(wanted["method_code"])
         start_attempt(
             world,
             call.tenant,
             payment,
-            plan or USUAL_PLAN,
-            method=str(wanted["method_code"]),
+            plan or usual_plan(method),
+            method=method,
             country=text_or_null(wanted, "country") or text_or_null(phone, "country"),
             phone=text_or_null(phone, "number"),
             currency=text_or_null(wanted, "currency"),

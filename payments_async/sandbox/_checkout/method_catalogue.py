@@ -1,4 +1,4 @@
-"""The payment methods that a payer can choose, their fields, and the checks of these fields.
+"""The payment methods that a payer can choose, their fields, the checks of these fields, and what each asks.
 
 The interface shows no method codes, so these exist only in the sandbox. The countries are real.
 """
@@ -10,6 +10,9 @@ from collections.abc import Iterable
 
 import attrs
 
+from .._common.scenario_words import ScenarioOutcome, Timing
+from .._records.payout_json import method_category
+from .._records.records import USUAL_PLAN, Plan, plan_for
 from .practice_cards import find_card, may_be_real
 from .session_view import SessionView
 from .texts import NO_BREAK
@@ -95,6 +98,20 @@ COUNTRIES = ("BJ", "CI", "FR", "GH", "KE", "NG", "SN")
 
 def find_method(code: str | None) -> CatalogueMethod | None:
     return next((method for method in METHODS if method.code == code), None)
+
+
+def usual_plan(code: str) -> Plan:
+    """The plan of an attempt that no scenario decides: its payer is asked, and nothing ends by itself.
+
+    By a code that is not ours, mobile money asks on the phone, and anything else ends as payouts do.
+    """
+    method = find_method(code)
+    if method is None and method_category(code) != "mobile_money":
+        return USUAL_PLAN
+    action = method.action if method else "approve_on_phone"
+    if action == "none":
+        return plan_for(ScenarioOutcome("complete"), Timing("after"))
+    return plan_for(ScenarioOutcome("action", action=action))
 
 
 _PHONE = re.compile(r"\+?[0-9]{7,15}")

@@ -143,11 +143,15 @@ class SessionView:
         """True if a form was made for this session and sent by one of its pages.
 
         Browsers always send Host, and Origin with a POST; what sends neither is a program, not a lured payer.
-        Another name for this machine (a rebound one) is no page of ours.
+        Another name for this machine (a rebound one) is no page of ours, unless it knows the server's secret.
         """
         own = urlsplit(self.world.origin).netloc
         host = self.request.headers.get("host", own)
         sender = self.request.headers.get("origin", f"http://{host}")
-        known = host in (own, own.replace("127.0.0.1", "localhost")) and sender == f"http://{host}"
+        known = self.request.root or host in (own, own.replace("127.0.0.1", "localhost"))
         token = self.form.get("token", "")
-        return known and compare_digest(token.encode(), self.session.form_token.encode())
+        return (
+            bool(known)
+            and sender == f"http://{host}"
+            and compare_digest(token.encode(), self.session.form_token.encode())
+        )

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
 
-from .._common.scenario_words import ScenarioOutcome, Timing, magic_scenario
+from .._common.scenario_words import ScenarioOutcome, magic_scenario
 from .._common.values import Answer
 from .._records.payments import settle_attempt, start_attempt
 from .._records.records import AttemptRecord, Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
-from .method_catalogue import CARD, NUMBER, PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
+from .method_catalogue import (
+    CARD,
+    NUMBER,
+    PHONE,
+    CatalogueMethod,
+    FieldProblem,
+    plain_number,
+    problems_with,
+    usual_plan,
+)
 from .next_action import one_time_code
 from .pages import action_page, choosing, not_understood
 from .practice_cards import find_card
@@ -79,9 +88,7 @@ def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan
     magic = magic_scenario(phone) if phone and view.world.profile.magic else None
     if magic is not None and magic.outcome is not None:
         return plan_for(magic.outcome, magic.timing)
-    if method.action == "none":
-        return plan_for(ScenarioOutcome("complete"), Timing("after"))
-    return plan_for(ScenarioOutcome("action", action=method.action))
+    return usual_plan(method.code)
 
 
 def _enter_code(view: SessionView) -> Answer:

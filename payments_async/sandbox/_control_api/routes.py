@@ -12,7 +12,7 @@ import msgspec
 
 from .._common.json import JsonObject
 from .._controls import SandboxControls
-from . import clock, records, requests, rules
+from . import clock, records, requests, rules, try_it
 
 _ID: Final = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
 
@@ -98,5 +98,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "clock/speed", clock.speed),
     Route("POST", "keys", clock.new_key, status=201),
     Route("POST", "reset", SandboxControls.reset),
+    Route("POST", "try/checkout", try_it.checkout, status=201),
+    Route("POST", "try/payout", try_it.payout, status=201),
 )
 """In the order in which an agent needs its tools."""

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from ipaddress import IPv4Address
 
 from aiohttp import web
 
@@ -26,10 +27,25 @@ def check_port(port: object) -> None:
         raise ValueError("port must be 0 to 65535")
 
 
+def check_bind(bind: str | None, *, shared: bool) -> None:
+    """Raise ValueError for anything but an IPv4 address that other machines can reach."""
+    if bind is None:
+        return
+    try:
+        is_usable = not IPv4Address(str(bind)).is_loopback
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError("bind must be an IPv4 address that other machines reach, or 0.0.0.0 for all of them")
+    if shared:
+        raise ValueError("bind lets in whoever has the key or the token; shared would let in everybody")
+
+
 class Server:
     """Serves `answer` over HTTP from `start` to `stop`; `sleep` is what `slow` faults wait on.
 
-    `access` says who may reach it. `sender` sends webhooks meanwhile.
+    `access` says who may reach it. `sender` sends webhooks meanwhile. It listens on `bind`, and `host` is the
+    address by which this machine reaches it.
     """
 
     def __init__(
@@ -39,13 +55,15 @@ class Server:
         port: int | None,
         sender: WebhookSender,
         access: Access,
+        bind: str | None = None,
     ) -> None:
         self._answer = answer
         self._sleep = sleep
         self._sender = sender
-        listener = listen(port)
+        listener = listen(port, bind or HOST)
         self.port: int = listener.getsockname()[1]
-        sender.own = (HOST, self.port)
+        self.host: str = HOST if bind in (None, "0.0.0.0") else bind  # noqa: S104 - compared, not listened on
+        sender.own = (self.host, self.port)
         self._thread = ServerThread(listener, access, self._handle, f"sandbox-{self.port}", sender.run)
 
     def start(self) -> None:

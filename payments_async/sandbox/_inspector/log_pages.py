@@ -11,13 +11,18 @@ from .._common.values import Change
 from .._control_api.json_views import exchange_view
 from .log import KINDS, RecordNames, is_found, is_of, lines
 from .page_request import Context, PageRequest
+from .record_pages import payout_timeline
 
 _ROWS = 50
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def log(page: PageRequest) -> Context:
-    """The log, newest first: of one kind, or what fits a search."""
+    """The log, newest first: of one kind, or what fits a search. `try` names the payout of Try it.
+
+    `LookupError` where it is gone.
+    """
+    tried = page.query.get("try", "")
     sandbox, kind, text = page.sandbox, page.query.get("kind", ""), page.find.lower()
     kind = kind if kind in KINDS else ""
     with sandbox.reading() as world:
@@ -33,6 +38,7 @@ def log(page: PageRequest) -> Context:
     shown = list(islice(fits, _ROWS + 1))
     return {
         "is_empty": not entries,
+        "tried": payout_timeline(page, tried) if tried else None,
         "kinds": KINDS,
         "kind": kind,
         "lines": lines(shown[:_ROWS], names),

@@ -46,7 +46,8 @@ class PageRequest:
         return self.query.get("before", "")
 
     def link(self, **changes: str) -> str:
-        wanted = {name: text for name, text in {**self.query, "before": "", **changes}.items() if text}
+        given = {**self.query, "before": "", "try": "", **changes}
+        wanted = {name: text for name, text in given.items() if text}
         return f"{CONSOLE}{self.path}?{urlencode(wanted)}" if wanted else CONSOLE + self.path
 
     def common(self, name: str, title: str) -> Context:

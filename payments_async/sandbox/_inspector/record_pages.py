@@ -214,6 +214,13 @@ def payout(page: PageRequest, name: str) -> Context | str:
     }
 
 
+def payout_timeline(page: PageRequest, name: str) -> Context:
+    """What Try it shows of its payout; `LookupError`."""
+    with page.sandbox.reading() as world:
+        record = _payouts(world, name)[0]
+    return {**_one(page, record), "card": _payout_card(record)}
+
+
 def webhook(page: PageRequest, name: str) -> Context:
     """The page of a webhook; `LookupError`."""
     delivery = page.sandbox.find_webhook(name)

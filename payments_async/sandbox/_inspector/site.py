@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import attrs
-from msgspec.structs import replace
 
-from ..._loopback.access import under
 from ..._loopback.page_files import PageFiles, console_headers
 from .._common.operations import CONSOLE
 from .._common.values import Answer, Request
@@ -74,22 +72,10 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
     if path.startswith(_ASSETS) and (asset := FILES.asset(path.removeprefix(_ASSETS))):
         headers, content = asset
         return Answer(200, {**_HEADERS, **headers}, content)
-    return _page_under_root(sandbox, request, path)
+    return _page_at(sandbox, request, path)
 
 
-def _page_under_root(sandbox: SandboxControls, request: Request, path: str) -> Answer:
-    """A page, whose links lead on under the secret that it was asked with."""
-    answer = _plain_page(sandbox, request, path)
-    if not request.root:
-        return answer
-    if answer.status == 303:
-        return replace(
-            answer, headers={**answer.headers, "Location": request.root + answer.headers["Location"]}
-        )
-    return replace(answer, body=under(request.root, answer.body.decode()).encode())
-
-
-def _plain_page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
+def _page_at(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"), path)
     matches = ((page, page.pattern.fullmatch(path)) for page in PAGES)
     page, match = next(((page, match) for page, match in matches if match), (None, None))

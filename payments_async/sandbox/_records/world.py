@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from .._common.profiles import Profile
 from .._common.rate_limits import KeyLimits, SandboxLimits
 from .._common.values import Effect
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
+
+_KEY = re.compile("sk_sandbox_[A-Za-z0-9_-]{8,200}")
 
 Step = Callable[..., None]
 """What happens to records at a set time; gets the world and the records."""
@@ -36,9 +39,16 @@ class World:
     _serial: int = 0
     _effects: list[Effect] = attrs.field(factory=list, repr=False)
 
-    def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None) -> str:
-        """A new sandbox key with a tenant of its own; `ValueError` for an unreadable allowlist."""
-        key = f"sk_sandbox_{self.chance.token(32)}"
+    def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None, key: str | None = None) -> str:
+        """A tenant of its own for a sandbox key, a new one unless given; gives the key.
+
+        `ValueError` for an unreadable allowlist, and for any other key.
+        """
+        key = f"sk_sandbox_{self.chance.token(32)}" if key is None else key
+        if _KEY.fullmatch(key) is None:
+            raise ValueError(
+                "a sandbox's key is sk_sandbox_ and 8 to 200 letters, digits, - or _; it takes no live key"
+            )
         networks = read_allowlist(allowlist)
         self.tenants[key] = Tenant(fingerprint_of(key), status, networks, KeyLimits(self.limits))
         return key

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, VirtualClock
-from tests.sandbox.raw_requests import INTENT, PAYOUT, Api
+from tests.sandbox.raw_requests import BY_CARD, INTENT, PAYOUT, Api
 
 
 def under(profile: Profile | str) -> Api:
@@ -35,7 +35,7 @@ def hostile() -> Api:
 
 def test_hostile_statuses_are_unknown_words(hostile: Api) -> None:
     payout_id = hostile.payout().data["id"]
-    hostile.intent()
+    hostile.intent(attempt=BY_CARD)
     hostile.sandbox.advance(2)
     assert hostile.sync(payout_id)["status"] == "under_review"
     assert hostile.listed_intent()["active_attempt"]["status"] == "under_review"

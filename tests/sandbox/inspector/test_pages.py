@@ -239,16 +239,81 @@ async def test_a_request_says_how_long_its_answer_took() -> None:
 # --- the beginning ------------------------------------------------------------------------------
 
 
-def test_an_unused_sandbox_has_a_program_that_runs_as_it_is_copied(tmp_path: Path) -> None:
+PROGRAMS = {
+    "checkout": ["open http://", "paid"],
+    "checkout-async": ["open http://", "paid"],
+    "payout": ["completed"],
+    "payout-async": ["completed"],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_unused_sandbox_has_programs_that_run_as_they_are_copied(tmp_path: Path, name: str) -> None:
     with Sandbox(scenario="complete immediate") as sandbox:  # so that the program need not wait
-        found = re.search(r'id="program">(.*?)</pre>', page(sandbox), re.DOTALL)
+        shown = page(sandbox)
+        assert set(re.findall(r'data-text="([^"]+)"', shown)) == set(PROGRAMS)
+        found = re.search(rf'id="{name}">(.*?)</pre>', shown, re.DOTALL)
         assert found is not None
         program = tmp_path / "first.py"
         program.write_text(markup.unescape(found[1]))
-        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-        assert (done.stderr, done.stdout.split()) == ("", ["completed"])
-        assert len(sandbox.books.payouts()) == 1
-        assert "program" not in page(sandbox)
+        command = [sys.executable, "-u", program]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for start in PROGRAMS[name]:
+                assert process.stdout.readline().startswith(start)
+                for payment in sandbox.books.payments(status="pending"):
+                    sandbox.pay(payment.id)
+            assert process.communicate() == ("", "")
+        faults = [one.fault for one in sandbox.requests if one.method == "POST"]
+        assert faults == (["lost_response", None] if "payout" in name else [None])
+        assert len(sandbox.books.payouts()) == ("payout" in name)
+        assert "Try it" not in page(sandbox)
+
+
+def tried(sandbox: Sandbox, what: str, status: int = 201) -> dict[str, str]:
+    """The answer to a button of Try it."""
+    answer = sandbox.handle("POST", f"/_sandbox/api/try/{what}", {"Content-Type": "application/json"}, b"{}")
+    assert answer.status == status
+    return json.loads(answer.body)
+
+
+@pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])
+def test_try_it_loses_an_answer_and_draws_the_payout_s_timeline(profile: str) -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    opened = tried(sandbox, "payout")["open"].removeprefix("/_sandbox/")
+    lost, again = sandbox.requests
+    assert (lost.fault, again.fault, again.replayed) == ("lost_response", None, True)
+    (payout,) = sandbox.books.payouts()
+    for seconds, status in ((0, "pending"), (5, "completed")):
+        sandbox.advance(seconds)
+        shown = page(sandbox, opened)
+        timeline = text_of(shown.partition('<ol class="log timeline"')[2].partition("</ol>")[0])
+        assert re.search(r"new → pending .* lost_response .* no answer .* replayed answer", timeline)
+        assert ("→ completed" in timeline) is (status == "completed")
+        assert f'<span class="pill {"ok" if seconds else "idle"}">{status}</span>' in shown
+        assert f"/_sandbox/payouts/{payout.id}" in shown
+        assert "Try it" in shown
+        assert "/_sandbox/?try=" not in shown, "its links lead to the log"
+    sandbox.reset()
+    assert "no payout" in page(sandbox, opened, 404)
+
+
+@pytest.mark.parametrize("profile", ["observed", "strict", "alternate", "hostile"])
+def test_try_it_opens_the_page_of_a_payer_beside_the_phone_that_asks(profile: str) -> None:
+    sandbox = Sandbox(profile=profile)
+    opened = tried(sandbox, "checkout")["open"]
+    shown = sandbox.handle("GET", opened).body.decode()
+    assert "Approve on your phone" in shown
+    (phone,) = re.findall(r'<aside class="beside".*?<iframe src="([^"]+)"', shown, re.DOTALL)
+    assert "Confirm this payment" in sandbox.handle("GET", phone).body.decode()
+    sandbox.pay(opened.split("/")[2])
+    assert f'href="{sandbox.origin}/_sandbox/"' in sandbox.handle("GET", opened).body.decode()
+
+
+def test_try_it_says_so_where_a_rule_decides_otherwise(sandbox: Sandbox) -> None:
+    for words in ("http:503", "lost_response"):
+        sandbox.on("checkouts.create").respond(words)
+        assert "see its faults" in tried(sandbox, "checkout", 409)["message"]
 
 
 def test_pages_and_what_makes_them_are_imported_with_the_first_page() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
+from tests.sandbox.raw_requests import BANK, BY_CARD, CRYPTO, PHONE, Api
 
 ADA = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Adeyemi"}
 
@@ -55,7 +55,7 @@ def test_a_failed_payout_says_why_with_a_category(api: Api, code: str, category:
 @pytest.mark.fact("response.intents.create", "response.intents.create.active-attempt")
 @pytest.mark.fact("conventions.data-envelope", "conventions.create-message")
 def test_an_intent_is_pending_and_its_attempt_processing(api: Api) -> None:
-    created = api.intent(customer=ADA)
+    created = api.intent(customer=ADA, attempt=BY_CARD)
     assert set(created.json) == {"message", "data"}
     attempt = created.data["active_attempt"]
     assert (attempt["exchange_rate"], attempt["correction_rate"]) == (1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
-from tests.sandbox.raw_requests import ACTION_TYPES, INTENT, Api
+from tests.sandbox.raw_requests import ACTION_TYPES, ATTEMPT, BY_CARD, INTENT, METHODS, Api
 
 HOOK = "https://merchant.test/hook"
 DECLINED = "fail:CUSTOMER_DECLINED"
@@ -22,7 +22,7 @@ def test_an_intent_starts_an_attempt_only_when_asked(api: Api) -> None:
 
 @pytest.mark.fact("states.timestamps.attempt", "states.timestamps.intent")
 def test_an_attempt_is_processing_and_completes_with_its_payment_after_5_s(api: Api) -> None:
-    created = api.intent().data
+    created = api.intent(attempt=BY_CARD).data
     listed = api.listed_intent()["active_attempt"]
     assert listed["processing_at"] == created["created_at"]
     api.sandbox.advance(5)
@@ -30,6 +30,28 @@ def test_an_attempt_is_processing_and_completes_with_its_payment_after_5_s(api: 
     assert (intent["status"], intent["active_attempt"]["status"]) == ("completed", "completed")
     assert intent["completed_at"] == intent["active_attempt"]["completed_at"] == "2026-01-01T00:00:05.000000Z"
     assert intent["expired_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("method", "after_a_day"),
+    [
+        *((code, "action_required approve_on_phone") for code in ("mtn_bj", "mobile_money")),
+        *((one.code, f"action_required {one.action}") for one in METHODS if one.action != "none"),
+        *((code, "completed none") for code in ("sandbox_wallet_balance", "bank_ng")),
+    ],
+)
+def test_an_attempt_that_asks_its_payer_waits_for_the_answer(api: Api, method: str, after_a_day: str) -> None:
+    api.intent(attempt={**ATTEMPT, "method_code": method})
+    api.sandbox.advance(86_000)
+    active = api.listed_intent()["active_attempt"]
+    assert f"{active['status']} {active['next_action']['type']}" == after_a_day
+
+
+def test_an_attempt_that_was_paid_before_its_time_stays_as_it_is(api: Api) -> None:
+    api.intent(attempt=BY_CARD)
+    api.sandbox.pay(api.sandbox.books.payments()[0].id)
+    api.sandbox.advance(5)
+    assert api.listed_intent()["completed_at"] == "2026-01-01T00:00:00.000000Z"
 
 
 @pytest.mark.fact("states.timestamps.attempt", "error.failure.attempt")

@@ -1,5 +1,6 @@
 // Sends what the buttons ask for to the control API, and keeps the page fresh. No dependencies.
-const API = `${location.pathname.split("/_sandbox/")[0]}/_sandbox/api/`;
+const ROOT = location.pathname.split("/_sandbox/")[0];
+const API = `${ROOT}/_sandbox/api/`;
 const EVERY = 1000; // milliseconds until the sandbox is asked again whether something happened
 const said = document.getElementById("said");
 const live = document.getElementById("live");
@@ -41,6 +42,7 @@ async function run(button, work) {
 
 function outcome(call, value) {
   if ("changed" in value) return `Now ${shown(value)}; ${value.changed} changed on the way.`;
+  if (value.open) location.assign(ROOT + value.open);
   if (call === "POST rules") return `Set ${value.id}: ${value.words} on ${value.operation}.`;
   return value.message || "Done.";
 }
@@ -64,7 +66,8 @@ async function copied(path) {
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button");
-  const { call, body, copy, sure } = button?.dataset ?? {};
+  const { call, body, copy, sure, text } = button?.dataset ?? {};
+  if (text) run(button, () => navigator.clipboard.writeText(document.getElementById(text).textContent).then(() => "Copied."));
   if (copy) run(button, () => copied(copy));
   if (call && (!sure || confirm(sure))) run(button, async () => outcome(call, await ask(call, body)));
 });

@@ -1,0 +1,121 @@
+"""A sandbox that other machines reach. Here it listens on this one alone: `tests/docs/test_containers.py` has
+two network namespaces."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from payments_async import _loopback
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox._http import server
+from tests.sandbox.raw_requests import Api
+
+OTHER = "sandbox:7788"
+"""The name that another container has for it."""
+KEY = "sk_sandbox_made_up_by_us"
+BEARER = {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture
+def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    monkeypatch.setattr(server, "listen", lambda port, host: _loopback.listen({"0.0.0.0": port}[host]))
+    with Sandbox(bind="0.0.0.0", api_key=KEY) as sandbox:
+        yield sandbox
+
+
+def ask(sandbox: Sandbox, path: str, body: str | None = None, **headers: str) -> tuple[int, str, str]:
+    """Status, text and Location of an answer, asked for by another machine's name."""
+    line = http.client.HTTPConnection(urlsplit(sandbox.base_url).netloc, timeout=300)
+    line.request("GET" if body is None else "POST", path, body, {"Host": OTHER, **headers})
+    answer = line.getresponse()
+    try:
+        return answer.status, answer.read().decode(), answer.headers.get("Location", "")
+    finally:
+        line.close()
+
+
+def path_of(url: str) -> str:
+    return urlsplit(url).path
+
+
+def test_its_pages_need_the_token_and_its_api_the_key(bound: Sandbox) -> None:
+    api, root = Api(bound, KEY), path_of(bound.origin)
+    assert (bound.api_key, len(root)) == (KEY, 65)
+    assert bound.base_url == f"{bound.origin.removesuffix(root)}/v1"
+    checkout = api.checkout().data["checkout"]["url"]
+    action = api.intent(attempt={"method_code": "sandbox_bank"}).data["active_attempt"]["next_action"]["url"]
+    for url in (
+        bound.inspector_url,
+        f"{bound.inspector_url}api/state",
+        checkout,
+        f"{checkout}/phone",
+        action,
+    ):
+        assert url.startswith(f"{bound.origin}/")
+        page = path_of(url).removeprefix(root)
+        assert [ask(bound, path)[0] for path in (f"{root}{page}", page)] == [200, 403]
+        assert "It is not known who asks" in ask(bound, page)[1]
+        assert ask(bound, page, **BEARER)[0] == (200 if page.startswith("/_sandbox/") else 403)
+    for path in ("/v1/payouts", f"{root}/v1/payouts"):
+        assert (ask(bound, path)[0], ask(bound, path, **BEARER)[0]) == (401, 200)
+
+
+def test_a_payer_of_another_machine_pays(bound: Sandbox) -> None:
+    page, root = path_of(Api(bound, KEY).checkout().data["checkout"]["url"]), path_of(bound.origin)
+    headers = {"Origin": f"http://{OTHER}", "Content-Type": "application/x-www-form-urlencoded"}
+
+    def filled(path: str, **typed: str) -> str:
+        shown = ask(bound, path)[1]
+        links = re.findall(r'(?:href|src|action|data-page)="(/[^"]*)', shown)
+        assert {link.startswith(f"{root}/") for link in links} == {True}
+        return urlencode(dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', shown)) | typed)
+
+    choice = {"country": "GH", "method": "sandbox_mobile", "sandbox_mobile-phone": "+233200000001"}
+    form = filled(page, **choice)
+    assert ask(bound, page, form, **{**headers, "Origin": "http://evil.test"})[0] == 403
+    assert ask(bound, page, form, **headers) == (303, "", f"{page}/payment")
+    assert ask(bound, f"{page}/phone", filled(f"{page}/phone", answer="approve"), **headers)[0] == 303
+    assert bound.books.payments()[0].status == "completed"
+
+
+def test_the_page_that_knows_the_token_controls_it_and_another_does_not(bound: Sandbox) -> None:
+    for origin, status in ((f"http://{OTHER}", 200), ("http://evil.test", 403)):
+        headers = {"Content-Type": "application/json", "Origin": origin}
+        assert ask(bound, f"{path_of(bound.origin)}/_sandbox/api/reset", "{}", **headers)[0] == status
+
+
+def test_webhooks_do_not_go_to_its_own_pages(bound: Sandbox) -> None:
+    Api(bound, KEY).payout(webhook_url=f"{bound.origin}/_sandbox/api/reset")
+    bound.wait_for_webhooks()
+    assert "the sandbox's own" in str(bound.webhooks[0].reason)
+
+
+def test_an_address_of_a_network_is_in_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "listen", lambda port, host: _loopback.listen({"10.231.7.2": port}[host]))
+    with Sandbox(bind="10.231.7.2") as sandbox:
+        assert {urlsplit(url).hostname for url in (sandbox.base_url, sandbox.inspector_url)} == {"10.231.7.2"}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        *(({"bind": bind}, "bind must be an IPv4 address") for bind in ("127.0.0.1", "::", "sandbox", "")),
+        ({"bind": "0.0.0.0", "shared": True}, "shared would let in everybody"),
+        *(
+            ({"api_key": key}, "8 to 200 letters, digits, - or _; it takes no live key")
+            for key in ("sk_live_of_a_shop", "sk_sandbox_short", "sk_sandbox_of_a_shop ", "")
+        ),
+    ],
+)
+def test_what_it_cannot_be_bound_to_and_a_key_it_never_takes_are_refused(
+    options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem) as refused:
+        Sandbox(**options)
+    assert "shop" not in str(refused.value)
