@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from payments_async._http.deadlines import Deadlines
+from payments_async._http.transport import Deadlines
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 
