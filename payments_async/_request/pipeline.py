@@ -19,9 +19,8 @@ from typing import Any, NoReturn
 import attrs
 
 from .._http.types import HTTPRequest, Transport, TransportError
-from .._rate_limit.bucket import NONE
 from .._rate_limit.key_limiter import Grants, KeyLimiter, give_up
-from .._rate_limit.limiter import LimiterTimeout, RateLimiter
+from .._rate_limit.limiter import NONE, LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest, OutcomeUnknown

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 import pytest
 
-from payments_async._rate_limit.bucket import TokenBucket
+from payments_async._rate_limit.limiter import TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 
 # A fact, "requests a minute" x "at once", and what happens: the second, what, its figures. Grants are counted

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from payments_async._rate_limit.bucket import ORDINARY, TokenBucket
-from payments_async._rate_limit.limiter import LimiterTimeout, RateLimiter
+from payments_async._rate_limit.limiter import ORDINARY, LimiterTimeout, RateLimiter, TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, SystemRuntime, Timer
