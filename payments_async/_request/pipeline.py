@@ -192,8 +192,7 @@ class Pipeline:
             options,
             base_url=self.settings.base_url,
             key=key,
-            now=self.runtime.now(),
-            token=self.runtime.token,
+            runtime=self.runtime,
             path=path,
             record=record,
         )
