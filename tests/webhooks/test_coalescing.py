@@ -52,7 +52,7 @@ async def test_a_delivery_during_a_lookup_of_many_requests_is_refused_when_that_
 async def test_more_than_can_wait_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_WAITING", 2)
+    monkeypatch.setattr("payments_async.webhooks._lookup.MOST_WAITING", 2)
     hook = Hook(connect, Handler(), listed())
     await hook.arrive()
     with hook.standing_still():
@@ -77,7 +77,7 @@ async def test_urls_without_deliveries_are_forgotten(connect: Connect) -> None:
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_URLS", 0)
+    monkeypatch.setattr("payments_async.webhooks._lookup.MOST_URLS", 0)
     hook = Hook(connect, Handler(), listed())
     assert (await hook.arrive()).status == 503
     assert hook.reads == 0
