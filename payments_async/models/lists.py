@@ -6,7 +6,8 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 import attrs
 
 from .._attrs import ValueMixin, made_when_asked
-from ._record import Record, masked
+from ._masking import masked
+from ._record import Record
 from ._response import ResponseInfo, answer_of
 
 T_co = TypeVar("T_co", covariant=True)

@@ -12,8 +12,8 @@ from typing import Any, TypedDict, TypeGuard
 import attrs
 
 from .._attrs import ValueMixin, maker
-from ..models._masking import shown_address
-from ..models._record import masked, shown_fields
+from ..models._masking import masked, shown_address
+from ..models._record import shown_fields
 
 Pairs = Mapping[str, Any]
 """JSON pairs that are sent unchanged."""
