@@ -78,17 +78,9 @@ def file_system(path: str, mountinfo: str) -> str | None:
         fields = left.split(" ")
         if len(fields) < 5 or not right:
             continue
-        point = _unescaped(fields[4])
-        if len(point) >= best and _lies_in(path, point):
+        point = fields[4]
+        for escape, meant in _ESCAPES:
+            point = point.replace(escape, meant)
+        if len(point) >= best and f"{path}/".startswith(point.rstrip("/") + "/"):
             best, found = len(point), right.split(" ", 1)[0]
     return found
-
-
-def _unescaped(text: str) -> str:
-    for escape, meant in _ESCAPES:
-        text = text.replace(escape, meant)
-    return text
-
-
-def _lies_in(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")

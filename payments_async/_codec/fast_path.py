@@ -171,10 +171,6 @@ def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]
     return msgspec.json.Decoder(made, float_hook=usual).decode
 
 
-def is_wire_struct(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, WireStruct)
-
-
 def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     """Make the structure hook from a WireStruct to its record.
 

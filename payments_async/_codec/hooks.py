@@ -105,10 +105,6 @@ def moment(value: Any, _: str = "") -> datetime | None:
         return None
 
 
-def as_it_is(value: Any, _: str) -> Any:
-    return value
-
-
 def mapping(value: Any, where: str) -> dict[str, Any]:
     """Read an object; an empty list, which some services write for an empty object, counts as one."""
     return {} if value == [] else refuse(value, where, "an object")
@@ -128,7 +124,7 @@ _READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
     Decimal: (None, number),
     DATETIME[0]: (None, moment),
     dict: (dict, mapping),
-    Any: (None, as_it_is),
+    Any: (None, lambda value, _: value),
 }
 """Readers by the type of a field, except for records, lists and rates."""
 BARE_CODES: Final[dict[type[Any], str]] = {Method: "value", Country: "code"}

@@ -188,10 +188,6 @@ def _seconds_problem(value: object) -> str | None:
     return None if positive(value) else "must be a positive number of seconds"
 
 
-def _retries_problem(value: object) -> str | None:
-    return None if count(value) else "must be a whole number, 0 or more"
-
-
 _OPTION_RULES: Mapping[str, rules.Rule] = {
     "idempotency_key": key_problem,
     "extra_body": rules.json_object,
@@ -199,7 +195,7 @@ _OPTION_RULES: Mapping[str, rules.Rule] = {
     "extra_query": rules.query,
     "timeout": _seconds_problem,
     "deadline": _seconds_problem,
-    "max_retries": _retries_problem,
+    "max_retries": lambda value: None if count(value) else "must be a whole number, 0 or more",
 }
 
 

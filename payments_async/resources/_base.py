@@ -36,12 +36,10 @@ _NO_OPTIONS: Any = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
 
 
-def _fields(cls: Any) -> frozenset[str]:
+@cache
+def _own(cls: Any) -> frozenset[str]:
+    """The names of a request's fields."""
     return frozenset(attrs.fields_dict(cls))
-
-
-_own: Callable[[Any], frozenset[str]] = cache(_fields)
-"""The names of a request's fields."""
 
 
 def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
