@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -43,29 +42,6 @@ class SecretKey:
         """Value of the `Authorization` header."""
         self.common: dict[str, tuple[CommonHeaders, CommonHeaders]] = {}
         """The headers of its reads and of its writes, by user agent."""
-
-
-KeySource = Callable[[], SecretKey]
-
-
-class RotatingKey:
-    """A source that asks the caller's function, and knows the key that it gave last."""
-
-    def __init__(self, read: KeySource) -> None:
-        self._read = read
-        self.last: SecretKey | None = None
-
-    def __call__(self) -> SecretKey:
-        key, last = self._read(), self.last
-        if last is not None and last.authorization == key.authorization:
-            return last  # with the headers that were made for it
-        self.last = key  # another thread may put its own there at once
-        return key
-
-
-def last_key(source: KeySource) -> SecretKey | None:
-    """The key that a source gave last. The caller's function is not asked; None before its first key."""
-    return source.last if isinstance(source, RotatingKey) else source()
 
 
 def read_key(text: object, environment: str | None = None, *, missing: str = NO_KEY) -> SecretKey:
@@ -116,21 +92,6 @@ def _described(text: object) -> str:
     if not isinstance(text, str):
         return text.name if isinstance(text, NotText) else type(text).__name__
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
-
-
-def key_source(
-    api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
-) -> KeySource:
-    """The source of each request's key: a fixed key, or a callable (rotation)."""
-    if environment not in (None, "live", "sandbox"):
-        raise ConfigurationError("environment must be 'live' or 'sandbox'")
-    if not callable(api_key):
-        fixed = paired(read_key(api_key, environment), base_url, verified=verified)
-        return lambda: fixed
-    missing = "no API key: the function given as api_key returned none"
-    return RotatingKey(
-        lambda: paired(read_key(api_key(), environment, missing=missing), base_url, verified=verified)
-    )
 
 
 def check_base_url(text: object) -> str:

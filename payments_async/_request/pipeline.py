@@ -28,7 +28,7 @@ from ..models._response import is_replayed
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
-from .auth import SecretKey, last_key
+from .auth import SecretKey
 from .call import AttemptResult, Call
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
@@ -44,7 +44,7 @@ from .pending import (
 )
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
-from .settings import Settings
+from .settings import Settings, last_key
 
 
 @attrs.define(eq=False)
