@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .._http.addresses import decoded, is_address, is_host
+from .._http.addresses import LOOPBACK, decoded, is_address, is_host
 from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError
 from ..models._masking import mask_key
@@ -28,7 +28,6 @@ SAME_KEY: Final[Any] = attrs.NOTHING
 NO_BASE_URL = "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
 
 _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
-_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 class SecretKey:
@@ -126,7 +125,7 @@ def _base_url_problem(text: object) -> str | None:
         return "must not hold credentials"
     if "?" in text or "#" in text:
         return "must not have a query or a fragment"
-    if scheme != "https" and not (scheme == "http" and _LOOPBACK.fullmatch(host)):
+    if scheme != "https" and not (scheme == "http" and LOOPBACK.fullmatch(host)):
         return "must be https (plain http is for a sandbox on this machine)"
     if not {"", ".", ".."}.isdisjoint(decoded(path).rstrip("/").split("/")[1:]):
         return "has an empty or dotted segment in its path, which servers read differently"
