@@ -126,8 +126,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     if known.issuperset(arguments):
         return
     name = min(arguments.keys() - known)
-    near = rules.suggestion(name, known)
-    raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{near}")
+    advice = ": it belongs to the sending" if name in SEND_OPTIONS else rules.suggestion(name, known)
+    raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{advice}")
 
 
 def prepare(
