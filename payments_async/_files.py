@@ -24,11 +24,10 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 class AtomicFile:
     """Replaces a file when the context ends without an exception; only its owner may read it (mode 0600)."""
 
-    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = Path(path)
         self.part: Path = self.path.with_name(f"{self.path.name}.{SYSTEM.token(4).hex()}.part")
         """What is written until then. It has a name of its own: another process may write the same file."""
-        self._durable = durable
         self.file: BinaryIO  # the file to write to, within the context
 
     def __enter__(self) -> Self:
@@ -43,7 +42,7 @@ class AtomicFile:
         """Move the file into place; after an exception, remove it. Raises OSError, and leaves no part."""
         try:
             with self.file:
-                if kind is None and self._durable:
+                if kind is None:
                     self.file.flush()
                     os.fsync(self.file.fileno())
             if kind is None:
@@ -51,12 +50,6 @@ class AtomicFile:
         finally:
             with suppress(FileNotFoundError):
                 self.part.unlink()
-
-
-def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
-    """Replace a file's content by this text. `durable`: wait until it is on the disk. Raises OSError."""
-    with AtomicFile(path, durable=durable) as whole:
-        whole.file.write(text.encode())
 
 
 def network_file_system(path: str) -> str | None:

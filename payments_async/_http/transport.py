@@ -214,7 +214,6 @@ class AiohttpTransport:
         proxy: address of an HTTP proxy; the environment's proxy variables are not read.
         ssl_context: replaces the system's certificate authorities and TLS settings.
         runtime: clock and timers.
-        max_body: most bytes of an answer, before and after decompression.
 
     Raises:
         ValueError: the proxy's address is invalid.
@@ -228,7 +227,6 @@ class AiohttpTransport:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         runtime: Runtime,
-        max_body: int = MAX_BODY,
     ) -> None:
         self._sessions = SessionSender(proxy)
         self._is_direct = proxy is None and is_supported()
@@ -236,7 +234,6 @@ class AiohttpTransport:
         self._max_connections = max_connections
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._runtime = runtime
-        self._max_body = max_body
         self._shared = SharedConnections()
         self._begin()
 
@@ -269,7 +266,7 @@ class AiohttpTransport:
         check_head(request)
         loop = _get_running_loop() or event_loop()
         opened = self._loops.get(loop) or await self._open(loop)
-        slots, direct, limit = opened.slots, opened.direct, self._max_body
+        slots, direct, limit = opened.slots, opened.direct, MAX_BODY
         connection: Connection | None = None
         outcome: HTTPResponse | RawAnswer | BaseException
         late: FailureKind = "pool"  # waiting for a slot comes first

@@ -16,8 +16,8 @@ from .._request.auth import SecretKey
 from .._request.call import Call, Priority
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
-from .._request.settings import check_store, count
-from .._runtime import SYSTEM, Runtime
+from .._request.settings import count
+from .._runtime import Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
 from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutRequest, PreparedRequest
@@ -111,20 +111,6 @@ class ResourceClient:
     def guard_digest(self) -> str:
         """Identifies the rules of the current key's guards; "" without any."""
         return "" if self.guard is None else self.guard.digest
-
-    def use_limit_store(self, address: str, *, insecure_database: bool = False) -> None:
-        """Share the key's limits through this store from now on. Raises ConfigurationError.
-
-        A store or a part of the limits that the client or its key has already is kept. So are the limits of
-        a client on another clock than the machine's: no other process knows of them.
-        """
-        pipeline = self.pipeline
-        if pipeline.runtime is not SYSTEM:
-            return
-        store = check_store(address, None, insecure_database=insecure_database)
-        settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
-        pipeline.keys.use_store(settings)
-        pipeline.keys.of(self.key())
 
     def fail_closed(self) -> None:
         """End this client's calls when the limit store cannot be reached for long: for a bulk run."""
