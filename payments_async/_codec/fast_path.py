@@ -245,7 +245,7 @@ def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
     if hint is DATETIME[0]:
         return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
-        other = f"usual(v) if v.__class__ is int else known(v) or number(v, {name!r})"
+        other = f"known(v) or (usual(v) if v.__class__ is int else number(v, {name!r}))"
         return "v.__class__ is not Decimal and v is not None", other
     if is_record(hint):
         return ("v is not None", "v.to_record()") if name == _AT_ONCE else None

@@ -118,8 +118,7 @@ class ResourceClient:
 
     def prepare(self, operation: Operation[R], cls: type[Params], arguments: Any) -> PreparedRequest[R]:
         """Prepare a write. Raises InvalidRequest, also for a key last used with another body."""
-        method = operation.name.replace("create", "prepare")
-        call, options = self._writing(operation, cls, arguments, prepare.PREPARE_OPTIONS, method)
+        call, options = self._writing(operation, cls, arguments, prepare.PREPARE_OPTIONS)
         prepared = call.prepared
         assert prepared is not None
         if "idempotency_key" not in options:  # one of the caller's own may have been sent before
@@ -128,19 +127,21 @@ class ResourceClient:
 
     def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
         """Prepare at once, send when awaited."""
-        call, options = self._writing(operation, cls, arguments, prepare.WRITE_OPTIONS, operation.name)
+        call, options = self._writing(operation, cls, arguments, prepare.WRITE_OPTIONS)
         return self.pipeline.send(call, options) if options else self.pipeline.run(call)
 
     def _writing(
-        self, operation: Operation[Any], cls: type[Params], arguments: Any, taken: frozenset[str], method: str
+        self, operation: Operation[Any], cls: type[Params], arguments: Any, taken: frozenset[str]
     ) -> tuple[Call, Mapping[str, Any]]:
-        """Make the call of a write, of the fields of its request and the options that `method` takes.
+        """Make the call of a write, of the fields of its request and the options that its method takes.
 
         On failure, `arguments` (the call's own dict) is emptied: tracebacks print local variables.
         """
         fields, options = arguments, _NO_OPTIONS
         try:
             if not _own(cls).issuperset(arguments):
+                name = operation.name
+                method = name if taken is prepare.WRITE_OPTIONS else name.replace("create", "prepare")
                 prepare.refuse_unknown(arguments, _own(cls) | taken, method)
                 fields, options = prepare.split(arguments, taken)
             return self.pipeline.writing(operation, _request(cls, fields), options), options
