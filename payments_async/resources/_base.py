@@ -34,12 +34,8 @@ Sending = Coroutine[Any, Any, R]
 
 _NO_OPTIONS: Any = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
-
-
-@cache
-def _own(cls: Any) -> frozenset[str]:
-    """The names of a request's fields."""
-    return frozenset(attrs.fields_dict(cls))
+_own: Callable[[Any], frozenset[str]] = cache(lambda cls: frozenset(attrs.fields_dict(cls)))
+"""The names of a request's fields."""
 
 
 def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
