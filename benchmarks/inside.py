@@ -12,8 +12,7 @@ from benchmarks.bodies import ARGUMENTS, UNPACED
 from benchmarks.wire import BARE_ANSWER, LATER_ANSWER, PAGE_ANSWER, PAYOUT_ANSWER, PAYOUT_ID, REFUSAL
 from payments_async import Page, Payout
 from payments_async._http.types import HTTPRequest, HTTPResponse
-from payments_async._rate_limit.bucket import TokenBucket
-from payments_async._rate_limit.limiter import RateLimiter
+from payments_async._rate_limit.limiter import RateLimiter, TokenBucket
 from payments_async._request.call import AttemptResult, Call
 from payments_async._request.outcome import read_answer
 from payments_async._request.prepare import reading

@@ -24,11 +24,10 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 class AtomicFile:
     """Replaces a file when the context ends without an exception; only its owner may read it (mode 0600)."""
 
-    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = Path(path)
         self.part: Path = self.path.with_name(f"{self.path.name}.{SYSTEM.token(4).hex()}.part")
         """What is written until then. It has a name of its own: another process may write the same file."""
-        self._durable = durable
         self.file: BinaryIO  # the file to write to, within the context
 
     def __enter__(self) -> Self:
@@ -43,7 +42,7 @@ class AtomicFile:
         """Move the file into place; after an exception, remove it. Raises OSError, and leaves no part."""
         try:
             with self.file:
-                if kind is None and self._durable:
+                if kind is None:
                     self.file.flush()
                     os.fsync(self.file.fileno())
             if kind is None:
@@ -51,12 +50,6 @@ class AtomicFile:
         finally:
             with suppress(FileNotFoundError):
                 self.part.unlink()
-
-
-def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
-    """Replace a file's content by this text. `durable`: wait until it is on the disk. Raises OSError."""
-    with AtomicFile(path, durable=durable) as whole:
-        whole.file.write(text.encode())
 
 
 def network_file_system(path: str) -> str | None:
@@ -78,17 +71,9 @@ def file_system(path: str, mountinfo: str) -> str | None:
         fields = left.split(" ")
         if len(fields) < 5 or not right:
             continue
-        point = _unescaped(fields[4])
-        if len(point) >= best and _lies_in(path, point):
+        point = fields[4]
+        for escape, meant in _ESCAPES:
+            point = point.replace(escape, meant)
+        if len(point) >= best and f"{path}/".startswith(point.rstrip("/") + "/"):
             best, found = len(point), right.split(" ", 1)[0]
     return found
-
-
-def _unescaped(text: str) -> str:
-    for escape, meant in _ESCAPES:
-        text = text.replace(escape, meant)
-    return text
-
-
-def _lies_in(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")

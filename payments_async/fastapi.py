@@ -67,14 +67,10 @@ def _read(cls: type[Any], value: Any, at: tuple[str, ...], faults: Faults) -> An
     for name in value:
         if name not in known:
             near = rules.suggestion(str(name), known)
-            faults[(*at, _shown_key(str(name)))] = f"is not a field of {cls.__name__}{near}"
+            may_show = rules.is_identifier(f"{clean(str(name))}0")  # else it may be account data
+            faults[(*at, str(name) if may_show else HIDDEN)] = f"is not a field of {cls.__name__}{near}"
     fields = {name: _value(known[name], value[name], (*at, name), faults) for name in value if name in known}
     return cls(**{**dict.fromkeys(REQUIRED.get(cls, ())), **fields})
-
-
-def _shown_key(name: str) -> str:
-    """An unknown key that may be a field's name; hidden when it may be account data."""
-    return name if rules.is_identifier(f"{clean(name)}0") else HIDDEN
 
 
 def _value(rule: rules.Rule, value: Any, at: tuple[str, ...], faults: Faults) -> Any:

@@ -20,7 +20,7 @@ import attrs
 from ._attrs import ValueMixin
 from .errors import ConfigurationError, GuardRefused
 from .models._masking import clean
-from .params.amounts import Money, decimal_if_readable
+from .params.requests import Money, decimal_if_readable
 
 __all__ = ["Guard", "GuardRefused", "GuardRequest"]
 

@@ -109,7 +109,7 @@ MADE: dict[tuple[str, str], str | Callable[[], Iterable[str]]] = {
     ("params/operations.py", "form"): "[_ID, _COUNTRY]",
     ("_validation/rules.py", "self.form"): _forms,
     ("_validation/amount_guesses.py", "form"): "[form for form, _ in _FORMS]",
-    ("_validation/texts.py", "form"): "[form for form, _ in _SPREADSHEET]",
+    ("_validation/receivers.py", "form"): "[form for form, _ in _SPREADSHEET]",
     ("models/_masking.py", "_forms(secret)"): f"[_forms({CANARY_KEY!r})]",
     ("_request/error_responses.py", "'|'.join(parts)"): (
         "[_own_pattern(['Ada', '+22990112233', 'a' * 40]).pattern]"

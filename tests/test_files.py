@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from payments_async import _files
-from payments_async._files import file_system, network_file_system, write_text
+from payments_async._files import AtomicFile, file_system, network_file_system
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -44,6 +44,7 @@ def test_without_mounts_a_file_system_is_unknown(tmp_path: Path, monkeypatch: py
 
 
 def test_a_text_replaces_a_file_whole_and_leaves_no_part(tmp_path: Path) -> None:
-    for text in ("one", "two"):
-        write_text(tmp_path / "a", text)
+    for text in (b"one", b"two"):
+        with AtomicFile(tmp_path / "a") as whole:
+            whole.file.write(text)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a", "two")]

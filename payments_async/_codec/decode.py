@@ -203,4 +203,6 @@ def register_hooks(converter: cattrs.BaseConverter) -> None:
 
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)
 _register(_CONVERTER, _learn)
-_CONVERTER.register_structure_hook_factory(fast_path.is_wire_struct, fast_path.hook_factory)
+_CONVERTER.register_structure_hook_factory(
+    lambda cls: isinstance(cls, type) and issubclass(cls, fast_path.WireStruct), fast_path.hook_factory
+)

@@ -18,9 +18,9 @@ import msgspec
 from .. import params
 from .._attrs import named
 from .._validation import rules
+from .._validation.receivers import PlainText
 from .._validation.tables import REQUIRED, RULES
-from .._validation.texts import PlainText
-from ..params.amounts import has_three_decimals
+from ..params.requests import has_three_decimals
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
 

@@ -30,11 +30,10 @@ from .hooks import (
     Hook,
     fields_of,
     is_record,
-    number,
     reader,
-    refuse,
     shown_in_all,
     usual,
+    usual_number,
 )
 
 if typing.TYPE_CHECKING:
@@ -172,10 +171,6 @@ def envelope_reader(wire: Any, pagination: Any = None) -> Callable[[bytes], Any]
     return msgspec.json.Decoder(made, float_hook=usual).decode
 
 
-def is_wire_struct(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, WireStruct)
-
-
 def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     """Make the structure hook from a WireStruct to its record.
 
@@ -209,14 +204,9 @@ def _compiled(wire: type[WireStruct], lines: list[str], **scope: Any) -> Hook:
     cls: Any = wire.record_class
     _defer_nested(cls)
     scope.update(C=cls, T=writable(cls), UNSET=msgspec.UNSET, iso=DATETIME[0].fromisoformat, UTC=UTC)
-    scope.update(Decimal=Decimal, known=NUMBERS.get, number=_usual_number)
+    scope.update(Decimal=Decimal, known=NUMBERS.get, usual=usual, number=usual_number)
     exec("\n  ".join(["def function(o, _=None):", *lines]), scope)  # noqa: S102 - source made here: no name from outside but as a literal
     return scope["function"]  # type: ignore[no-any-return] # it comes from exec
-
-
-def _usual_number(value: Any, where: str) -> Decimal:
-    found = number(value, where)
-    return refuse(value, where, "a number that the slow path keeps as text") if found is None else found
 
 
 def _copying(wire: Any, *, is_converted: bool) -> list[str]:
@@ -255,7 +245,8 @@ def _conversion(name: str, hint: Any) -> tuple[str, str] | None:
     if hint is DATETIME[0]:
         return "v is not None", "t if (t := iso(v)).tzinfo else t.replace(tzinfo=UTC)"
     if hint is Decimal:
-        return "v.__class__ is not Decimal and v is not None", f"known(v) or number(v, {name!r})"
+        other = f"known(v) or (usual(v) if v.__class__ is int else number(v, {name!r}))"
+        return "v.__class__ is not Decimal and v is not None", other
     if is_record(hint):
         return ("v is not None", "v.to_record()") if name == _AT_ONCE else None
     if hint is Any or hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):

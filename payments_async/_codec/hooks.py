@@ -75,6 +75,12 @@ def number(value: Any, where: str) -> Decimal | None:
     return found
 
 
+def usual_number(value: Any, where: str) -> Decimal:
+    """Read a number that is within the bounds of `number`; refuse any other."""
+    found = number(value, where)
+    return refuse(value, where, "a usual number") if found is None else found
+
+
 def exact(text: str) -> Decimal | FarNumber:
     """Read a number; its text for one beyond any amount or rate: written out, it may be a gigabyte."""
     try:
@@ -99,10 +105,6 @@ def moment(value: Any, _: str = "") -> datetime | None:
         return None
 
 
-def as_it_is(value: Any, _: str) -> Any:
-    return value
-
-
 def mapping(value: Any, where: str) -> dict[str, Any]:
     """Read an object; an empty list, which some services write for an empty object, counts as one."""
     return {} if value == [] else refuse(value, where, "an object")
@@ -122,7 +124,7 @@ _READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
     Decimal: (None, number),
     DATETIME[0]: (None, moment),
     dict: (dict, mapping),
-    Any: (None, as_it_is),
+    Any: (None, lambda value, _: value),
 }
 """Readers by the type of a field, except for records, lists and rates."""
 BARE_CODES: Final[dict[type[Any], str]] = {Method: "value", Country: "code"}
@@ -184,14 +186,14 @@ def reader(hint: Any, where: str, converter: cattrs.BaseConverter) -> Callable[[
     It refuses a number that the hook keeps as text among the unknown fields.
     """
     usual, nested, read = _readers(hint, converter)
+    read = usual_number if read is number else read
 
     def one(value: Any) -> Any:
         if value.__class__ is usual:
             return value
         if nested is not None and value.__class__ is dict:
             return nested(value)
-        found = read(value, where)
-        return refuse(value, where, "a usual number") if found is None and read is number else found
+        return read(value, where)
 
     return one
 

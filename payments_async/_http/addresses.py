@@ -16,6 +16,8 @@ PROXY_RULE: Final = (
 )
 """Why a proxy's address is refused. It holds no address: that may hold a password."""
 
+LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
+"""Hosts that plain http may go to."""
 _ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
 
 

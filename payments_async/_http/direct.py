@@ -19,6 +19,7 @@ aiohttp gets no headers this way, so its exceptions cannot contain any.
 from __future__ import annotations
 
 import inspect
+import re
 from functools import cache, lru_cache
 from types import MemberDescriptorType
 from typing import Final
@@ -30,16 +31,37 @@ from aiohttp.connector import BaseConnector, Connection, TCPConnector
 from aiohttp.http_parser import RawResponseMessage
 from yarl import URL
 
-from .body import read_answer, whole_answer
-from .connections import IdleConnections, check_fresh, end, receive_less
-from .head import serialize
+from .addresses import is_address
+from .connections import IdleConnections, check_fresh, end, read_answer, receive_less, whole_answer
 from .session import REQUEST, RESOLVE_HOST
-from .types import HTTPRequest, HTTPResponse, TransportError, withheld
+from .types import HTTPRequest, HTTPResponse, TransportError, serialize, withheld
 
 _SMALL: Final = 32 * 1024  # bytes that aiohttp reads without pausing the connection
 
 RawAnswer = tuple[RawResponseMessage, StreamReader]
 """An answer's head and its body, as aiohttp reads them."""
+_METHOD: Final = re.compile(r"[A-Z]+")
+
+
+@lru_cache(maxsize=256)
+def address(url: str) -> URL:
+    """Parse an address, cached for the next request to it.
+
+    Raises:
+        ValueError: not an absolute, percent-encoded http(s) address without user name and fragment.
+    """
+    if not is_address(url):
+        raise ValueError("a request needs an absolute, percent-encoded http(s) address")
+    return URL(url, encoded=True)
+
+
+@lru_cache(maxsize=256)
+def target(method: str, url: str) -> tuple[URL, str]:
+    """The address of a request and the first lines of its head, cached. Raises ValueError, as `address`."""
+    if _METHOD.fullmatch(method) is None:
+        raise ValueError("a request's method is upper-case letters")
+    to = address(url)
+    return to, f"{method} {to.raw_path_qs} HTTP/1.1\r\nHost: {to.host_port_subcomponent}\r\n"
 
 
 class DirectSender:

@@ -26,8 +26,8 @@ from aiohttp import (
 from aiohttp.connector import Connection
 from yarl import URL
 
-from .body import read_answer
-from .connections import abort, check_fresh, receive_less
+from .addresses import PROXY_RULE, is_host
+from .connections import abort, check_fresh, read_answer, receive_less
 from .types import HTTPRequest, HTTPResponse, withheld
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
@@ -48,11 +48,31 @@ _PENDING: Final[ContextVar[_PendingRequest]] = ContextVar("_PENDING")
 """The running task's request, so that aiohttp's request finds ours."""
 
 
+def proxy_address(proxy: str) -> URL:
+    """Parse a proxy's address; one that is refused is not repeated, as it may hold a password.
+
+    A password with `/`, `?` or `#` in it, unescaped, would be taken for a port and a path.
+
+    Raises:
+        ValueError: not an absolute http(s) address, or more than an origin.
+    """
+    try:
+        url = URL(proxy)
+        host, is_origin = url.raw_host, url.raw_path_qs == "/" and "#" not in proxy
+        fit = url.scheme in ("http", "https") and host is not None and is_host(host) and is_origin
+    except ValueError:
+        fit = False
+    if not fit:
+        raise ValueError(PROXY_RULE)
+    return url
+
+
 class SessionSender:
     """Opens sessions and sends over them, optionally through an HTTP proxy (`proxy` is its address)."""
 
     def __init__(self, proxy: str | None) -> None:
-        self._proxy = None if proxy is None else URL(proxy)
+        """Raises ValueError for a proxy's address that is invalid."""
+        self._proxy = None if proxy is None else proxy_address(proxy)
 
     def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
         """Open a session on the running loop; it owns the connector.

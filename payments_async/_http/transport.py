@@ -1,7 +1,12 @@
 """The aiohttp transport: one `HTTPRequest` in, one `HTTPResponse` or one kind of failure out.
 
-`head` checks the request. `direct` sends it; `session` does so through a proxy, or with an aiohttp that
-`direct` does not know. `deadlines` ends attempts that take too long, `failures` names the failure.
+`direct` sends the request; `session` does so through a proxy, or with an aiohttp that `direct` does not know.
+`failures` names the failure.
+
+Deadlines: one timer serves all attempts of an event loop, instead of one for each. An attempt that is still
+under way at its deadline, or when the connections are closed, has its task cancelled, the way
+`asyncio.timeout` does it: the deadline recognises its own cancellation and takes it back. Another
+cancellation stays in place.
 
 Loops: each event loop has connections of its own, opened with its first request. An asynchronous generator
 that stays suspended in the loop closes them when the loop shuts its generators down, as `asyncio.run` does,
@@ -24,28 +29,91 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import ssl
 from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
 from collections.abc import AsyncGenerator, Callable
 from copy import copy
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 from weakref import WeakSet, finalize
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from aiohttp.connector import Connection
 
-from .._runtime import Runtime, event_loop, renewed_in_child
+from .._runtime import Runtime, Timer, event_loop, renewed_in_child
 from .connections import LONGEST, REST, IdleConnections, end
-from .deadlines import Deadlines, Verdict
-from .direct import DirectSender, RawAnswer, is_patched, is_supported
+from .direct import DirectSender, RawAnswer, is_patched, is_supported, target
 from .failures import describe
-from .head import check_head, check_proxy, target
 from .session import SessionSender, is_stock
-from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
+from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError, check_head
 
 MAX_BODY: Final = 4 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
+TICK: Final = 0.01
+"""Least seconds between two checks of the attempts: thousands of deadlines cost 100 checks a second."""
+
+Verdict = Literal["undisturbed", "overdue", "closed", "cancelled"]
+"""The end of an attempt: by itself, by its deadline, by closing connections, by cancelling the task."""
+
+
+class Deadlines:
+    """The deadlines of one loop and their one timer. Times are seconds of `runtime.monotonic()`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._running: dict[asyncio.Task[object], tuple[float, int, Verdict, object]] = {}
+        """For each attempt's task: deadline, how often it was cancelled before, how it ended, transport."""
+        self._timer: Timer | None = None
+        self._due = math.inf
+
+    def start(
+        self, seconds: float, loop: asyncio.AbstractEventLoop | None = None, transport: object = None
+    ) -> asyncio.Task[object]:
+        """Start a deadline for the running task, until `stop`. Finding the loop is a system call."""
+        task = asyncio.current_task(loop)
+        assert task is not None, "a transport is used from a task"
+        at = self._runtime.monotonic() + seconds
+        self._running[task] = (at, task.cancelling(), "undisturbed", transport)
+        if at < self._due:
+            self._set_timer(at, max(seconds, 0.0))
+        return task
+
+    def stop(self, task: asyncio.Task[object]) -> Verdict:
+        """End a deadline; call once. Another cancellation wins, also one from before the attempt."""
+        _, cancelling, verdict, _ = self._running.pop(task)
+        if verdict != "undisturbed" and task.uncancel() <= cancelling:
+            return verdict
+        return "cancelled" if task.cancelling() else "undisturbed"
+
+    def close(self, transport: object = None) -> None:
+        """End the attempts under way, of one transport or all: their answers may never come now."""
+        self._expire("closed", math.inf, transport)
+
+    def _set_timer(self, due: float, delay: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._runtime.call_later(delay, self._check)
+
+    def _check(self) -> None:
+        """End overdue attempts and set the timer for the next deadline, if there is one."""
+        now = max(self._runtime.monotonic(), self._due)  # a loop may run a timer a clock tick early
+        self._timer, self._due = None, math.inf
+        self._expire("overdue", now)
+        due = min(
+            (at for at, _, verdict, _ in self._running.values() if verdict == "undisturbed"), default=None
+        )
+        if due is not None:
+            due = max(due, now + TICK)
+            self._set_timer(due, due - now)
+
+    def _expire(self, verdict: Verdict, until: float, transport: object = None) -> None:
+        """Cancel the attempts with deadlines until then, of one transport or all, each once."""
+        for task, (at, cancelling, ended, sender) in list(self._running.items()):
+            if ended == "undisturbed" and at <= until and transport in (None, sender):
+                self._running[task] = (at, cancelling, verdict, sender)
+                task.cancel()
 
 
 class Slots(asyncio.Semaphore):
@@ -146,7 +214,6 @@ class AiohttpTransport:
         proxy: address of an HTTP proxy; the environment's proxy variables are not read.
         ssl_context: replaces the system's certificate authorities and TLS settings.
         runtime: clock and timers.
-        max_body: most bytes of an answer, before and after decompression.
 
     Raises:
         ValueError: the proxy's address is invalid.
@@ -160,17 +227,13 @@ class AiohttpTransport:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         runtime: Runtime,
-        max_body: int = MAX_BODY,
     ) -> None:
-        if proxy is not None:
-            check_proxy(proxy)
         self._sessions = SessionSender(proxy)
         self._is_direct = proxy is None and is_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._runtime = runtime
-        self._max_body = max_body
         self._shared = SharedConnections()
         self._begin()
 
@@ -203,7 +266,7 @@ class AiohttpTransport:
         check_head(request)
         loop = _get_running_loop() or event_loop()
         opened = self._loops.get(loop) or await self._open(loop)
-        slots, direct, limit = opened.slots, opened.direct, self._max_body
+        slots, direct, limit = opened.slots, opened.direct, MAX_BODY
         connection: Connection | None = None
         outcome: HTTPResponse | RawAnswer | BaseException
         late: FailureKind = "pool"  # waiting for a slot comes first

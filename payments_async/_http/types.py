@@ -1,13 +1,17 @@
 """HTTP requests, responses and failures as values, and the protocol of a transport.
 
-The pipeline makes a `HTTPRequest`, the transport sends it. Nothing here does I/O, so any transport works:
-aiohttp's, or the in-process one of `payments_async.testing`.
+The pipeline makes a `HTTPRequest`, the transport has its head checked and written, and sends it. Nothing here
+does I/O, so any transport works: aiohttp's, or the in-process one of `payments_async.testing`.
+
+Error messages never repeat a refused header: it may be a secret.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, Protocol, SupportsIndex
+from functools import lru_cache
+from typing import Any, Final, Literal, NoReturn, Protocol, SupportsIndex
 
 FailureKind = Literal[
     "pool",
@@ -158,3 +162,62 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Close every connection of the running loop."""
+
+
+# The head of a request
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL: Final = "a header's value holds a control character"
+_FRAMING: Final = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"}
+)
+"""Headers about the message's length and the connection, which only the transport may set."""
+
+
+def check_head(request: HTTPRequest) -> None:
+    """Refuse a header that could end early or contradict the message's framing. Common ones: once.
+
+    Raises:
+        ValueError: a header name that is not a token, a value with a control character, or a header that is
+            the transport's to set.
+    """
+    common, problem = request.common, None
+    if common is None:
+        problem = _fault(request.headers)
+    elif common.lines is None and (problem := _fault(common.headers)) is None:
+        common.lines = Secret(_lines(common.headers) + (f"{common.own}: " if common.own else ""))
+    if problem or _holds_control(request.own):
+        raise ValueError(problem or _CONTROL)
+
+
+def _fault(headers: Mapping[str, str]) -> str | None:
+    """The fault of some headers. Tracebacks print locals, so nothing is raised where they hold a secret."""
+    return _CONTROL if any(map(_holds_control, headers.values())) else _fault_of_names(tuple(headers))
+
+
+def _holds_control(value: str) -> bool:
+    return not value.isprintable() and _FORBIDDEN.search(value) is not None
+
+
+@lru_cache(maxsize=64)
+def _fault_of_names(names: tuple[str, ...]) -> str | None:
+    if all(_NAME.fullmatch(name) and name.lower() not in _FRAMING for name in names):
+        return None
+    return "a header's name is not a token, or names what the transport sets itself"
+
+
+def serialize(start: str, request: HTTPRequest) -> bytes:
+    """Write the bytes that aiohttp would: `target`'s lines, the request's headers, the length."""
+    common, body = request.common, request.body
+    if common is None or common.lines is None:
+        lines, own = _lines(request.headers), ""
+    else:
+        lines, own = common.lines, f"{request.own}\r\n" if common.own else ""
+    length = "" if body is None and request.method == "GET" else f"Content-Length: {len(body or b'')}\r\n"
+    head = "".join((start, lines, own, length, "\r\n")).encode()
+    return head + body if body else head
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])

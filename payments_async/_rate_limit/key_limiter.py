@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError
-from .bucket import ORDINARY, WINDOW, TokenBucket
-from .limiter import RateLimiter
-from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
+from .limiter import ORDINARY, RateLimiter, TokenBucket
+from .limits import WINDOW, BucketClass, LimitClass, LimitSnapshot, RateLimits
 
 if TYPE_CHECKING:
     from .store_client import LimitStoreClient

@@ -26,6 +26,8 @@ BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "rec
 
 Priority = Literal["interactive", "bulk"]  # bulk calls wait behind interactive ones
 
+WINDOW: Final = 60.0
+"""Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
 SMALL_BURST: Final = 12
 """Least capacity of a bucket, even above one second's worth, so that twelve reads need no pacing."""
 

@@ -38,8 +38,6 @@ class StoreUse:
     runtime: Runtime
     insecure_database: bool = False
     """True if a store on another host may be used without verified TLS."""
-    is_default: bool = False
-    """True if a store or a part of the limits that the key has already is kept instead."""
 
 
 class LimiterRegistry:
@@ -90,10 +88,8 @@ class LimiterRegistry:
             limiter.forked()
 
     def _share(self, limiter: KeyLimiter, limits: RateLimits | None, store: StoreUse | None) -> None:
-        """Have a limiter use a client's store, unless it keeps its own."""
+        """Have a limiter use a client's store."""
         wished = limits or limiter.limits
-        if store is not None and store.is_default and (wished.is_share or limiter.store is not None):
-            store = None
         if store is not None or limiter.store is not None:
             _check_shared(wished)
         if store is not None:

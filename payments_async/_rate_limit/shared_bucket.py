@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from .bucket import NONE, TokenBucket
+from .limiter import NONE, TokenBucket
 from .limits import LimitSnapshot, Priority
 from .store import AHEAD, AHEAD_IN_BULK, VALID, BlockRequest, Reservation, Terms
 from .waiters import ASKED

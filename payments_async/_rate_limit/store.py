@@ -18,7 +18,7 @@ from typing import Final
 
 import attrs
 
-from .bucket import WINDOW
+from .limits import WINDOW
 
 VALID: Final = 5.0
 """Seconds after which a block is void: nothing is sent with its permits any more."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import attrs
 
-from .._http.addresses import decoded, is_address, is_host
+from .._http.addresses import LOOPBACK, decoded, is_address, is_host
 from .._http.types import CommonHeaders, Secret
 from ..errors import ConfigurationError
 from ..models._masking import mask_key
@@ -29,7 +28,6 @@ SAME_KEY: Final[Any] = attrs.NOTHING
 NO_BASE_URL = "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
 
 _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
-_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 class SecretKey:
@@ -43,29 +41,6 @@ class SecretKey:
         """Value of the `Authorization` header."""
         self.common: dict[str, tuple[CommonHeaders, CommonHeaders]] = {}
         """The headers of its reads and of its writes, by user agent."""
-
-
-KeySource = Callable[[], SecretKey]
-
-
-class RotatingKey:
-    """A source that asks the caller's function, and knows the key that it gave last."""
-
-    def __init__(self, read: KeySource) -> None:
-        self._read = read
-        self.last: SecretKey | None = None
-
-    def __call__(self) -> SecretKey:
-        key, last = self._read(), self.last
-        if last is not None and last.authorization == key.authorization:
-            return last  # with the headers that were made for it
-        self.last = key  # another thread may put its own there at once
-        return key
-
-
-def last_key(source: KeySource) -> SecretKey | None:
-    """The key that a source gave last. The caller's function is not asked; None before its first key."""
-    return source.last if isinstance(source, RotatingKey) else source()
 
 
 def read_key(text: object, environment: str | None = None, *, missing: str = NO_KEY) -> SecretKey:
@@ -118,21 +93,6 @@ def _described(text: object) -> str:
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
 
 
-def key_source(
-    api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
-) -> KeySource:
-    """The source of each request's key: a fixed key, or a callable (rotation)."""
-    if environment not in (None, "live", "sandbox"):
-        raise ConfigurationError("environment must be 'live' or 'sandbox'")
-    if not callable(api_key):
-        fixed = paired(read_key(api_key, environment), base_url, verified=verified)
-        return lambda: fixed
-    missing = "no API key: the function given as api_key returned none"
-    return RotatingKey(
-        lambda: paired(read_key(api_key(), environment, missing=missing), base_url, verified=verified)
-    )
-
-
 def check_base_url(text: object, sandbox_hosts: str | None = None) -> str:
     """Check a base URL; returns it with its scheme in lower case and without a slash at the end.
 
@@ -167,7 +127,7 @@ def _base_url_problem(text: object, plain_hosts: frozenset[str]) -> str | None:
         return "must not hold credentials"
     if "?" in text or "#" in text:
         return "must not have a query or a fragment"
-    if scheme != "https" and not (scheme == "http" and (_LOOPBACK.fullmatch(host) or host in plain_hosts)):
+    if scheme != "https" and not (scheme == "http" and (LOOPBACK.fullmatch(host) or host in plain_hosts)):
         return (
             "must be https (plain http is for a sandbox: on this machine, or on a host that "
             "PAYMENTS_SANDBOX_HOSTS names, without scheme or port)"

@@ -26,7 +26,7 @@ from ..errors import (
 )
 from ..models import Attempt, Record
 from ..models._record import attach
-from ..models._response import Verdict, answer_of, attempts_of
+from ..models._response import Verdict, attempts_of
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from .auth import SecretKey
@@ -231,7 +231,7 @@ class Call:
         if isinstance(value, Record):
             attach(value, facts)
         elif isinstance(value, models.Page):
-            object.__setattr__(value, "response", answer_of(facts))
+            models.lists.attach_to_page(value, facts)
         return value
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:

@@ -13,9 +13,12 @@ from operator import attrgetter
 from typing import Any, Final
 
 from .. import models
-from .._codec.decode import RequestedFields
+from .._codec.decode import RequestedFields, requested_fields
+from ..errors import ResponseMismatch
 from ..models import Amount, Payout
-from ..params import decimal_if_readable
+from ..models._masking import HIDDEN
+from ..models._record import held
+from ..params import Instrument, PreparedRequest, decimal_if_readable
 
 Detail = Decimal | str
 MONEY: Final = ("amount", "currency")
@@ -30,6 +33,58 @@ _HIDDEN: Final = re.compile(r"[*•●#…]+|x{2,}|X{2,}|_{2,}|\.{2,}|-{2,}")
 """What stands for hidden characters of an account: a letter or a separator does only where it is repeated."""
 _SEPARATORS: Final = re.compile(r"[ +()]|(?<=[0-9])[-.](?=[0-9])")
 _LAST_DIGITS: Final = 8  # digits by which the same phone number is known in any form
+_method, _instrument = held(Payout, "method"), held(Payout, "instrument")
+
+
+def agrees(value: Any, asked: Any) -> bool:
+    """Return whether a record is clearly the one asked for; if not, `mismatch` decides."""
+    amount = amount_of(value)
+    return (
+        asked is not None
+        and amount is not None
+        and amount.value == asked.amount
+        and amount.currency == asked.currency
+        and (not isinstance(value, Payout) or _is_same_payout(value, asked))
+    )
+
+
+def _is_same_payout(payout: Payout, asked: Any) -> bool:
+    """Return whether reference, method and receiver are clearly as asked for; none is made into a record."""
+    reference = payout.reference
+    if reference != asked.reference and not (reference is None or asked.reference is None):
+        return False
+    if (method := _method(payout)) is not None and method.value != asked.method:
+        return False
+    shown, wanted = _instrument(payout), asked.instrument
+    if shown is None:
+        return True
+    if type(wanted) is not Instrument:
+        return type(wanted) is dict and tuple(map(wanted.get, ACCOUNT)) == account_of(shown)
+    if wanted.account_number is None and wanted.address is None:  # nearly all, and quicker
+        return bool(wanted.phone_number == shown.phone_number)
+    return account_of(wanted) == account_of(shown)
+
+
+def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
+    """Make an error if a record's fields differ from the request's; else None."""
+    request = requested_fields(prepared.body)
+    if agrees(value, request):
+        return None
+    asked, shown = asked_details(request), shown_details(value)
+    differences = {
+        name: (HIDDEN, HIDDEN) if name in RECEIVER else (str(asked[name]), str(shown[name]))
+        for name, is_same in compare(asked, shown).items()
+        if is_same is False
+    }
+    if not differences:
+        return None
+    return ResponseMismatch(
+        f"{prepared.operation}: the service answered with another record "
+        f"({', '.join(sorted(differences))} differ); look it up before you pay again",
+        record=value,
+        differences=differences,
+        operation=prepared.operation,
+    )
 
 
 def asked_details(request: RequestedFields) -> dict[str, Detail]:

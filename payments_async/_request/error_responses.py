@@ -9,6 +9,7 @@ from typing import Any
 
 from .._codec import decode
 from .._http.types import HTTPResponse
+from .._rate_limit.limits import LONGEST_CLOSURE
 from ..errors import (
     APIStatusError,
     ConflictError,
@@ -22,7 +23,7 @@ from ..models import ResponseInfo
 from ..models._masking import HIDDEN, clean, secrets_of, without_keys
 from ..models._response import is_replayed
 from .call import Call
-from .retry_after import is_mistaken, retry_after
+from .key_age import http_date
 
 Mask = Callable[[str], str]
 
@@ -31,6 +32,7 @@ _PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
 _NUMBER = r"\+?\d[\d \-]{5,}\d"
 """The part of `_PERSONAL` that may be in a text without an @."""
 _DIGITS = frozenset("0123456789")
+_SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 _SHORTEST = 3
 """Least characters of a text of the request that is masked as personal data."""
 _MOST_VALUES = 500
@@ -232,3 +234,22 @@ def _own_pattern(texts: Iterable[str]) -> re.Pattern[str] | None:
         re.escape(text) if len(text) >= 8 else rf"(?<!\w){re.escape(text)}(?!\w)" for text in longest_first
     ]
     return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+
+
+# Retry-After (Errors, rule 1)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that `Retry-After` asks for: digits by ASCII rules or an HTTP date; None when unreadable."""
+    text = headers.get("Retry-After", "").strip()
+    if re.fullmatch(_SECONDS, text):
+        return float(text)
+    moment = http_date(text)
+    if moment is None:
+        return None
+    return max(0.0, (moment - (http_date(headers.get("Date", "")) or now)).total_seconds())
+
+
+def is_mistaken(retry_after: float | None) -> bool:
+    """Return whether a `Retry-After` is longer than the service can mean."""
+    return retry_after is not None and retry_after > LONGEST_CLOSURE

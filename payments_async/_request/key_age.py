@@ -48,11 +48,10 @@ def passed(then: Timestamps, now: Timestamps) -> list[float]:
     return found
 
 
-def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
-    """Seconds that have certainly passed. `seen`: a moment of this session that was later than `then`."""
+def at_least(then: Timestamps, now: Timestamps) -> float:
+    """Seconds that have certainly passed."""
     is_one = then.session == now.session
-    known = then if is_one else seen
-    bounds = [0.0 if known is None else now.monotonic - known.monotonic]
+    bounds = [now.monotonic - then.monotonic if is_one else 0.0]
     if then.server is not None and now.server is not None:
         bounds.append(now.server - then.server)
     return min(bounds) if is_one else max(bounds)  # copies of one machine share a session, and no clock

@@ -81,19 +81,6 @@ class KeyState:
         self.guards: KeyGuards = _GUARDS.setdefault(limiter, KeyGuards())
 
 
-def _store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:
-    """How a client uses its limit store, if it has one. `is_default`: unless its key has another."""
-    if settings.limit_store is None:
-        return None
-    return StoreUse(
-        address=settings.limit_store,
-        workers=settings.expected_workers,
-        runtime=runtime,
-        insecure_database=settings.insecure_database,
-        is_default=is_default,
-    )
-
-
 class Keys:
     """The states of the keys that one client has used."""
 
@@ -101,7 +88,14 @@ class Keys:
         self._limiters = limiters
         self._settings = settings
         self._runtime = runtime
-        self._store = _store_use(settings, runtime)
+        self._store: StoreUse | None = None
+        if settings.limit_store is not None:
+            self._store = StoreUse(
+                address=settings.limit_store,
+                workers=settings.expected_workers,
+                runtime=runtime,
+                insecure_database=settings.insecure_database,
+            )
         self._states: dict[str, KeyState] = {}
         self.known_outage: Outage | None = None
         """The outage of the limit store that this client's hook was told of."""
@@ -113,12 +107,6 @@ class Keys:
     def of_another(self, settings: Settings) -> Keys:
         """The states of the keys of another client on the same clock."""
         return Keys(self._limiters, settings, self._runtime)
-
-    def use_store(self, settings: Settings) -> None:
-        """Share the limits through the store of these settings from now on, unless the client has one."""
-        if self._store is None:
-            self._store = _store_use(settings, self._runtime, is_default=True)
-            self._states.clear()
 
     def close(self) -> None:
         """End the thread that asks for permits, as soon as nobody waits for them; a later call starts one."""

@@ -13,25 +13,12 @@ from .._http.addresses import host_and_port
 from .._http.types import HTTPResponse, TransportError
 from ..errors import APIConnectionError, APIStatusError, APITimeoutError, DecodeError, ResponseMismatch
 from ..models import Payout, Verdict
-from ..models._masking import HIDDEN
-from ..models._record import held
 from ..models._response import is_replayed
-from ..params import Instrument, PreparedRequest
 from ..params.operations import Operation
 from . import error_responses
 from .call import AttemptResult, Call
-from .comparison import (
-    ACCOUNT,
-    RECEIVER,
-    account_of,
-    amount_of,
-    asked_details,
-    compare,
-    is_checkout,
-    shown_details,
-)
+from .comparison import agrees, is_checkout, mismatch
 
-_method, _instrument = held(Payout, "method"), held(Payout, "instrument")
 _FINAL: Final = frozenset({"tls", "closed", "withheld"})
 """Failures that another attempt would repeat, or that the caller caused."""
 
@@ -145,7 +132,7 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
     error: ResponseMismatch | None = None
     if operation.echo is not None:
         error = _other_record(call, operation.echo, value)
-    elif operation.creates and not _agrees(value, call.request) and operation.result is not None:
+    elif operation.creates and not agrees(value, call.request) and operation.result is not None:
         prepared = call.prepared
         assert prepared is not None
         error = mismatch(prepared, value)
@@ -269,54 +256,3 @@ def _listed(record: Any) -> Any:
     if getattr(record, "id", None) == "":
         raise decode.UnreadableJSON(f"{type(record).__name__}.id should be set")
     return record
-
-
-def _agrees(value: Any, asked: Any) -> bool:
-    """Return whether a record is clearly the one asked for; if not, `mismatch` decides."""
-    amount = amount_of(value)
-    return (
-        asked is not None
-        and amount is not None
-        and amount.value == asked.amount
-        and amount.currency == asked.currency
-        and (not isinstance(value, Payout) or _is_same_payout(value, asked))
-    )
-
-
-def _is_same_payout(payout: Payout, asked: Any) -> bool:
-    """Return whether reference, method and receiver are clearly as asked for; none is made into a record."""
-    reference = payout.reference
-    if reference != asked.reference and not (reference is None or asked.reference is None):
-        return False
-    if (method := _method(payout)) is not None and method.value != asked.method:
-        return False
-    shown, wanted = _instrument(payout), asked.instrument
-    if shown is None:
-        return True
-    if type(wanted) is not Instrument:
-        return type(wanted) is dict and tuple(map(wanted.get, ACCOUNT)) == account_of(shown)
-    if wanted.account_number is None and wanted.address is None:  # nearly all, and quicker
-        return bool(wanted.phone_number == shown.phone_number)
-    return account_of(wanted) == account_of(shown)
-
-
-def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
-    """Make an error if a record's fields differ from the request's; else None."""
-    request = decode.requested_fields(prepared.body)
-    if _agrees(value, request):
-        return None
-    asked, shown = asked_details(request), shown_details(value)
-    differences = {
-        name: (HIDDEN, HIDDEN) if name in RECEIVER else (str(asked[name]), str(shown[name]))
-        for name, is_same in compare(asked, shown).items()
-        if is_same is False
-    }
-    if not differences:
-        return None
-    return ResponseMismatch(
-        f"{prepared.operation}: the service answered with another record "
-        f"({', '.join(sorted(differences))} differ); look it up before you pay again",
-        record=value,
-        differences=differences,
-        operation=prepared.operation,
-    )

@@ -82,6 +82,10 @@ class ListPosition:
         self.pages: int = 0  # pages read so far
         self.unread: int = 0  # records on these pages that could not be read
         self.is_over: bool = False  # True if the list was read to its end
+        self.is_repeated: bool = False
+        """True if the next page was read before: the list's cursors form a circle."""
+        self.problem: str | None = None
+        """The reason why no page follows although the list has not ended; None while there is none."""
         self._read: set[str | None] = set()
 
     def advance(self, page: Page[Any]) -> None:
@@ -90,20 +94,9 @@ class ListPosition:
         self.pages += 1
         self.unread += len(page.unread)
         self.cursor, self.is_over = page.next_cursor, page.is_last
-
-    @property
-    def is_repeated(self) -> bool:
-        """True if the next page was read before: the list's cursors form a circle."""
-        return self.cursor is not None and self.cursor in self._read
-
-    @property
-    def problem(self) -> str | None:
-        """The reason why no page follows although the list has not ended; None while there is none."""
-        if self.is_over or not self.pages:
-            return None
-        if self.cursor is None:
-            return _assumptions.NO_END
-        return REPEATED if self.is_repeated else None
+        self.is_repeated = self.cursor is not None and self.cursor in self._read
+        if not self.is_over and (self.cursor is None or self.is_repeated):
+            self.problem = _assumptions.NO_END if self.cursor is None else REPEATED
 
     def check(self) -> None:
         """Raise SearchIncomplete when the list cannot be read any further."""

@@ -19,9 +19,8 @@ from typing import Any, NoReturn
 import attrs
 
 from .._http.types import HTTPRequest, Transport, TransportError
-from .._rate_limit.bucket import NONE
 from .._rate_limit.key_limiter import Grants, KeyLimiter, give_up
-from .._rate_limit.limiter import LimiterTimeout, RateLimiter
+from .._rate_limit.limiter import NONE, LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest, OutcomeUnknown
@@ -29,7 +28,7 @@ from ..models._response import is_replayed
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
-from .auth import SecretKey, last_key
+from .auth import SecretKey
 from .call import AttemptResult, Call
 from .key_age import Timestamps
 from .key_state import Keys, KeyState, admit, renew_admission, settle_admission
@@ -45,7 +44,7 @@ from .pending import (
 )
 from .prepare import foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
-from .settings import Settings
+from .settings import Settings, last_key
 
 
 @attrs.define(eq=False)
@@ -193,8 +192,7 @@ class Pipeline:
             options,
             base_url=self.settings.base_url,
             key=key,
-            now=self.runtime.now(),
-            token=self.runtime.token,
+            runtime=self.runtime,
             path=path,
             record=record,
         )

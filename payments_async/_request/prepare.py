@@ -1,12 +1,12 @@
-"""Makes calls from arguments, checks them before anything is sent, and makes their HTTP requests. Pure.
+"""Makes calls from arguments, checks them before anything is sent, and makes their HTTP requests.
 
-A call's bytes and idempotency key are made here, once; every attempt sends the same.
+A call's bytes and idempotency key are made here, once; every attempt sends the same. Pure, but for a write's
+time and key, which its `Runtime` gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from .. import _assumptions
@@ -14,6 +14,7 @@ from .._codec import encode
 from .._emitter import warn_caller
 from .._http.addresses import same_service
 from .._http.types import CommonHeaders, HTTPRequest
+from .._runtime import Runtime
 from .._validation import rules, tables
 from ..errors import InvalidRequest, PaymentsError, ResponseMismatch
 from ..models import Record
@@ -125,8 +126,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     if known.issuperset(arguments):
         return
     name = min(arguments.keys() - known)
-    near = rules.suggestion(name, known)
-    raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{near}")
+    advice = ": it belongs to the sending" if name in SEND_OPTIONS else rules.suggestion(name, known)
+    raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{advice}")
 
 
 def prepare(
@@ -136,18 +137,18 @@ def prepare(
     *,
     base_url: str,
     key: SecretKey,
-    now: datetime,
-    token: Callable[[int], bytes],
+    runtime: Runtime,
     path: str | None = None,
     record: str | None = None,
 ) -> Call:
     """Make the call of a write, with its exact bytes and idempotency key, for an address and a secret key.
 
-    `token` draws a key from the system: a copy of the process must not have it in its memory.
+    The key is drawn from the system now: a copy of the process must not have it in its memory.
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
     errors, doubt = _option_problems(options) if options else {}, None
-    own_key = "" if errors else options.get("idempotency_key") or token(16).hex()
+    now = runtime.now()
+    own_key = "" if errors else options.get("idempotency_key") or runtime.token(16).hex()
     # From here on locals have account data, and nothing is raised while they have: tracebacks print them.
     body = encode.checked_body(request, now) if isinstance(request, Params) and not errors else None
     if body is None and isinstance(request, Params):
@@ -187,10 +188,6 @@ def _seconds_problem(value: object) -> str | None:
     return None if positive(value) else "must be a positive number of seconds"
 
 
-def _retries_problem(value: object) -> str | None:
-    return None if count(value) else "must be a whole number, 0 or more"
-
-
 _OPTION_RULES: Mapping[str, rules.Rule] = {
     "idempotency_key": key_problem,
     "extra_body": rules.json_object,
@@ -198,7 +195,7 @@ _OPTION_RULES: Mapping[str, rules.Rule] = {
     "extra_query": rules.query,
     "timeout": _seconds_problem,
     "deadline": _seconds_problem,
-    "max_retries": _retries_problem,
+    "max_retries": lambda value: None if count(value) else "must be a whole number, 0 or more",
 }
 
 

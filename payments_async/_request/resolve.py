@@ -35,8 +35,8 @@ from ..params import PreparedRequest, operations
 from . import prepare
 from .auth import SecretKey
 from .call import server_time
+from .comparison import mismatch
 from .key_age import Timestamps, at_least, key_age
-from .outcome import mismatch
 from .pipeline import Pipeline
 
 Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest

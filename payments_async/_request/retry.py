@@ -15,9 +15,9 @@ from .._runtime import Runtime
 from ..errors import ConfigurationError, LimitReached, LimitStoreUnavailable, PaymentsError, RateLimitedError
 from . import notify
 from .call import AttemptResult, Call
+from .error_responses import is_mistaken
 from .key_state import RetryBudget
 from .outcome import read_failure
-from .retry_after import is_mistaken
 from .settings import Settings
 
 BASE = 0.5  # seconds: the most of the first back-off, doubled for each next one

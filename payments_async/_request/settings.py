@@ -29,11 +29,33 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """Methods that the objects given to a client must have (`_http.types.Transport`, `_runtime.Runtime`)."""
 
+KeySource = Callable[[], auth.SecretKey]
+
+
+class RotatingKey:
+    """A source that asks the caller's function, and knows the key that it gave last."""
+
+    def __init__(self, read: KeySource) -> None:
+        self._read = read
+        self.last: auth.SecretKey | None = None
+
+    def __call__(self) -> auth.SecretKey:
+        key, last = self._read(), self.last
+        if last is not None and last.authorization == key.authorization:
+            return last  # with the headers that were made for it
+        self.last = key  # another thread may put its own there at once
+        return key
+
+
+def last_key(source: KeySource) -> auth.SecretKey | None:
+    """The key that a source gave last. The caller's function is not asked; None before its first key."""
+    return source.last if isinstance(source, RotatingKey) else source()
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Settings(ValueMixin):
     base_url: str
-    key: auth.KeySource = attrs.field(repr=False)
+    key: KeySource = attrs.field(repr=False)
     environment: auth.Environment | None  # that of all its keys, if it was given
     verified: bool  # True if the service's certificate is verified, or need not be
     emitter: Emitter = attrs.field(repr=False)
@@ -89,7 +111,7 @@ def settle(
     if not given and not key:
         raise ConfigurationError(f"{auth.NO_KEY}; {auth.NO_BASE_URL}")
     address = auth.check_base_url(given, environ.get("PAYMENTS_SANDBOX_HOSTS"))
-    source = auth.key_source(key, environment, address, verified=verified)
+    source = key_source(key, environment, address, verified=verified)
     shared = _limits(limits, environ.get("PAYMENTS_RATE_SHARE"))
     store = environ.get("PAYMENTS_LIMIT_STORE") if limit_store is None else limit_store
     if store is not None:
@@ -159,6 +181,23 @@ def altered(
     return attrs.evolve(settings, **changed)
 
 
+def key_source(
+    api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool
+) -> KeySource:
+    """The source of each request's key: a fixed key, or a callable (rotation)."""
+    if environment not in (None, "live", "sandbox"):
+        raise ConfigurationError("environment must be 'live' or 'sandbox'")
+    if not callable(api_key):
+        fixed = auth.paired(auth.read_key(api_key, environment), base_url, verified=verified)
+        return lambda: fixed
+    missing = "no API key: the function given as api_key returned none"
+    return RotatingKey(  # a lambda has no local variable, which a traceback would print
+        lambda: auth.paired(
+            auth.read_key(api_key(), environment, missing=missing), base_url, verified=verified
+        )
+    )
+
+
 def _another_key(settings: Settings, api_key: str | Callable[[], str] | None) -> dict[str, Any]:
     """The key source of another project, in the client's environment. Raises ConfigurationError."""
     if api_key is None or api_key == "":
@@ -166,8 +205,8 @@ def _another_key(settings: Settings, api_key: str | Callable[[], str] | None) ->
             "with_options(api_key=...) got no key: pass the other project's secret key, or leave api_key out "
             "to keep the client's own"
         )
-    environment = settings.environment or (auth.last_key(settings.key) or settings.key()).environment
-    source = auth.key_source(api_key, environment, settings.base_url, verified=settings.verified)
+    environment = settings.environment or (last_key(settings.key) or settings.key()).environment
+    source = key_source(api_key, environment, settings.base_url, verified=settings.verified)
     return {"key": source, "environment": environment}
 
 

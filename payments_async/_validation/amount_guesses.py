@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from ..models._minor_units import decimals_of
-from ..params.amounts import has_three_decimals
+from ..params.requests import has_three_decimals
 
 _SPACE: Final = "[ \xa0\u2009\u202f]"
 _CURRENCY: Final = r"(?:[A-Za-z]{1,4}|[€$£₦₵])"

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from .. import params
-from ..params.amounts import MOST_DIGITS, MOST_POWER, has_three_decimals
+from ..params.requests import MOST_DIGITS, MOST_POWER, has_three_decimals
 
 Rule = Callable[[Any], str | None]
 """Returns a value's fault, as the end of a sentence that starts with the field; None for a good value."""

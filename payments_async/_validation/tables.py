@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _assumptions, params
 from . import amount_guesses
-from .phone_numbers import PhoneNumber, phone_doubt
+from .receivers import Destination, PersonName, PhoneNumber, PlainText, phone_doubt, rounding_doubt
 from .rules import (
     Letters,
     Nested,
@@ -32,7 +32,6 @@ from .rules import (
     statement_descriptor,
     timestamp,
 )
-from .texts import Destination, PersonName, PlainText, rounding_doubt
 
 Errors = dict[str, list[str]]
 

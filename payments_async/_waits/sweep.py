@@ -41,6 +41,7 @@ _NOT_AN_ID: Final = (
 )
 Key = tuple[str, str]
 """What a record is known by: `id`, `reference` or `token`, and its text."""
+_UNREAD: Final = ListPosition("wait")
 
 
 @attrs.frozen
@@ -70,8 +71,8 @@ class Wanted:
     """True if it is looked up at once, and given up at the end of that reading."""
     last: Any = None  # the record as last read, or as the caller knows it
     is_seen: bool = False  # True if the record was read since this wait began
-    position: ListPosition = attrs.field(factory=lambda: ListPosition("wait"))
-    """How far the list was read for it."""
+    position: ListPosition = _UNREAD
+    """How far the list was read for it; each run sets its own."""
     future: asyncio.Future[Any] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -86,7 +87,7 @@ class Wanted:
 
     def show(self, record: Any) -> bool:
         """Take a reading; returns whether the record has changed."""
-        news: bool = record != self.last
+        news: bool = self.last is None or record != self.last
         self.last, self.is_seen = record, True
         is_own = self.record_id in (None, record.id)
         if is_own and (self.ends is None or self.ends(record)):
@@ -135,8 +136,9 @@ class _Run:
     @property
     def goes_on(self) -> bool:
         """True if somebody's record is missing, and a page follows on which it may be."""
-        is_at_end = self.position.is_over or self.position.problem is not None
-        return not is_at_end and self.position.pages < self._most and any(self._missing())
+        position = self.position
+        is_wanted = position.pages < self._most and any(self._missing())
+        return is_wanted and not position.is_over and position.problem is None
 
     def _missing(self) -> Iterator[Wanted]:
         """Those whose record was not seen; one with several keys comes more than once."""

@@ -1,7 +1,7 @@
-"""Masks secret keys, control characters and receivers' tokens in text from outside.
+"""Masks what nobody may read: secret keys, receivers' tokens, account data; cleans text from outside.
 
-Such a text is a cell of an input, an id or the service's message. Pure. The sandbox has its own copy of the
-rule for addresses: it shares no code with the client.
+Such a text is a cell of an input, an id or the service's message. Which fields are masked, their classes say
+by `repr=`. Pure. The sandbox has its own copy of the rule for addresses: it shares no code with the client.
 """
 
 from __future__ import annotations
@@ -178,6 +178,11 @@ def secrets_of(url: str) -> set[str]:
     return {
         form for part in (user, *segments, *values) for form in (part, unquote(part), quote(part, safe=""))
     }
+
+
+def masked(value: object) -> str:
+    """The repr of personal or account data: whether it is set, never the value."""
+    return "None" if value is None else repr(HIDDEN)
 
 
 def shown_address(url: object) -> str:

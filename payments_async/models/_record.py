@@ -11,17 +11,12 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from .._attrs import ValueMixin, made_when_asked
-from ._masking import HIDDEN, address, without_keys
+from ._masking import HIDDEN, address, masked, without_keys
 from ._response import ResponseInfo, answer_of
 
 _WIDTH: Final = 160  # characters of a repr at most: two lines of 80
 _LONGEST: Final = 60  # characters of one value in it
 _FIRST = ("id=", "status=", "reference=")
-
-
-def masked(value: object) -> str:
-    """The repr of personal or account data: whether it is set, never the value."""
-    return "None" if value is None else "'***'"
 
 
 def _none_if_empty(extra: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import attrs
 
-from ._record import Record, masked
+from ._masking import masked
+from ._record import Record
 from .common import Country
 from .payments import PaymentIntent
 

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
+from ._masking import masked
 from ._minor_units import decimals_of
-from ._record import Record, masked
+from ._record import Record
 from .statuses import MethodHealth
 
 _MOST_DIGITS: Final = 60

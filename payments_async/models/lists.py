@@ -1,13 +1,14 @@
 """Pages of records (Resources, Pagination object). Lists come newest first."""
 
 from collections.abc import Iterator
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import attrs
 
-from .._attrs import ValueMixin
-from ._record import Record, masked
-from ._response import ResponseInfo
+from .._attrs import ValueMixin, made_when_asked
+from ._masking import masked
+from ._record import Record
+from ._response import ResponseInfo, answer_of
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -102,3 +103,7 @@ class Page(ValueMixin, Generic[T_co]):
         unread = f", {len(self.unread)} unread" if self.unread else ""
         items, cursor = len(self.items), self.next_cursor
         return f"Page({items} items{unread}, next_cursor={cursor!r}, is_last={self.is_last})"
+
+
+attach_to_page: Final = made_when_asked(Page, "response", answer_of)
+"""Attach to a page what `answer_of` makes its response of."""

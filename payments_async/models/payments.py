@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from ._masking import shown_address
-from ._record import Record, masked
+from ._masking import masked, shown_address
+from ._record import Record
 from .common import Amount, Customer, ExchangeRate, Failure, Gateway, Method
 from .statuses import PaymentAttemptStatus, PaymentIntentStatus
 

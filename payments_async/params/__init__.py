@@ -6,20 +6,26 @@ that all its faults are reported together (`_validation`). None means "leave out
 
 from __future__ import annotations
 
-from .amounts import Money, Pairs, Params, decimal_if_readable
-from .payments import (
+from .prepared import PreparedRequest
+from .requests import (
     AppearanceFields,
     AppearanceInput,
     AttemptInput,
     CheckoutRequest,
     CheckoutRestriction,
+    CustomerFields,
+    CustomerInput,
+    Instrument,
+    Money,
+    Pairs,
+    Params,
     PaymentFields,
     PaymentIntentRequest,
+    PayoutRequest,
     PhoneInput,
     RestrictionFields,
+    decimal_if_readable,
 )
-from .payouts import CustomerFields, CustomerInput, Instrument, PayoutRequest
-from .prepared import PreparedRequest
 
 __all__ = [
     "AppearanceFields",

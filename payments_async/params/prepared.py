@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 import attrs
 
 from .._attrs import ValueMixin
-from ..models._record import masked
+from ..models._masking import masked
 from . import operations
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from .._attrs import maker
 from .._codec import decode, encode
 from .._request import prepare
 from .._request.auth import SecretKey
-from .._request.call import Priority
+from .._request.call import Call, Priority
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
-from .._request.settings import check_store, count
-from .._runtime import SYSTEM, Runtime
+from .._request.settings import count
+from .._runtime import Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
 from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutRequest, PreparedRequest
@@ -34,13 +34,7 @@ Sending = Coroutine[Any, Any, R]
 
 _NO_OPTIONS: Any = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
-
-
-def _fields(cls: Any) -> frozenset[str]:
-    return frozenset(attrs.fields_dict(cls))
-
-
-_own: Callable[[Any], frozenset[str]] = cache(_fields)
+_own: Callable[[Any], frozenset[str]] = cache(lambda cls: frozenset(attrs.fields_dict(cls)))
 """The names of a request's fields."""
 
 
@@ -52,15 +46,6 @@ def _maker(cls: type[Any]) -> Callable[..., Params]:
     """Make a constructor of requests; a missing field is None until it is reported with the other faults."""
     needed = [field.alias for field in attrs.fields(cls) if field.default is attrs.NOTHING]
     return maker(cls, **dict.fromkeys(needed))
-
-
-def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that `prepare` does not take."""
-    method = operation.name.replace("create", "prepare")
-    for name in arguments.keys() & prepare.SEND_OPTIONS:
-        problem = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
-        raise TypeError(problem)
-    prepare.refuse_unknown(arguments, _own(cls) | prepare.PREPARE_OPTIONS, method)
 
 
 def load_operations() -> None:
@@ -123,53 +108,39 @@ class ResourceClient:
         """Identifies the rules of the current key's guards; "" without any."""
         return "" if self.guard is None else self.guard.digest
 
-    def use_limit_store(self, address: str, *, insecure_database: bool = False) -> None:
-        """Share the key's limits through this store from now on. Raises ConfigurationError.
-
-        A store or a part of the limits that the client or its key has already is kept. So are the limits of
-        a client on another clock than the machine's: no other process knows of them.
-        """
-        pipeline = self.pipeline
-        if pipeline.runtime is not SYSTEM:
-            return
-        store = check_store(address, None, insecure_database=insecure_database)
-        settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
-        pipeline.keys.use_store(settings)
-        pipeline.keys.of(self.key())
-
     def fail_closed(self) -> None:
         """End this client's calls when the limit store cannot be reached for long: for a bulk run."""
         self.pipeline.settings = attrs.evolve(self.pipeline.settings, fails_closed=True)
 
     def prepare(self, operation: Operation[R], cls: type[Params], arguments: Any) -> PreparedRequest[R]:
-        """Prepare a write. Raises InvalidRequest, also for a key last used with another body.
+        """Prepare a write. Raises InvalidRequest, also for a key last used with another body."""
+        call, options = self._writing(operation, cls, arguments, prepare.PREPARE_OPTIONS)
+        prepared = call.prepared
+        assert prepared is not None
+        if "idempotency_key" not in options:  # one of the caller's own may have been sent before
+            self.pipeline.pending.add_unsent(prepared)
+        return prepared
+
+    def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
+        """Prepare at once, send when awaited."""
+        call, options = self._writing(operation, cls, arguments, prepare.WRITE_OPTIONS)
+        return self.pipeline.send(call, options) if options else self.pipeline.run(call)
+
+    def _writing(
+        self, operation: Operation[Any], cls: type[Params], arguments: Any, taken: frozenset[str]
+    ) -> tuple[Call, Mapping[str, Any]]:
+        """Make the call of a write, of the fields of its request and the options that its method takes.
 
         On failure, `arguments` (the call's own dict) is emptied: tracebacks print local variables.
         """
         fields, options = arguments, _NO_OPTIONS
         try:
             if not _own(cls).issuperset(arguments):
-                _refuse_unprepared(operation, cls, arguments)
-                fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
-            prepared = self.pipeline.writing(operation, _request(cls, fields), options).prepared
-            assert prepared is not None
-            if "idempotency_key" not in options:  # one of the caller's own may have been sent before
-                self.pipeline.pending.add_unsent(prepared)
-            return prepared
-        except BaseException:
-            for given in (arguments, fields, options):
-                given.clear()
-            raise
-
-    def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
-        """Prepare at once, send when awaited. See `prepare` for `arguments`."""
-        fields, options = arguments, _NO_OPTIONS
-        try:
-            if not _own(cls).issuperset(arguments):
-                prepare.refuse_unknown(arguments, _own(cls) | prepare.WRITE_OPTIONS, operation.name)
-                fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
-            call = self.pipeline.writing(operation, _request(cls, fields), options)
-            return self.pipeline.send(call, options) if options else self.pipeline.run(call)
+                name = operation.name
+                method = name if taken is prepare.WRITE_OPTIONS else name.replace("create", "prepare")
+                prepare.refuse_unknown(arguments, _own(cls) | taken, method)
+                fields, options = prepare.split(arguments, taken)
+            return self.pipeline.writing(operation, _request(cls, fields), options), options
         except BaseException:
             for given in (arguments, fields, options):
                 given.clear()

@@ -7,14 +7,14 @@
     app.add_routes(routes(receiver))  # payments_async.webhooks.aiohttp
 
 The steps of a delivery: `receiver` checks its URL (`_tokens`), `_delivery` reads the body as a hint, and
-`_coalescing` joins it with other deliveries of the same URL. `_lookup` finds the record. If its state is new,
-the handler is called. `aiohttp` has routes for aiohttp's web server.
+`_lookup` finds the record, once for all deliveries of the URL that wait. If its state is new, the handler is
+called. `aiohttp` has routes for aiohttp's web server.
 """
 
 from __future__ import annotations
 
-from ._coalescing import MemoryStore, SeenStore
 from ._delivery import TrustedDelivery, WebhookResponse
+from ._lookup import MemoryStore, SeenStore
 from .receiver import WebhookReceiver
 
 __all__ = ["MemoryStore", "SeenStore", "TrustedDelivery", "WebhookReceiver", "WebhookResponse"]

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from .._http.addresses import LOOPBACK
 from ._delivery import Kind
 
 SMALLEST_SECRET: Final = 32  # bytes: as many as the HMAC has
@@ -33,7 +34,6 @@ LONGEST_TOKEN: Final = 1075
 LONGEST_URL: Final = 2048  # characters of a `webhook_url` (Endpoints)
 DAY: Final = 86_400  # seconds
 _YEARS: Final = 10 * 365 * DAY
-_LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 _PURPOSE: Final = b"payments-sdk webhook url\0"
 """Part of the HMAC's input, so that no other use of the same secret can make a token."""
@@ -152,7 +152,7 @@ def fault_of_address(base_url: object) -> str | None:
         parts = urlsplit("")
     if not parts.hostname or "@" in base_url or "?" in base_url or "#" in base_url or "\\" in base_url:
         return "an address such as https://shop.example/hooks, no more"
-    if parts.scheme != "https" and not (parts.scheme == "http" and _LOOPBACK.fullmatch(parts.hostname)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and LOOPBACK.fullmatch(parts.hostname)):
         return "https (plain http is for this machine): tokens are in it"
     return None
 

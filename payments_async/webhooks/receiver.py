@@ -14,8 +14,8 @@ from ..client import AsyncPayments
 from ..errors import ConfigurationError, InvalidRequest
 from ..models import PaymentIntent, Payout
 from . import _tokens
-from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
 from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
+from ._lookup import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
 from ._tokens import LONGEST_URL, Signer, TokenClaims
 
 MONTH: Final = 30 * 86_400.0

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
-from payments_async.webhooks._coalescing import HandOver
 from payments_async.webhooks._delivery import REFUSED, Headers, joined
+from payments_async.webhooks._lookup import HandOver
 from payments_async.webhooks._tokens import Signer
 from payments_async.webhooks.receiver import BaseReceiver, PaymentHandler, PayoutHandler, log_failure
 

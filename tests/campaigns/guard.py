@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import attrs
 
-from payments_async._files import write_text
+from payments_async._files import AtomicFile
 from tests.support.disturbed import DisturbedSandbox
 from tests.support.guarded_process import ABLATIONS, CLOCK_TABLE, WALL, Guarded, GuardedProcess, lines_of
 from tests.support.servers import PostgresServer, postgres_server
@@ -176,7 +176,8 @@ class Campaign:
             set_clock(self._chance.choice((-25 * 3_600.0, 0.0, 25 * 3_600.0)))
 
     def _set_wall(self, seconds: float) -> None:
-        write_text(Path(self._options.folder) / WALL, str(seconds), durable=False)
+        with AtomicFile(Path(self._options.folder) / WALL) as whole:
+            whole.file.write(str(seconds).encode())
 
     def _be_away(self) -> None:
         self._place.be_away(self._chance.uniform(0.5, 2.5))

@@ -87,32 +87,6 @@ def test_a_part_of_the_limits_and_a_store_are_refused_in_two_clients_too(
     assert kept.limits_snapshot()["write"].limit == before == (60_000 if first is STORE else 30_000)
 
 
-LEDGER = "postgresql://127.0.0.1/ledger"
-
-
-@pytest.mark.parametrize(
-    ("options", "store", "writes"),
-    [
-        ({}, LEDGER, 60_000),
-        (STORE, ADDRESS, 60_000),
-        (PART, None, 30_000),
-        ({"runtime": JumpingRuntime()}, None, 60_000),  # on another clock
-    ],
-)
-def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_limit(
-    client: Callable[..., AsyncPayments], options: dict[str, Any], store: str | None, writes: int
-) -> None:
-    first, worker = client(**options), client(runtime=options.get("runtime"))
-    for each in (first, worker):
-        each._internal.use_limit_store(LEDGER)
-        assert getattr(store_of(each), "address", None) == store
-        assert each.limits_snapshot()["write"].limit == writes
-    first._internal.use_limit_store("redis://127.0.0.1:9/7")
-    assert getattr(store_of(first), "address", None) == store
-    with pytest.raises(ConfigurationError, match="must be an address like"):
-        client()._internal.use_limit_store("ledger.db")
-
-
 # --- Real stores ---
 
 

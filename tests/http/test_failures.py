@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from tests.http.conftest import BOTH, MakeTransport
+from tests.http.conftest import BOTH, MakeTransport, _transport
 from tests.http.requests import AiohttpTransport, HTTPRequest, TransportError, cut_short, get, make_request
 from tests.support.patience import bounded_memory
 from tests.support.rawserver import Drip, RawServer, Script, Step
@@ -49,11 +49,11 @@ async def fail(transport: AiohttpTransport, request: HTTPRequest) -> TransportEr
 @pytest.mark.parametrize("method", ["POST", "GET"])
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_broken_answer_is_in_doubt_asked_for_once_and_its_connection_closed(
-    case: str, method: str, server: RawServer, make_transport: MakeTransport
+    case: str, method: str, server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script, kind = BROKEN[case]
     server.scripts["/broken"] = script
-    transport = make_transport(max_body=1000)
+    monkeypatch.setattr(_transport, "MAX_BODY", 1000)
     request = make_request(server.url("/broken"), method)
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == (kind, True)
@@ -128,7 +128,7 @@ async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_not
 
 
 async def test_an_answer_as_long_as_the_limit_is_read(
-    server: RawServer, make_transport: MakeTransport
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = b"a" * 1000
     packed = gzip.compress(text)
@@ -136,7 +136,7 @@ async def test_an_answer_as_long_as_the_limit_is_read(
     server.scripts["/packed"] = [
         HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
     ]
-    transport = make_transport(max_body=1000)
+    monkeypatch.setattr(_transport, "MAX_BODY", 1000)
     assert (await transport.send(get(server.url("/long")))).body == text
     assert (await transport.send(get(server.url("/packed")))).body == text
     assert server.connections == 1

@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 from payments_async._http.addresses import normal, same_service
-from payments_async._http.head import address, check_head, check_proxy, target
-from payments_async._http.types import HTTPRequest
+from payments_async._http.direct import address, target
+from payments_async._http.session import proxy_address
+from payments_async._http.types import HTTPRequest, check_head
 
 URL = "https://api.example.com/v1"
 
@@ -49,7 +50,7 @@ NO_PROXIES = (
         *((partial(check_header, "Authorization", bad), "control character") for bad in NO_VALUES),
         *((partial(check_header, bad, "b"), "name") for bad in NO_NAMES),
         *((partial(check_method, bad), "method") for bad in ("", "post", "GET /x", "GET\r\n")),
-        *((partial(check_proxy, bad), "proxy must be") for bad in NO_PROXIES),
+        *((partial(proxy_address, bad), "proxy must be") for bad in NO_PROXIES),
     ],
 )
 def test_what_is_unfit_for_the_wire_is_refused_without_repeating_it(
@@ -79,7 +80,7 @@ def test_ordinary_headers_and_proxies_pass() -> None:
     headers = {"Authorization": "Bearer x", "X-Idempotency-Key": "a\tb", "Content-Type": "é"}
     check_head(HTTPRequest("POST", URL, headers, None, 1))
     for proxy in ("http://127.0.0.1:3128", "http://user:s%2Fecret@proxy.example.com", "https://[::1]:3128/"):
-        check_proxy(proxy)
+        proxy_address(proxy)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ import pytest
 
 from payments_async._http.types import Secret
 from payments_async._rate_limit import key_limiter, registry
-from payments_async._rate_limit.bucket import ORDINARY
 from payments_async._rate_limit.key_limiter import KeyLimiter, make_limiter
-from payments_async._rate_limit.limiter import RateLimiter
+from payments_async._rate_limit.limiter import ORDINARY, RateLimiter
 from payments_async._rate_limit.limits import LimitClass, RateLimits
 from payments_async._rate_limit.registry import LimiterRegistry, StoreUse
 from tests.support.limit_stores import ADDRESS

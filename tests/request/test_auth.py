@@ -6,7 +6,8 @@ import gc
 import weakref
 
 from payments_async._http.types import Secret
-from payments_async._request.auth import RotatingKey, hidden, key_source, last_key, read_key
+from payments_async._request.auth import hidden, read_key
+from payments_async._request.settings import RotatingKey, key_source, last_key
 
 SECRET = "sk_sandbox_" + "s3cret-_" * 12
 
@@ -43,7 +44,7 @@ def test_a_call_keeps_the_key_that_it_was_given_whatever_another_thread_is_given
 
 def test_what_was_made_for_a_key_is_kept_as_long_as_the_key_and_no_longer() -> None:
     text = SECRET
-    source = key_source(lambda: text, None, "https://pay.test/v1")
+    source = key_source(lambda: text, None, "https://pay.test/v1", verified=True)
     first = source()
     assert source() is first
     dropped = weakref.ref(first)

@@ -20,7 +20,7 @@ def test_repeats_of_a_valid_delivery_cost_twelve_reads_a_minute_at_most(
 
 
 def test_the_campaign_would_see_a_receiver_that_reads_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.FLOOR", 4.0)
+    monkeypatch.setattr("payments_async.webhooks._lookup.FLOOR", 4.0)
     monkeypatch.setattr(campaign, "BURST", 20)
     monkeypatch.setattr(campaign, "APART", 1.0)
     (breach,) = campaign.breaches(run_simulated(campaign.repeat(2_000, seed=2)))

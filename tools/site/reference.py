@@ -21,28 +21,36 @@ SUBJECTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "checkouts": (
         "Checkouts",
         [
-            *("resources.checkouts", "models.checkouts", "params.payments.CheckoutRequest"),
-            *("params.payments.CheckoutRestriction", "params.payments.Restriction"),
-            "params.payments.Appearance",
+            *("resources.checkouts", "models.checkouts", "params.requests.CheckoutRe"),
+            *("params.requests.Restriction", "params.requests.Appearance"),
         ],
     ),
     "payment-intents": (
         "Payment intents",
         [
-            *("resources.payment_intents", "models.payments", "params.payments"),
+            *("resources.payment_intents", "models.payments", "params.requests"),
             *("models.statuses.PaymentIntentStatus", "models.statuses.PaymentAttemptStatus"),
             "models.statuses.NextActionType",
         ],
     ),
     "payouts": (
         "Payouts",
-        ["resources.payouts", "models.payouts", "params.payouts", "models.statuses.PayoutStatus"],
+        [
+            *("resources.payouts", "models.payouts", "params.requests.Payout", "params.requests.Customer"),
+            *("params.requests.Instrument", "models.statuses.PayoutStatus"),
+        ],
     ),
     "methods": (
         "Methods",
         ["resources.methods", "models.common.Method", "models.statuses.MethodHealth"],
     ),
-    "records": ("Lists and records", ["models", "params.amounts", "_codec.decode"]),
+    "records": (
+        "Lists and records",
+        [
+            *("models", "params.requests.Money", "params.requests.Pairs", "params.requests.Params"),
+            *("params.requests.decimal_if_readable", "_codec.decode"),
+        ],
+    ),
     "errors": ("Errors", ["errors"]),
     "webhooks": ("Webhooks", ["webhooks"]),
     "bulk": ("Bulk", ["bulk"]),

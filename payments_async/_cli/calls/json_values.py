@@ -22,8 +22,7 @@ from ...models import (
     PayoutInstrument,
     SessionRestriction,
 )
-from ...models._masking import HIDDEN, address, clean
-from ...models._record import masked
+from ...models._masking import HIDDEN, address, clean, masked
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
 

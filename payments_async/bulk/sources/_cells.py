@@ -1,6 +1,6 @@
 """Builds a payout request from the cells of one row, or lists their faults. Pure.
 
-An amount becomes a Decimal in `PayoutRequest` (`params/amounts.py`). JSON cells are read with exact numbers.
+An amount becomes a Decimal in `PayoutRequest` (`params/requests.py`). JSON cells are read with exact numbers.
 A missing instrument type is inferred when exactly one fits (gap L).
 """
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import attrs
 
+from ..._validation.receivers import IS_SCIENTIFIC, SCIENTIFIC
 from ..._validation.tables import doubts, receiver_doubts
-from ..._validation.texts import IS_SCIENTIFIC, SCIENTIFIC
 from ...params import Instrument, PayoutRequest
 from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
@@ -109,7 +109,7 @@ _IS_TOTAL: Final = "; if the row is a total, leave the row out"
 
 
 def _rounded_faults(cells: Cells) -> Faults:
-    """Find texts that a spreadsheet has rounded, but destinations, of which `_validation/texts.py` tells."""
+    """Find texts that a spreadsheet has rounded, but destinations: see `_validation/receivers.py`."""
     return {
         name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
         for name in (AMOUNT, ROW_KEY, REFERENCE)

@@ -1,6 +1,7 @@
 """What a text may hold that says who gets the money, and what it may not: one grammar for all ways in. Pure.
 
-A message shows a sign escaped, and never the text, which may be account data.
+Names, accounts and phone numbers: their faults, and what is probably a slip (`..._doubt`). A message shows a
+sign escaped, and never the text, which may be account data.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
+from ._phone_plans import phone_plans
 from .rules import Text, is_unseen
 
 _JOINERS: Final = "\u200c\u200d"
@@ -28,6 +30,8 @@ _SPREADSHEET: Final = (
 )  # fmt: skip
 _WAY_OUT: Final = "go back to the original data, and keep it as text"
 _ENDS: Final = "was it copied with what stood beside it?"
+_SIGNS: Final = "[0-9 +.()-]"
+_MOST_DIGITS: Final = 15  # of a phone number (E.164)
 
 
 class PlainText(Text):
@@ -67,6 +71,26 @@ class Destination(PlainText):
         return None
 
 
+class PhoneNumber(Destination):
+    """One phone number: digits, blanks and `+ - . ( )`."""
+
+    quick = '{0}.removeprefix("+").isdigit() and len({0}) < 16'
+
+    def _form_problem(self, text: str) -> str | None:
+        if problem := super()._form_problem(text):
+            return problem
+        digits = sum(letter.isdigit() for letter in text)
+        if not digits:
+            return "has no digits"
+        if digits > _MOST_DIGITS:
+            return f"has {digits} digits, a phone number has up to {_MOST_DIGITS}: is it one number?"
+        if text.count("+") > 1:
+            return "holds more than one +: is it one number?"
+        odd = next((letter for letter in text if not re.fullmatch(_SIGNS, letter)), None)
+        allowed = "a phone number has digits, blanks and + - . ( ) only"
+        return None if odd is None else f"holds {named(odd)}, and {allowed}: is it one number?"
+
+
 class PersonName(PlainText):
     """A name in any script: only what cannot be seen is a fault. Joiners shape letters of several scripts."""
 
@@ -89,6 +113,20 @@ def rounding_doubt(account: str) -> str | None:
     """What is probably wrong with an account whose last digits may have been rounded away."""
     is_rounded = re.fullmatch("[0-9]{15}0+", re.sub("[^0-9]", "", account))
     return "has only zeros after its 15th digit: a spreadsheet may have rounded it" if is_rounded else None
+
+
+def phone_doubt(number: str, country: object) -> str | None:
+    """What is probably wrong with a phone number by its country's plan; None where there is no plan."""
+    country = str(country).upper()
+    code, lengths = phone_plans().get(country, ("", frozenset()))
+    digits = re.sub("[^0-9]", "", number.replace("(0)", ""))  # dialled within the country only
+    digits = digits if number.startswith("+") else digits.removeprefix("00")
+    if not digits.startswith(code):
+        return f"does not begin with +{code}, the calling code of {country}"
+    if not code or (length := len(digits) - len(code)) in lengths:
+        return None
+    known = " or ".join(map(str, sorted(lengths)))
+    return f"has {length} digits after +{code}, and numbers of {country} have {known}"
 
 
 def _is_letter(letter: str) -> bool:
