@@ -13,12 +13,13 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
 from payments_async.bulk.errors import BulkError, SourceUnreadable
-from payments_async.bulk.sources import CsvSource, IterableSource, RejectsFile, Row, RowFault
+from payments_async.bulk.sources import Row, RowFault, open_source
+from payments_async.bulk.sources._rejects import RejectsFile
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, read, reported
+from tests.support.payout_files import PHONE, csv_file, read, reported, source_of
 from tests.support.rows import RowIdentifiers
 
 KEYED = {"row_key": "emp-1", **PHONE}
@@ -34,7 +35,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 async def reference_of(key: str, batch_id: str = "batch") -> str:
     """The reference that a row has in a batch of the sandbox."""
-    (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
+    (row,) = [each async for each in source_of([(key, item(1)[1])]).rows()]
     assert isinstance(row, Row)
     return RowIdentifiers("sandbox", batch_id).new_row(row).stem
 
@@ -238,7 +239,7 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
 async def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
     target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD}, PHONE)
     target.write_text("older")
-    with pytest.raises(RuntimeError), RejectsFile(target, CsvSource(path)).written():
+    with pytest.raises(RuntimeError), RejectsFile(target, open_source(path)).written():
         raise RuntimeError
     assert target.read_text() == "older"
     await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=target)
