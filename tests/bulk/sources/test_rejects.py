@@ -13,8 +13,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
 from payments_async.bulk.errors import BulkError, SourceUnreadable
-from payments_async.bulk.sources import Row, RowFault, open_source
-from payments_async.bulk.sources._rejects import RejectsFile
+from payments_async.bulk.sources import Row, RowFault
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
@@ -237,10 +236,19 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
 
 
 async def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
+    class Breaking:
+        readings = 0
+
+        def __iter__(self) -> Any:
+            self.readings += 1
+            yield item(1, amount="0.5")
+            if self.readings == 2:  # while the rejects are written
+                raise RuntimeError
+
     target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD}, PHONE)
     target.write_text("older")
-    with pytest.raises(RuntimeError), RejectsFile(target, open_source(path)).written():
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        await PayoutBatch.open(tmp_path / "l").preview(Breaking(), skip_invalid=True, rejects=target)
     assert target.read_text() == "older"
     await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
