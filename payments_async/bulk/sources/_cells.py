@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -20,14 +19,12 @@ import attrs
 from ..._codec.encode import checked_body
 from ..._validation import amount_guesses
 from ..._validation.tables import check
-from ..._validation.texts import IS_SCIENTIFIC, SCIENTIFIC
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
 from ._columns import (
     AMOUNT,
     GATEWAY_OPTIONS,
     NOT_UTF8,
     PARTS,
-    REFERENCE,
     REQUIRED,
     ROW_KEY,
     is_damaged,
@@ -45,13 +42,6 @@ EXACT_DIGITS: Final = 15
 _INT_DIGITS = 18  # whole numbers that every JSON reader keeps exact; longer ones are read as Decimals
 _ANY_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
 """No rule of a payout's fields depends on the time."""
-_EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
-_ROUNDED: Final = (
-    # an amount is a number in any case, so that `1E2` was rounded like `1E+2`
-    (AMOUNT, re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)),
-    (ROW_KEY, _EXPONENT),
-    (REFERENCE, _EXPONENT),
-)
 
 _TAKEN: Final = {
     name: inspect.signature(getattr(Instrument, name)).parameters.values()
@@ -145,20 +135,14 @@ def flatten(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return cells, faults
 
 
-def text_faults(cells: Cells, *, is_odd: bool) -> Faults:
-    """Find texts that are damaged, if a sign of the row `is_odd`, and those that a spreadsheet has rounded.
-
-    Of rounded destinations `_validation/texts.py` tells.
-    """
+def text_faults(cells: Cells) -> Faults:
+    """Find cells whose text is damaged: {column: fault}."""
     faults: dict[str, str] = {}
-    for name, value in cells.items() if is_odd else ():
+    for name, value in cells.items():
         if is_damaged(text := f"{name}{value}"):
             faults[shown(name)] = NOT_UTF8
         elif "\0" in text:
             faults[shown(name)] = "holds a NUL character"
-    for name, form in _ROUNDED:
-        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip()):
-            faults[name] = f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
     return faults
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from ..._validation.tables import doubts, receiver_doubts
+from ..._validation.texts import IS_SCIENTIFIC, SCIENTIFIC
 from ...params import Instrument, PayoutRequest
 from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
@@ -56,14 +58,6 @@ def fault_of(item: SourceItem, column: str, reason: str) -> RowFault:
 
 
 _FORM: Final = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
-_ODD: Final = ("\\u0000", "\\udc")
-"""Escapes in a row's canonical line that show text which `text_faults` may refuse."""
-_WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument)} - {
-    "instrument.type",
-    "instrument.country",
-}
-_IS_TOTAL: Final = "; if the row is a total, leave the row out"
-_NONE: Final[Faults] = {}
 
 
 def _typed(value: Any) -> Any:
@@ -75,6 +69,30 @@ canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), check_circular=False, default=_typed
 ).encode
 """Encode a value as JSON text that differs whenever the value, or its type, does."""
+
+
+_ODD: Final = ("\\u0000", "\\udc")
+"""Escapes in a row's canonical line that show text which `text_faults` may refuse."""
+_EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
+_ROUNDED: Final = (
+    # an amount is a number in any case, so that `1E2` was rounded like `1E+2`
+    (AMOUNT, re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)),
+    (ROW_KEY, _EXPONENT),
+    (REFERENCE, _EXPONENT),
+)
+_NONE: Final[Faults] = {}
+_NOBODY: Final = ("type", "country")
+_WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
+_IS_TOTAL: Final = "; if the row is a total, leave the row out"
+
+
+def _rounded_faults(cells: Cells) -> Faults:
+    """Find texts that a spreadsheet has rounded, but destinations, of which `_validation/texts.py` tells."""
+    return {
+        name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
+        for name, form in _ROUNDED
+        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip())
+    }
 
 
 class RowMaker:
@@ -110,8 +128,8 @@ class RowMaker:
                 found[name] += _IS_TOTAL
         amount = cells.get(AMOUNT) if AMOUNT in found else request.amount
         hashed = self.count(cells if amount is None else {**cells, AMOUNT: str(amount)})
-        is_odd = any(sign in hashed for sign in _ODD)
-        found |= {**text_faults(cells, is_odd=is_odd), **faults}
+        odd = text_faults(cells) if any(sign in hashed for sign in _ODD) else _NONE
+        found |= {**odd, **_rounded_faults(cells), **faults}
         return self.checked_row(request, cells.get(ROW_KEY), original, found, line)
 
     def count(self, row: object) -> str:
