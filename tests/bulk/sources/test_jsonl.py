@@ -46,6 +46,7 @@ NUMBER = "is a number: write it as text"
         ("row_key", ["k"], "must be text, not list"),
         ("instrument.country", True, "must be a two-letter country code, not bool"),
         ("customer", "Ama", "must be an object"),
+        ("instrument", {"type": 1, "network": "x"}, NUMBER),
         ("gateway_options", ["x"], "must be a mapping, not list"),
         ("gateway_options", 1, NUMBER),
         ("row_key", "\ud800", "holds a lone surrogate, which is not text"),
