@@ -149,9 +149,7 @@ class CsvSource(FileSource):
             for line, cells in records:
                 wide = wide or len(cells)
                 if len(cells) != len(names) and (problem := _fit(cells, names, wide, lines.last, delimiter)):
-                    certain = (
-                        {names[0]: cells[0]} if cells[0] and names[0] else {}
-                    )  # any other may have moved
+                    certain = {names[0]: cells[0]} if cells[0] else {}  # any other may have moved
                     yield from maker.broken(problem, cells, line=line, cells=certain)
                     continue
                 texts = mapped.cells(cells) if self._mapping else cells

@@ -282,4 +282,4 @@ async def test_a_file_is_read_and_its_rejects_are_written_as_of_a_csv_file(tmp_p
         await PayoutBatch.open(tmp_path / "l").preview(bad, rejects=rejects)
     text = rejects.read_text().splitlines()
     assert text[1].endswith("50.10,xof,mtn_bj,'+2290190000000,BJ")
-    assert text[1].startswith("1,currency,")
+    assert text[1].startswith("1,currency,must be three uppercase letters")

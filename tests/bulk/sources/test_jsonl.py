@@ -24,7 +24,8 @@ NESTED: dict[str, Any] = {
 def test_nested_and_dotted_names_say_the_same(tmp_path: Path) -> None:
     more = {"customer": {"email": "a@b.example", "city": None}, "metadata": {"a": "1"}}
     dotted = {"customer.email": "a@b.example", "customer.city": None, "metadata.a": "1"}
-    (nested, flat), faults = read(jsonl_file(tmp_path, {**NESTED, **more}, {**PHONE, **dotted}))
+    empty = {"instrument": {**NESTED["instrument"], "bank_code": None, "network": ""}}
+    (nested, flat), faults = read(jsonl_file(tmp_path, {**NESTED, **more, **empty}, {**PHONE, **dotted}))
     assert faults == []
     assert nested.request == flat.request
     assert nested.request.instrument == Instrument.phone("+2290190000000", "BJ")

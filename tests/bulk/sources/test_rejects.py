@@ -164,6 +164,7 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
     rejects = tmp_path / "rejects.csv"
     if skipped:
         await batch.load(path, skip_invalid=True, rejects=rejects)
+        assert table(rejects)[0]["reference"] == await reference_of("2"), "its number is its key"
     else:
         with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
             await batch.load(path, skip_invalid=True, rejects=rejects)
