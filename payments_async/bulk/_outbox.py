@@ -24,7 +24,6 @@ from ._protocol.outcomes import Outcome
 from .errors import BulkError, OutboxConflict
 from .sources import Row
 from .sources._cells import checked
-from .sources._iterables import typed
 
 _ENVIRONMENTS: Final = ("live", "sandbox")
 _FLAWLESS: Final[Mapping[str, Any]] = {"amount": Decimal(1), "reference": None, "metadata": None}
@@ -80,9 +79,7 @@ class OutboxStatements:
         return new.on_conflict_do_nothing().inline()
 
     def _columns(self, request: PayoutRequest) -> dict[str, Any]:
-        request, faults = typed(request)
-        request, found = checked(request)
-        faults |= found
+        request, faults = checked(request)
         if not request.reference:
             faults["reference"] = "must be given: it is what the payout is found again by"
         identifiers = RowIdentifiers(self.environment, self.name)

@@ -1,9 +1,8 @@
 """`payments demo`: a payment and a thousand payouts against a simulated service, compared with its books.
 
-payout_file   the payouts as a CSV file, and the faults that disturb some of them
-client        the work itself: an example of a client
-compare       the result, compared with the service's books
-processes     a batch that several processes pay, while they are killed
+payouts     a CSV file, the faults that disturb some of its rows, and what the service's books say of them
+client      the work itself: an example of a client
+processes   a batch that several processes pay, while they are killed
 """
 
 from __future__ import annotations

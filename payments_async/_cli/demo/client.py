@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 from ... import AsyncPayments
 from ..._runtime import SYSTEM
+from ...bulk.sources import Row
 from ...models import Checkout, Payout
 from ...models.common import amount_text
 from ...sandbox import Books, Sandbox
 from .._exit_codes import Exit
 from .._output import Show
-from .compare import payment_problems, payout_problems, show_books
-from .payout_file import CURRENCY, FAULTS, METHOD, DemoPayout, disturbed, read_csv, show_plan, write_csv
+from .payouts import CURRENCY, FAULTS, disturbed, payout_problems, read_csv, show_books, show_plan, write_csv
 
 PRICE: Final = Decimal("25.50")  # amount that the simulated payer pays, major units
 TASKS: Final = 64
@@ -40,19 +38,14 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
     with Sandbox(seed=seed) as sandbox:
         for reference, fault in faults.items():
             sandbox.on("payouts.create", reference=reference).respond(fault)
-        result = asyncio.run(_work(sandbox, rows, show))
-        _show_faults(result.payouts, faults, sandbox.books, show)
-        problems = payment_problems(result.checkout, sandbox.books.collected(CURRENCY))
+        checkout, payouts = asyncio.run(_work(sandbox, rows, show))
+        _show_faults(payouts, faults, sandbox.books, show)
+        problems = _payment_problems(checkout, sandbox.books.collected(CURRENCY))
         return show_books([*problems, *payout_problems(rows, sandbox.books)], rows, show)
 
 
-@attrs.frozen
-class DemoResult:
-    checkout: Checkout  # as read back after the payer paid
-    payouts: Sequence[Payout]
-
-
-async def _work(sandbox: Sandbox, rows: Sequence[DemoPayout], show: Show) -> DemoResult:
+async def _work(sandbox: Sandbox, rows: Sequence[Row], show: Show) -> tuple[Checkout, list[Payout]]:
+    """Have the payer pay and send the payouts; the checkout is as read back after the payer paid."""
     async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
         checkout = await client.checkouts.create(amount=PRICE, currency=CURRENCY)
         sandbox.pay(str(checkout.id))  # the payer pays
@@ -64,7 +57,7 @@ async def _work(sandbox: Sandbox, rows: Sequence[DemoPayout], show: Show) -> Dem
     text = f"{len(rows):,} sent in {seconds:.1f} s, {len(rows) / seconds:,.0f} a second, {TASKS} at a time"
     show.step("Payouts", text, sent=len(rows), seconds=seconds)
     _show_requests(payouts, show)
-    return DemoResult(checkout, payouts)
+    return checkout, payouts
 
 
 def _show_checkout(checkout: Checkout, show: Show) -> None:
@@ -76,13 +69,21 @@ def _show_checkout(checkout: Checkout, show: Show) -> None:
     show.step("Checkout", text, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
 
 
-async def _send(client: AsyncPayments, rows: Sequence[DemoPayout]) -> list[Payout]:
+def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
+    payment = checkout.payment
+    if payment is None or not payment.is_successful:
+        yield "the checkout was paid, and does not read back as paid"
+    elif payment.amount is None or payment.amount.value != collected:
+        in_books = amount_text(CURRENCY, collected)
+        yield f"the books have {in_books} collected, and the checkout reads back otherwise"
+
+
+async def _send(client: AsyncPayments, rows: Sequence[Row]) -> list[Payout]:
     left, payouts = iter(rows), list[Payout]()
 
     async def worker() -> None:
         for row in left:  # shared by the workers: each row is taken once
-            fields = attrs.asdict(row, recurse=False)
-            payouts.append(await client.payouts.create(currency=CURRENCY, method=METHOD, **fields))
+            payouts.append(await client.payouts.create(**row.request.to_dict()))
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -16,8 +16,7 @@ from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
 from .._text import print_message
-from .compare import payout_problems, show_books
-from .payout_file import read_csv, show_plan, write_csv
+from .payouts import payout_problems, read_csv, show_books, show_plan, write_csv
 
 _EVERY: Final = 2.0  # seconds between two kills
 _KILLS: Final = 5

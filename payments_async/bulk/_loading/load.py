@@ -78,8 +78,7 @@ def source_of(given: Input) -> Source:
 
 def stat_of(source: Source) -> str:
     """Facts that identify an unchanged file without reading it: JSON text, `{}` when there is no file."""
-    stat = source.stat()
-    return json.dumps({} if stat is None else attrs.asdict(stat), separators=(",", ":"))
+    return json.dumps(source.stat(), separators=(",", ":"))
 
 
 def same_file(recorded: Binding, stat: str) -> bool:
@@ -92,8 +91,7 @@ def refuse_rejects(target: str | os.PathLike[str] | None, ledger: str, source: S
     if target is None:
         return
     refuse_ledger_files(target, ledger)
-    is_file = source.stat() is not None
-    if is_file and os.path.realpath(target) == os.path.realpath(source.name):
+    if source.stat() and os.path.realpath(target) == os.path.realpath(source.name):
         raise BulkError(f"{os.fspath(target)}: is the input itself; choose another path for the rejects")
 
 

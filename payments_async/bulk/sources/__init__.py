@@ -15,24 +15,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import SAVE_AS, FileSource, FileStat, Source
-from ._csv import CsvSource
-from ._iterables import Frame, Item, IterableSource
-from ._jsonl import JsonLinesSource
+from ._base import FileSource, Source
+from ._iterables import Frame, Item
+from ._iterables import IterableSource as IterableSource  # for `_loading`, as `RejectsFile` is
 from ._mapping import ColumnMapping
-from ._rejects import RejectsFile
+from ._rejects import RejectsFile as RejectsFile
 from ._requests import Row, SourceItem
+from ._text_files import SAVE_AS, CsvSource, JsonLinesSource
 
 __all__ = [
     "ColumnMapping",
-    "CsvSource",
     "FileSource",
-    "FileStat",
     "Frame",
     "Item",
-    "IterableSource",
-    "JsonLinesSource",
-    "RejectsFile",
     "Row",
     "RowFault",
     "Source",
@@ -40,7 +35,6 @@ __all__ = [
     "open_source",
     "write_template",
 ]
-
 
 _KNOWN: Final = ".csv, .tsv, .txt, .jsonl, .ndjson, .parquet and .xlsx"
 _DELIMITED: Final = (".csv", ".tsv", ".txt")
@@ -84,7 +78,7 @@ def open_source(
 
         return ParquetSource(path)
     if suffix == ".xlsx":
-        from ._excel.source import ExcelSource
+        from ._excel import ExcelSource
 
         return ExcelSource(path, sheet=sheet, **form)
     if suffix in {".xls", ".xlsb", ".xlsm", ".ods"}:
@@ -98,6 +92,6 @@ def write_template(path: str | os.PathLike[str]) -> None:
     Raises BulkError for a path that exists already or does not end in .xlsx, OSError where the file cannot
     be written, and ImportError without the extra.
     """
-    from ._excel.template import write
+    from ._excel import write_empty
 
-    write(Path(path))
+    write_empty(Path(path))

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._extras import needs
-from ..errors import RowFault, SourceErrors, SourceUnreadable
+from ..errors import RowFault, SourceUnreadable
 from ._base import FileSource, Source
 from ._cells import flatten
 from ._columns import PARTS, header_faults
@@ -39,8 +39,7 @@ class ParquetSource(FileSource):
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         try:
             with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False) as file:
-                self.columns: tuple[str, ...] = _columns_of(self.name, file.schema_arrow)
-                yield from _rows(maker, self.columns, file.iter_batches(batch_size=_BATCH))
+                yield from _rows(self, maker, file.schema_arrow, file.iter_batches(batch_size=_BATCH))
         except (pyarrow.ArrowException, UnicodeDecodeError) as error:
             problem = f"is not a Parquet file that can be read ({type(error).__name__})"
             raise SourceUnreadable(self.name, problem) from error
@@ -55,23 +54,17 @@ class FrameSource(Source):
     name = "the given frame"
 
     def __init__(self, frame: Frame) -> None:
-        super().__init__()
         if isinstance(frame, Iterator):
             raise SourceUnreadable(self.name, _ONCE)
         self._frame = frame
 
     async def rows(self) -> AsyncIterator[SourceItem]:
         """Every row in order: a `Row`, or one or more `RowFault`s. Raises as `Source.rows` does."""
-        maker = self._begin()
+        self._fingerprint, maker = None, RowMaker()
         stream = self._stream()
-        self.columns: tuple[str, ...] = _columns_of(self.name, next(stream))
-        for item in _rows(maker, self.columns, stream):
+        for item in _rows(self, maker, next(stream), stream):
             yield item
-        self._fingerprint = maker.fingerprint.hexdigest()
-
-    def stat(self) -> None:
-        """None: there is no file."""
-        return
+        self._fingerprint = maker.fingerprint
 
     def _stream(self) -> Iterator[Any]:
         """The schema, then the batches. Raises SourceUnreadable without its cause, which may quote values."""
@@ -88,8 +81,8 @@ class FrameSource(Source):
         raise SourceUnreadable(self.name, problem)
 
 
-def _columns_of(source: str, schema: Any) -> tuple[str, ...]:
-    """The columns to read. Raises SourceErrors for a schema that is no payout file's."""
+def _rows(source: Source, maker: RowMaker, schema: Any, batches: Iterable[Any]) -> Iterator[SourceItem]:
+    """The rows of a source's batches. Raises SourceErrors for a schema that is no payout file's."""
     fields = [field for field in schema if not _INDEX.fullmatch(field.name)]
     faults = [RowFault(None, None, *fault) for fault in header_faults(list(_names(fields)))]
     faults += [
@@ -97,9 +90,25 @@ def _columns_of(source: str, schema: Any) -> tuple[str, ...]:
         for field in fields
         if field.name == "amount" and pyarrow.types.is_floating(field.type)
     ]
-    if faults:
-        raise SourceErrors(source, faults, total=len(faults), rows=0)
-    return tuple(field.name for field in fields)
+    source._begin(maker, [field.name for field in fields], faults)
+    for batch in batches:
+        for start in range(0, batch.num_rows, _BATCH):
+            for record in batch.select(source.columns).slice(start, _BATCH).to_pylist():
+                yield from _row(maker, record)
+
+
+def _row(maker: RowMaker, record: dict[str, Any]) -> Sequence[SourceItem]:
+    original = ["" if value is None else str(value) for value in record.values()]
+    twice = {}
+    if isinstance(pairs := record.get("metadata"), list):  # of a map
+        record["metadata"] = dict(pairs)
+        if len(record["metadata"]) != len(pairs):
+            twice["metadata"] = "gives one name twice"
+    for name, value in record.items():
+        if isinstance(value, Mapping):  # a struct has all its fields in every row, null without a value
+            record[name] = {field: item for field, item in value.items() if item is not None}
+    cells, faults = flatten(record)
+    return maker.row(cells, original, faults={**faults, **twice})
 
 
 def _names(fields: Iterable[Any]) -> Iterator[str]:
@@ -109,29 +118,3 @@ def _names(fields: Iterable[Any]) -> Iterator[str]:
             yield from (f"{field.name}.{inner.name}" for inner in field.type)
         elif field.name != "metadata" or not pyarrow.types.is_map(field.type):
             yield field.name
-
-
-def _rows(maker: RowMaker, columns: Sequence[str], batches: Iterable[Any]) -> Iterator[SourceItem]:
-    for batch in batches:
-        for start in range(0, batch.num_rows, _BATCH):
-            for record in batch.select(columns).slice(start, _BATCH).to_pylist():
-                yield from _row(maker, record)
-
-
-def _row(maker: RowMaker, record: dict[str, Any]) -> Sequence[SourceItem]:
-    original = ["" if value is None else str(value) for value in record.values()]
-    twice = {}
-    pairs = record.get("metadata")
-    if isinstance(pairs, list):  # of a map
-        record["metadata"] = dict(pairs)
-        if len(record["metadata"]) != len(pairs):
-            twice["metadata"] = "gives one name twice"
-    cells, faults = flatten({name: _without_nulls(value) for name, value in record.items()})
-    return maker.row(cells, original, faults={**faults, **twice})
-
-
-def _without_nulls(value: Any) -> Any:
-    """Remove nulls: a struct has all its fields in every row, null where the row has no value."""
-    if not isinstance(value, Mapping):
-        return value
-    return {name: item for name, item in value.items() if item is not None}

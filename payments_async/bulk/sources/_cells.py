@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn
@@ -20,27 +20,41 @@ from ..._codec.encode import checked_body
 from ..._validation import amount_guesses
 from ..._validation.tables import check
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
-from ._columns import AMOUNT, GATEWAY_OPTIONS, NOT_UTF8, PARTS, ROW_KEY, is_damaged, place, shown, unknown
+from ._columns import (
+    AMOUNT,
+    GATEWAY_OPTIONS,
+    NOT_UTF8,
+    PARTS,
+    REQUIRED,
+    ROW_KEY,
+    is_damaged,
+    place,
+    shown,
+    unknown,
+)
 
+Cells = Mapping[str, Any]  # {column: value} of one row, the empty ones left out
+Faults = Mapping[str, str]  # {column: what is wrong with it}
+_NONE: Final[Faults] = {}
 
-@attrs.frozen
-class InstrumentType:
-    """The fields of one type of instrument, as its constructor takes them."""
+EXACT_DIGITS: Final = 15
+"""Significant digits that every JSON reader keeps, even one that reads numbers as doubles."""
+_INT_DIGITS = 18  # whole numbers that every JSON reader keeps exact; longer ones are read as Decimals
+_ANY_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
+"""No rule of a payout's fields depends on the time."""
 
-    required: frozenset[str]
-    allowed: frozenset[str]
-
-    @classmethod
-    def of(cls, constructor: Callable[..., Instrument]) -> InstrumentType:
-        taken = inspect.signature(constructor).parameters.values()
-        required = frozenset(one.name for one in taken if one.default is one.empty)
-        return cls(required, frozenset(one.name for one in taken))
-
-
-TYPES: Final[Mapping[str, InstrumentType]] = {
-    name: InstrumentType.of(getattr(Instrument, name)) for name in ("phone", "bank_account", "crypto_address")
+_TAKEN: Final = {
+    name: inspect.signature(getattr(Instrument, name)).parameters.values()
+    for name in ("phone", "bank_account", "crypto_address")
 }
-"""The known types, by the constructors of `Instrument`."""
+TYPES: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(field.name for field in taken) for name, taken in _TAKEN.items()
+}
+"""{type of instrument: its fields}, as the constructors of `Instrument` take them."""
+_NEEDED: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(field.name for field in taken if field.default is field.empty)
+    for name, taken in _TAKEN.items()
+}
 
 
 def type_of(fields: Collection[str]) -> str | None:
@@ -49,25 +63,17 @@ def type_of(fields: Collection[str]) -> str | None:
     At most one can, as each requires a field that no other takes.
     """
     given = frozenset(fields)
-    return next((name for name, one in TYPES.items() if one.required <= given <= one.allowed), None)
+    return next((name for name, needed in _NEEDED.items() if needed <= given <= TYPES[name]), None)
 
 
-def type_missing(fields: Collection[str]) -> str:
+def _type_missing(fields: Collection[str]) -> str:
     """Explain why no type fits these fields, as the end of a sentence that starts with `instrument.type`."""
-    near = [
-        (name, one.required.difference(fields)) for name, one in TYPES.items() if one.allowed >= {*fields}
-    ]
+    near = [name for name, allowed in TYPES.items() if allowed.issuperset(fields)]
     if len(near) == 1:
-        ((name, missing),) = near
-        names = ", ".join(f"instrument.{field}" for field in sorted(missing))
-        return f"cannot be told without {names}: add it, and the type is {name}"
-    needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
+        names = ", ".join(f"instrument.{field}" for field in sorted(_NEEDED[near[0]].difference(fields)))
+        return f"cannot be told without {names}: add it, and the type is {near[0]}"
+    needs = "; ".join(f"{name}: {', '.join(sorted(needed))}" for name, needed in _NEEDED.items())
     return f"is missing and the instrument's fields fit no type ({needs})"
-
-
-_ANY_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
-"""No rule of a payout's fields depends on the time."""
-_INT_DIGITS = 18  # whole numbers that every JSON reader keeps exact; longer ones are read as Decimals
 
 
 class NotJson(ValueError):
@@ -110,102 +116,53 @@ _decode = json.JSONDecoder(
 ).decode
 
 
-Cells = Mapping[str, Any]  # {column: value} of one row, the empty ones left out
-Faults = dict[str, str]  # {column: what is wrong with it}
-
-EXACT_DIGITS: Final = 15
-"""Significant digits that every JSON reader keeps, even one that reads numbers as doubles."""
-_REQUIRED: Final = (AMOUNT, "currency", "method", "instrument")
-
-
-def flatten(record: Mapping[str, Any]) -> tuple[dict[str, Any], Faults]:
+def flatten(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Flatten a nested record into cells under dotted names. Null and empty text leave a field out.
 
     Nested metadata keeps both, because the service returns metadata unchanged.
     """
     cells: dict[str, Any] = {}
-    faults: Faults = {}
-    for name, value in _dotted(record):
-        if name in cells:
-            faults[shown(name)] = "is given twice, dotted and nested"
-        cells[name] = value
+    faults: dict[str, str] = {}
+    for part, value in record.items():
+        is_nested = part in PARTS and isinstance(value, Mapping)
+        named = {f"{part}.{field}": item for field, item in value.items()} if is_nested else {part: value}
+        for name, item in named.items():
+            if (item is None or item == "") and not (is_nested and part == "metadata"):
+                continue
+            if name in cells:
+                faults[shown(name)] = "is given twice, dotted and nested"
+            cells[name] = item
     return cells, faults
-
-
-def _dotted(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in record.items():
-        if name in PARTS and isinstance(value, Mapping):
-            kept = value.items() if name == "metadata" else _given(value)
-            yield from ((f"{name}.{field}", item) for field, item in kept)
-        elif value is not None and value != "":
-            yield name, value
-
-
-def _given(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((field, item) for field, item in part.items() if item is not None and item != "")
 
 
 def text_faults(cells: Cells) -> Faults:
     """Find cells whose text is damaged: {column: fault}."""
-    faults: Faults = {}
+    faults: dict[str, str] = {}
     for name, value in cells.items():
-        text = str(value)
-        if is_damaged(name + text):
+        if is_damaged(text := f"{name}{value}"):
             faults[shown(name)] = NOT_UTF8
-        elif "\0" in name or "\0" in text:
+        elif "\0" in text:
             faults[shown(name)] = "holds a NUL character"
     return faults
 
 
-def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
+def build(cells: Cells) -> tuple[PayoutRequest, dict[str, str]]:
     """Build the request of a row. Returns it with all its faults by column (Endpoints, POST /payouts)."""
-    faults: Faults = {}
-    fields: dict[str, Any] = dict.fromkeys(_REQUIRED)
+    faults: dict[str, str] = {}
+    fields: dict[str, Any] = dict.fromkeys((*REQUIRED, "instrument"))
     parts: dict[str, dict[str, Any]] = {"": fields, "instrument": {}, "customer": {}, "metadata": {}}
     for name, value in cells.items():
         where = place(name)
         if where is None:
             faults[shown(name)] = "must be an object" if name in PARTS else unknown(name)
-        elif value.__class__ is not str and (problem := _number_as_text(name, where[0], value)):
-            faults[name] = problem
+        elif value.__class__ is not str and _is_number_as_text(name, where[0], value):
+            faults[name] = "is a number: write it as text"
         else:
             parts[where[0]][where[1]] = value
     fields.pop(ROW_KEY, None)
-    _join(fields, parts, faults)
-    request, found = checked(PayoutRequest(**fields))
-    found |= faults
-    guess = amount_guesses.guess(fields[AMOUNT]) if AMOUNT in found else None
-    if guess or (AMOUNT not in found and (guess := amount_guesses.problem(request.amount, request.currency))):
-        found[AMOUNT] = guess
-    return request, found
-
-
-def checked(request: PayoutRequest) -> tuple[PayoutRequest, Faults]:
-    """Validate a request. Returns it with its amount as a Decimal, and its faults by field."""
-    if checked_body(request) is not None:  # as of nearly all
-        return request, {}
-    faults = {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
-    if isinstance(request.amount, str) and AMOUNT not in faults:
-        if doubt := amount_guesses.problem(request.amount, request.currency):
-            faults[AMOUNT] = doubt
-        request = attrs.evolve(request, amount=Decimal(request.amount))
-    return request, faults
-
-
-def _number_as_text(name: str, part: str, value: object) -> str | None:
-    """Refuse a number where text belongs: it may already have lost its leading zeros or its plus."""
-    if part == "metadata" or name == AMOUNT or isinstance(value, bool):
-        return None
-    return "is a number: write it as text" if isinstance(value, int | float | Decimal) else None
-
-
-def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: Faults) -> None:
-    """Put the parts of a request into its fields."""
     if instrument := parts["instrument"]:
         if "type" not in instrument:
-            if (kind := type_of(instrument)) is None:
-                faults.setdefault("instrument.type", type_missing(instrument))
-            instrument["type"] = kind
+            instrument["type"] = type_of(instrument)
         fields["instrument"] = Instrument(**instrument)
     if parts["customer"]:
         fields["customer"] = CustomerInput(**parts["customer"])
@@ -217,13 +174,47 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
         except NotJson as problem:
             fields[GATEWAY_OPTIONS] = None
             faults[GATEWAY_OPTIONS] = str(problem)
+    request, found = checked(PayoutRequest(**fields), faults)
+    guess = amount_guesses.guess(fields[AMOUNT]) if AMOUNT in found else None
+    if guess or (AMOUNT not in found and (guess := amount_guesses.problem(request.amount, request.currency))):
+        found[AMOUNT] = guess
+    return request, found
+
+
+def _is_number_as_text(name: str, part: str, value: object) -> bool:
+    """Find a number where text belongs: it may already have lost its leading zeros or its plus."""
+    if part == "metadata" or name == AMOUNT or isinstance(value, bool):
+        return False
+    return isinstance(value, int | float | Decimal)
+
+
+def checked(request: PayoutRequest, known: Faults = _NONE) -> tuple[PayoutRequest, dict[str, str]]:
+    """Validate a request. Returns it with its instrument's type and a Decimal amount, and its faults.
+
+    `known`: faults that were found before.
+    """
+    found: dict[str, str] = {}
+    missing: Faults = {}
+    instrument = request.instrument
+    if isinstance(instrument, Instrument) and not instrument.type and "instrument.type" not in known:
+        if (kind := type_of(given := instrument.to_dict())) is None:
+            missing = {"instrument.type": _type_missing(given)}
+        else:
+            request = attrs.evolve(request, instrument=attrs.evolve(instrument, type=kind))
+    if missing or checked_body(request) is None:  # as of very few
+        found = {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
+        if isinstance(request.amount, str) and AMOUNT not in found:
+            if doubt := amount_guesses.problem(request.amount, request.currency):
+                found[AMOUNT] = doubt
+            request = attrs.evolve(request, amount=Decimal(request.amount))
+    return request, {**found, **known, **missing}
 
 
 def digits_warning(amount: Money) -> str | None:
     """Warn of an amount that may not arrive as it is written; None when every reader keeps it exact."""
     if len(str(amount)) <= EXACT_DIGITS:
         return None
-    digits = "".join(map(str, Decimal(amount).as_tuple().digits)).strip("0")
-    if len(digits) <= EXACT_DIGITS:
+    digits = len("".join(map(str, Decimal(amount).as_tuple().digits)).strip("0"))
+    if digits <= EXACT_DIGITS:
         return None
-    return f"has {len(digits)} significant digits; more than {EXACT_DIGITS} may be rounded on the way"
+    return f"has {digits} significant digits; more than {EXACT_DIGITS} may be rounded on the way"

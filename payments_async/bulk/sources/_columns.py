@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 from unicodedata import normalize
@@ -24,8 +24,8 @@ GATEWAY_OPTIONS: Final = "gateway_options"
 PARTS: Final = ("instrument", "customer", "metadata")
 """Parts of a request: their columns are dotted, `instrument.country`."""
 
-_OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
-_REQUIRED = (AMOUNT, "currency", "method")
+REQUIRED: Final = (AMOUNT, "currency", "method")
+"""Columns that every payout file has, beside those of an instrument."""
 _UNKNOWN = "is not a column of a payout file"
 _MAPS = "; a mapping (--map) says which column another name is"
 _INDEX: Final = "begins with a column without a name, as pandas writes its index: write it with index=False"
@@ -40,8 +40,8 @@ _LONGEST: Final = 60
 _NUMBERED: Final = 7  # digits from which on a name without letters may be an account
 
 _PLACES: Final[Mapping[str, Place]] = {
-    ROW_KEY: ("", ROW_KEY),
-    **{name: ("", name) for name in _OWN},
+    **{name: ("", name) for name in (ROW_KEY, REFERENCE, *REQUIRED, "description", "webhook_url")},
+    GATEWAY_OPTIONS: ("", GATEWAY_OPTIONS),
     **{f"instrument.{field.name}": ("instrument", field.name) for field in attrs.fields(Instrument)},
     **{f"customer.{field.name}": ("customer", field.name) for field in attrs.fields(CustomerInput)},
 }
@@ -97,7 +97,25 @@ def header_faults(names: Sequence[str], *, can_map: bool = False) -> Iterator[tu
     if plain:
         pairs = ", ".join(f"{small} for {name}" for name, small in plain.items())
         yield None, f"has columns whose names are in small letters, without spaces around them: write {pairs}"
-    yield from _faults([plain.get(name, name) for name in names], can_map)
+    names = [plain.get(name, name) for name in names]
+    found = {place(name) for name in names}
+    if found <= {None}:
+        yield None, _no_header(names, _MAPS if can_map else "")
+        return
+    for name, count in Counter(names).items():
+        if not name and count == 1 and not names[0]:
+            yield None, _INDEX + (_LEAVES_OUT if can_map else "")
+        elif not name:
+            yield None, f"has {count} columns without a name" if count > 1 else "has a column without a name"
+        elif place(name) is None:
+            yield shown(name), unknown(name)
+        if name and count > 1:
+            yield shown(name), f"is there {count} times"
+    for name in REQUIRED:
+        if ("", name) not in found:
+            yield name, f"is missing{SHARED if can_map else ''}"
+    if not any(part == "instrument" for part, _ in filter(None, found)):
+        yield "instrument", "is missing: name its columns, such as instrument.phone_number"
 
 
 def _small(name: str) -> str:
@@ -106,40 +124,14 @@ def _small(name: str) -> str:
     return small if place(name) is None and place(small) is not None else name
 
 
-def _faults(names: Sequence[str], can_map: bool) -> Iterator[tuple[str | None, str]]:
-    maps, shared = (_MAPS, SHARED) if can_map else ("", "")
-    if not any(place(name) for name in names):
-        yield None, _no_header(names, maps)
-        return
-    for name, count in Counter(names).items():
-        if not name and count == 1 and not names[0]:
-            yield None, _INDEX + (_LEAVES_OUT if can_map else "")
-            continue
-        if not name:
-            yield None, f"has {count} columns without a name" if count > 1 else "has a column without a name"
-            continue
-        if place(name) is None:
-            yield shown(name), unknown(name)
-        if count > 1:
-            yield shown(name), f"is there {count} times"
-    yield from _missing(names, shared)
-
-
 def _no_header(names: Sequence[str], maps: str) -> str:
-    needed = f"it must name the columns, among them {', '.join(_REQUIRED)}"
+    needed = f"it must name the columns, among them {', '.join(REQUIRED)}"
     if not names:
         return f"is missing, as there is nothing to read: {needed}"
     if any(_VALUE.fullmatch(name.strip()) for name in names):
         return f"is missing, and this row holds values: write one above it; {needed}"
     given = ", ".join(map(shown, filter(None, names[:10])))
     return f"is not a header: {needed}, and names {given}{maps}"
-
-
-def _missing(names: Iterable[str], shared: str) -> Iterator[tuple[str, str]]:
-    present = {place(name) for name in names}
-    yield from ((name, f"is missing{shared}") for name in _REQUIRED if ("", name) not in present)
-    if not any(found and found[0] == "instrument" for found in present):
-        yield "instrument", "is missing: name its columns, such as instrument.phone_number"
 
 
 def _near(name: str) -> list[str]:

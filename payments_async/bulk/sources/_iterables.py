@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-import attrs
-
-from ...params import Instrument, Params, PayoutRequest
+from ...params import Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._base import Source
-from ._cells import checked, flatten, type_missing, type_of
+from ._cells import checked, flatten
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._requests import RowMaker, SourceItem
 
@@ -29,12 +27,11 @@ class Frame(Protocol):
 class IterableSource(Source):
     """Rows of any iterable, async or not. An iterator gives them once, a list as often as asked."""
 
+    name = "the given rows"
     columns: tuple[str, ...] = (ROW_KEY, REFERENCE)
 
-    def __init__(self, items: Iterable[Item] | AsyncIterable[Item], *, name: str = "the given rows") -> None:
-        super().__init__()
+    def __init__(self, items: Iterable[Item] | AsyncIterable[Item]) -> None:
         self._items = items
-        self.name = name
         self._used = False
 
     async def rows(self) -> AsyncIterator[SourceItem]:
@@ -43,16 +40,11 @@ class IterableSource(Source):
             raise SourceUnreadable(
                 self.name, "were read before, and an iterator gives them once: pass a list"
             )
-        self._used = True
-        maker = self._begin()
+        self._used, self._fingerprint, maker = True, None, RowMaker()
         async for item in _awaited(self._items):
             for made in _row(maker, item):
                 yield made
-        self._fingerprint = maker.fingerprint.hexdigest()
-
-    def stat(self) -> None:
-        """None: there is no file."""
-        return
+        self._fingerprint = maker.fingerprint
 
 
 async def _awaited(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator[Item]:
@@ -66,29 +58,16 @@ async def _awaited(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator
 
 def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
     row_key, request = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+    keys = {} if row_key is None else {ROW_KEY: str(row_key)}
     if not isinstance(request, PayoutRequest):
         reason = f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}"
-        return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
-    request, faults = typed(request)
-    request, found = checked(request)
-    faults |= found
-    cells: dict[str, Any] = {}
-    if not faults:  # the hash may not encode an invalid value
-        cells = {**flatten(_record(request))[0], AMOUNT: request.amount}
-    maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
+        return maker.broken(reason, (), cells=keys)
+    request, faults = checked(request)
+    # the hash may not encode an invalid value
+    cells = {} if faults else {**flatten(_record(request))[0], AMOUNT: str(request.amount)}
+    maker.count({**cells, **keys})
     original = [str(value or "") for value in (row_key, request.reference)]
-    return maker.finished(request, row_key, original, line=None, faults=faults)
-
-
-def typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
-    """Add the instrument's type to a request when it was left out and exactly one fits (gap L)."""
-    instrument = request.instrument
-    if not isinstance(instrument, Instrument) or instrument.type:
-        return request, {}
-    kind = type_of(given := _record(instrument))
-    if kind is None:
-        return request, {"instrument.type": type_missing(given)}
-    return attrs.evolve(request, instrument=attrs.evolve(instrument, type=kind)), {}
+    return maker.checked_row(request, row_key, original, faults)
 
 
 def _record(request: Params) -> dict[str, Any]:

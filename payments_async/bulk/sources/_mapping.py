@@ -38,16 +38,21 @@ _LOOKED_AT: Final = 20  # rows below a header that is none, among which it may b
 _FORM: Final = 'write it like "Phone=instrument.phone_number"; nothing after the = leaves the column out'
 
 
-def _copied(pairs: Mapping[str, str]) -> Mapping[str, str]:
-    return dict(pairs)
-
-
-def _in_one_form(columns: Mapping[str, str]) -> Mapping[str, str]:
+def _by_name(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """{name in the form in which names are compared: target}. Raises ConfigurationError for two of a name."""
     found: dict[str, str] = {}
-    for name, target in columns.items():
+    for name, target in pairs:
         if found.setdefault(one_form(name), target) != target:
             raise ConfigurationError(f"the mapping: {shown(name)} is mapped twice")
     return found
+
+
+def _columns(given: Mapping[str, str]) -> Mapping[str, str]:
+    return _by_name(given.items())
+
+
+def _copied(constants: Mapping[str, str]) -> Mapping[str, str]:
+    return dict(constants)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -60,7 +65,7 @@ class ColumnMapping:
     constant that no row may have.
     """
 
-    columns: Mapping[str, str] = attrs.field(factory=dict, converter=_in_one_form)
+    columns: Mapping[str, str] = attrs.field(factory=dict, converter=_columns)
     """{column of the input: column of a payout file, or "" to leave it out}."""
     constants: Mapping[str, str] = attrs.field(factory=dict, converter=_copied)
     """{column of a payout file: its text in every row}."""
@@ -75,8 +80,7 @@ class ColumnMapping:
         name = os.fspath(path)
         try:
             tables = tomllib.loads(Path(name).read_text(encoding="utf-8-sig"))
-            texts = {table: _texts(table, lines) for table, lines in tables.items()}
-            return cls(columns=texts.get("columns", {}), constants=texts.get("constants", {}))
+            return cls(**{table: _texts(table, content) for table, content in tables.items()})
         except OSError as error:
             problem = f"cannot be read ({error.strerror})"
         except ConfigurationError as error:
@@ -89,14 +93,13 @@ class ColumnMapping:
     def from_options(cls, texts: Iterable[str] | None, path: str | os.PathLike[str] | None) -> Self:
         """Read columns given as `Phone=instrument.phone_number`, and a file. Raises ConfigurationError."""
         found = cls() if path is None else cls.from_file(path)
-        columns = dict(found.columns)
+        pairs = [*found.columns.items()]
         for text in texts or ():
             name, sign, target = text.rpartition("=")
             if not sign or (target and not name):
                 raise ConfigurationError(f"the mapping: {shown(text)} maps nothing: {_FORM}")
-            if columns.setdefault(one_form(name), target) != target:
-                raise ConfigurationError(f"the mapping: {shown(name)} is mapped twice")
-        return attrs.evolve(found, columns=columns)
+            pairs.append((name, target))
+        return attrs.evolve(found, columns=_by_name(pairs))
 
     @property
     def digest(self) -> str:
@@ -118,8 +121,14 @@ class ColumnMapping:
     def __bool__(self) -> bool:
         return bool(self.columns or self.constants)
 
-    def apply(self, header: Sequence[str]) -> MappedHeader:
-        """Map a header: the columns under our names, and all faults."""
+    def apply(
+        self, header: Sequence[str], below: Iterable[tuple[int, Sequence[str]]], hint: str = ""
+    ) -> MappedHeader:
+        """Map a header: the columns under our names, and all faults.
+
+        `below`: the rows below it, each with its number, one of which may be the header instead. `hint`: what
+        is wrong if none of its columns is known.
+        """
         theirs = [one_form(name) for name in header]
         names = self._renamed(header)
         kept = [target for name, target in zip(theirs, names, strict=True) if self.columns.get(name) != ""]
@@ -132,17 +141,13 @@ class ColumnMapping:
                 near = ", ".join(shown(each) for each in get_close_matches(name, theirs, n=1))
                 meant = f"; did you mean {near}?" if near else ""
                 faults.append((shown(name), f"is mapped, and is no column of the input{meant}"))
-        return MappedHeader(names, tuple(self.constants.items()), tuple(faults))
-
-    def header_below(self, mapped: MappedHeader, below: Iterable[tuple[int, Sequence[str]]]) -> str | None:
-        """Tell which row below has names that are known, if the mapped one has none."""
-        rows = islice(below, _LOOKED_AT if mapped.is_strange else 0)
-        for number, row in rows:
-            if any(map(is_known, self._renamed(row))):
-                return (
-                    f"is not the header, which is row {number}: --header-row {number} (header_row={number})"
-                )
-        return None
+        if faults and not any(is_known(name) or is_damaged(name) for name in names):
+            rows = islice(below, _LOOKED_AT)
+            if line := next((line for line, row in rows if any(map(is_known, self._renamed(row)))), None):
+                hint = f"is not the header, which is row {line}: --header-row {line} (header_row={line})"
+            faults = [(None, hint)] if hint else faults
+        columns = (*filter(None, names), *self.constants)
+        return MappedHeader(names, columns, tuple(self.constants.values()), tuple(faults))
 
     def _renamed(self, header: Sequence[str]) -> tuple[str, ...]:
         return tuple(self.columns.get(one_form(name), normalize("NFC", name)) for name in header)
@@ -174,23 +179,13 @@ class MappedHeader:
     """The columns of an input under our names."""
 
     names: tuple[str, ...]  # the name of each column; "" of one that is left out
-    constants: tuple[tuple[str, str], ...] = ()
-    faults: tuple[tuple[str | None, str], ...] = ()  # (column, what is wrong)
-
-    @property
-    def is_strange(self) -> bool:
-        """True if no column is known, though all can be read."""
-        return not any(is_known(name) or is_damaged(name) for name in self.names)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read, and of the constants."""
-        return (*filter(None, self.names), *(name for name, _ in self.constants))
+    columns: tuple[str, ...]  # the names of those that are read, and of the constants
+    constants: tuple[str, ...]  # their values
+    faults: tuple[tuple[str | None, str], ...]  # (column, what is wrong)
 
     def cells(self, cells: Sequence[str]) -> list[str]:
         """The cells of a row for `columns`."""
-        given = [cell for name, cell in zip(self.names, cells, strict=True) if name]
-        return [*given, *(value for _, value in self.constants)]
+        return [*(cell for name, cell in zip(self.names, cells, strict=True) if name), *self.constants]
 
 
 def _texts(table: str, content: Any) -> dict[str, str]:

@@ -74,37 +74,35 @@ class RejectsFile:
         self._pending.append(fault)
 
     def _flush(self) -> None:
+        columns = self._source.columns
         if self.rows == 0:  # the source's columns are known only now
-            self._begin()
+            added = [REFERENCE] if self._references and REFERENCE not in columns else []
+            self._writer.writerow([*FAULT_COLUMNS, *added, *columns])
         if not self._pending:
             return
         self.rows += 1
-        first = self._pending[0]
-        columns = "; ".join(fault.column for fault in self._pending if fault.column)
-        alone = len(self._pending) == 1
-        reasons = [f.reason if alone or not f.column else f"{f.column} {f.reason}" for f in self._pending]
-        line = first.number if first.line is None else first.line
+        first, *others = self._pending
+        names = "; ".join(fault.column for fault in self._pending if fault.column)
+        reasons = [
+            f"{fault.column} {fault.reason}" if others and fault.column else fault.reason
+            for fault in self._pending
+        ]
         cells, note = self._named(first)
-        self._writer.writerow([line, columns, "; ".join(reasons) + note, *map(escaped, cells)])
+        line = first.number if first.line is None else first.line
+        self._writer.writerow([line, names, "; ".join(reasons) + note, *map(escaped, cells)])
         self._pending.clear()
-
-    def _begin(self) -> None:
-        columns = self._source.columns
-        self._own = columns.index(REFERENCE) if REFERENCE in columns else None
-        added = [REFERENCE] if self._references and self._own is None else []
-        self._writer.writerow([*FAULT_COLUMNS, *added, *columns])
 
     def _named(self, fault: RowFault) -> tuple[list[str], str]:
         """Add the reference to a row's cells. Returns them with the note on it for the reason."""
-        cells = list(fault.original)
+        cells, columns = list(fault.original), self._source.columns
         if self._references is None:
             return cells, ""
         own = compared(fault.reference or "")
         made = "" if own else self._references(fault) or ""
-        if self._own is None:
+        if REFERENCE not in columns:
             cells.insert(0, made)
-        elif made and len(cells) == len(self._source.columns):
-            cells[self._own] = made
+        elif made and len(cells) == len(columns):
+            cells[columns.index(REFERENCE)] = made
         else:
             made = ""
         if made:

@@ -57,7 +57,7 @@ def fault_of(item: SourceItem, column: str, reason: str) -> RowFault:
     return RowFault(item.line, item.number, column, reason, *kept)
 
 
-_FORM = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
+_FORM: Final = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
 
 
 def _typed(value: Any) -> Any:
@@ -71,38 +71,16 @@ canonical = json.JSONEncoder(
 """Encode a value as JSON text that differs whenever the value, or its type, does."""
 
 
-class Fingerprint:
-    """SHA-256 over the rows in order, each as one line of JSON: names sorted, ASCII, no white space.
-
-    Empty cells and lines, the order of columns, line endings and byte order marks do not affect it.
-    """
-
-    __slots__ = ("_hash",)
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256(_FORM)
-
-    def add(self, row: object) -> str:
-        """Add one row. Returns its line of JSON; `null` for a value that is nested too deep."""
-        try:
-            line = canonical(row)
-        except RecursionError:
-            line = "null"
-        self._hash.update(f"{line}\n".encode("ascii"))
-        return line
-
-    def hexdigest(self) -> str:
-        """The hash of everything so far: 64 hexadecimal digits."""
-        return self._hash.hexdigest()
-
-
 _ODD: Final = ("\\u0000", "\\udc")
 """Escapes in a row's canonical line that show text which `text_faults` may refuse."""
-
-
 _EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
-_AMOUNT_EXPONENT: Final = re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)
-"""An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
+_ROUNDED: Final = (
+    # an amount is a number in any case, so that `1E2` was rounded like `1E+2`
+    (AMOUNT, re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)),
+    (ROW_KEY, _EXPONENT),
+    (REFERENCE, _EXPONENT),
+)
+_NONE: Final[Faults] = {}
 _NOBODY: Final = ("type", "country")
 _WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
 _IS_TOTAL: Final = "; if the row is a total, leave the row out"
@@ -112,128 +90,112 @@ def _rounded_faults(cells: Cells) -> Faults:
     """Find texts that a spreadsheet has rounded, but destinations: see `_validation/receivers.py`."""
     return {
         name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
-        for name in (AMOUNT, ROW_KEY, REFERENCE)
-        if isinstance(cell := cells.get(name), str) and _is_rounded(name, cell.strip())
+        for name, form in _ROUNDED
+        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip())
     }
 
 
-def _is_rounded(name: str, text: str) -> bool:
-    return bool(_AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text))
-
-
 class RowMaker:
-    """Makes the rows of one reading of a source."""
+    """Makes the rows of one reading of a source, and their hash.
 
-    __slots__ = ("_keyed", "_number", "fingerprint")
+    The hash is SHA-256 over the rows in order, each as one line of JSON: names sorted, ASCII, no white space.
+    Empty cells and lines, the order of columns, line endings and byte order marks do not affect it.
+    """
+
+    __slots__ = ("_has_keys", "_hash", "_number")
 
     def __init__(self) -> None:
-        self.fingerprint = Fingerprint()
-        self._keyed: bool | None = None
+        self._has_keys: bool | None = None  # None until a column or the first row tells
+        self._hash = hashlib.sha256(_FORM)
         self._number = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of everything so far: 64 hexadecimal digits."""
+        return self._hash.hexdigest()
 
     def expect_no_keys(self) -> None:
         """Expect no row of this input to have a key: it has no column for them."""
-        self._keyed = False
+        self._has_keys = False
 
     def row(
-        self,
-        cells: Cells,
-        original: Sequence[str],
-        *,
-        line: int | None = None,
-        faults: Faults | None = None,
-        warnings: tuple[str, ...] = (),
+        self, cells: Cells, original: Sequence[str], *, line: int | None = None, faults: Faults = _NONE
     ) -> Sequence[SourceItem]:
-        """Make a row of `cells`, or list all its faults.
-
-        `faults` and `warnings` are those that the file's reader found.
-        """
+        """Make a row of `cells`, or list all its faults, with those that the file's reader found."""
         request, found = build(cells)
         for name in ("instrument", "instrument.type"):
             if name in found and AMOUNT in cells and not _WHOM.intersection(cells):
                 found[name] += _IS_TOTAL
-        line_text = self.count(cells if AMOUNT in found else {**cells, AMOUNT: request.amount})
-        odd = text_faults(cells) if any(sign in line_text for sign in _ODD) else {}
-        faults = {**found, **odd, **_rounded_faults(cells), **(faults or {})}
-        return self.finished(
-            request, cells.get(ROW_KEY), original, line=line, faults=faults, warnings=warnings
-        )
+        amount = cells.get(AMOUNT) if AMOUNT in found else request.amount
+        hashed = self.count(cells if amount is None else {**cells, AMOUNT: str(amount)})
+        odd = text_faults(cells) if any(sign in hashed for sign in _ODD) else _NONE
+        found |= {**odd, **_rounded_faults(cells), **faults}
+        return self.checked_row(request, cells.get(ROW_KEY), original, found, line)
 
-    def count(self, cells: Cells) -> str:
-        """Add a row to the fingerprint, amounts as text: `50.1` is the same row from any format."""
-        amount = cells.get(AMOUNT, "")
-        return self.fingerprint.add(cells if isinstance(amount, str) else {**cells, AMOUNT: str(amount)})
+    def count(self, row: object) -> str:
+        """Add a row to the hash. Returns its line of JSON; `null` for a value that is nested too deep.
 
-    def finished(
+        Its amount is given as text: `50.1` is the same row from any format.
+        """
+        try:
+            line = canonical(row)
+        except RecursionError:
+            line = "null"
+        self._hash.update(f"{line}\n".encode("ascii"))
+        return line
+
+    def checked_row(
         self,
         request: PayoutRequest,
-        row_key: Any,
+        key: Any,
         original: Sequence[str],
-        *,
-        line: int | None,
         faults: Faults,
-        warnings: tuple[str, ...] = (),
+        line: int | None = None,
     ) -> Sequence[SourceItem]:
         """Make a row of a checked request, or list all its faults."""
         self._number += 1
-        if problem := self._key_problem(row_key):
+        if problem := self._key_problem(key):
             faults = {ROW_KEY: problem, **faults}
         if faults:
-            return self._faulty(faults, original, line, row_key, request.reference)
+            return self._faulty(faults, original, line, key, request.reference)
         warning = digits_warning(request.amount)
-        warnings = (
-            *warnings,
-            *([f"{AMOUNT} {warning}"] if warning else ()),
-            *doubts(request),
-            *receiver_doubts(request),
-        )
-        key = str(self._number) if row_key is None else compared(row_key)
-        return (Row(self._number, line, key, request.reference, request, warnings, original),)
+        slips = (*([f"{AMOUNT} {warning}"] if warning else ()), *doubts(request), *receiver_doubts(request))
+        row_key = str(self._number) if key is None else compared(key)
+        return (Row(self._number, line, row_key, request.reference, request, slips, original),)
 
     def broken(
-        self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells | None = None
+        self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells = _NONE
     ) -> Sequence[SourceItem]:
         """Report a row that cannot be split into cells. `cells` are those that are certain all the same.
 
         In an input with keys, a row with an unreadable key may have the key of another row.
         """
         self._number += 1
-        self.fingerprint.add(list(original))
-        certain = cells or {}
-        key, hides_key = certain.get(ROW_KEY), self._keyed is not False and ROW_KEY not in certain
+        self.count(list(original))
+        hides_key = self._has_keys is not False and ROW_KEY not in cells
         faults = {"": f"{reason}; its row_key cannot be read" if hides_key else reason}
-        return self._faulty(faults, original, line, key, certain.get(REFERENCE), hides_key=hides_key)
+        found = self._faulty(faults, original, line, cells.get(ROW_KEY), cells.get(REFERENCE))
+        return [attrs.evolve(fault, hides_key=hides_key) for fault in found]
 
     def _faulty(
-        self,
-        faults: Faults,
-        original: Sequence[str],
-        line: int | None,
-        row_key: Any,
-        reference: Any,
-        *,
-        hides_key: bool = False,
-    ) -> Sequence[SourceItem]:
-        key = str(self._number) if row_key is None and self._keyed is False else _text(row_key)
-        names = {"row_key": key, "reference": _text(reference)}
-        kept = tuple(original)
+        self, faults: Faults, original: Sequence[str], line: int | None, key: Any, reference: Any
+    ) -> Sequence[RowFault]:
+        if key is None and self._has_keys is False:
+            key = self._number
+        kept = (tuple(original), _text(key), _text(reference))
         return [
-            RowFault(line, self._number, column or None, reason, kept, **names, hides_key=hides_key)
-            for column, reason in faults.items()
+            RowFault(line, self._number, column or None, reason, *kept) for column, reason in faults.items()
         ]
 
-    def _key_problem(self, row_key: object) -> str | None:
+    def _key_problem(self, key: object) -> str | None:
         """Refuse keys in only some rows: one row's key could equal another row's number."""
-        keyed = row_key is not None
-        if self._keyed is None:
-            self._keyed = keyed
-        if keyed != self._keyed:
-            return (
-                "is missing here, other rows have one"
-                if self._keyed
-                else "is given here, other rows have none"
-            )
-        return row_key_fault(row_key) if keyed else None
+        has_key = key is not None
+        if self._has_keys is None:
+            self._has_keys = has_key
+        if has_key != self._has_keys:
+            others = "have one" if self._has_keys else "have none"
+            return f"is {'given' if has_key else 'missing'} here, other rows {others}"
+        return row_key_fault(key) if has_key else None
 
 
 def _text(name: object) -> str | None:

@@ -14,7 +14,7 @@ import pytest
 from payments_async import Instrument
 from payments_async.bulk import Batch, BulkError, InputDifference, LedgerOfAnotherInput, RowState
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import CsvSource
+from payments_async.bulk.sources import open_source
 from payments_async.sandbox import Sandbox
 from tests.support.batches import LedgerRow, item, items, ledger_rows
 from tests.support.desks import Desk
@@ -156,19 +156,23 @@ async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpos
     assert rejects.exists()
 
 
-async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: Any, tmp_path: Path) -> None:
-    class Shifting(CsvSource):
-        def fingerprint(self) -> str:
-            found = super().fingerprint()
-            self.path.write_text(self.path.read_text().replace("60.10", "70.10"))
-            return found
+async def test_a_file_that_changes_while_it_is_compared_changes_nothing(
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shifting() -> str:
+        found = fingerprint()
+        path.write_text(path.read_text().replace("60.10", "70.10"))
+        return found
 
     path = csv_file(tmp_path, PHONE)
     await batch.load(path)
     before = await stored(batch)
     path.write_text(path.read_text().replace("50.10", "60.10"))
+    source = open_source(path)
+    fingerprint = source.fingerprint
+    monkeypatch.setattr(source, "fingerprint", shifting)
     with pytest.raises(SourceUnreadable, match="changed while it was read"):
-        await batch.load(Shifting(path), accept_edits=True)
+        await batch.load(source, accept_edits=True)
     assert await stored(batch) == before
 
 

@@ -9,11 +9,10 @@ from unicodedata import normalize
 import pytest
 
 from payments_async.bulk import BatchIdRequired, PayoutBatch
-from payments_async.bulk.sources import IterableSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, reported
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, reported, source_of
 
 BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
 UNSEEN = "holds U+200B, which is invisible or unassigned"
@@ -40,7 +39,7 @@ async def test_a_name_that_looks_like_another_is_a_fault(
         assert rows == []
         assert [(name, text) for _, name, text in reported(faults)] == [(column, reason)]
     given: Any = (cell, item(1)[1]) if column == "row_key" else item(1, reference=cell)
-    (fault,) = [each async for each in IterableSource([given]).rows()]
+    (fault,) = [each async for each in source_of([given]).rows()]
     assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
 
 

@@ -22,7 +22,7 @@ from payments_async.bulk._protocol.identifiers import (
     reference_problem,
     shown_key,
 )
-from payments_async.bulk.sources._requests import Fingerprint
+from payments_async.bulk.sources._requests import RowMaker
 from tests.support.rows import BINDING, ledger_row
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -60,7 +60,7 @@ def test_a_value_nested_too_deep_for_a_line_is_counted_as_null() -> None:
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    assert Fingerprint().add(deep) == "null"
+    assert RowMaker().count(deep) == "null"
 
 
 @given(IDENTITIES, IDENTITIES)

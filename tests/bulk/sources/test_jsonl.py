@@ -24,7 +24,8 @@ NESTED: dict[str, Any] = {
 def test_nested_and_dotted_names_say_the_same(tmp_path: Path) -> None:
     more = {"customer": {"email": "a@b.example", "city": None}, "metadata": {"a": "1"}}
     dotted = {"customer.email": "a@b.example", "customer.city": None, "metadata.a": "1"}
-    (nested, flat), faults = read(jsonl_file(tmp_path, {**NESTED, **more}, {**PHONE, **dotted}))
+    empty = {"instrument": {**NESTED["instrument"], "bank_code": None, "network": ""}}
+    (nested, flat), faults = read(jsonl_file(tmp_path, {**NESTED, **more, **empty}, {**PHONE, **dotted}))
     assert faults == []
     assert nested.request == flat.request
     assert nested.request.instrument == Instrument.phone("+2290190000000", "BJ")
@@ -46,6 +47,7 @@ NUMBER = "is a number: write it as text"
         ("row_key", ["k"], "must be text, not list"),
         ("instrument.country", True, "must be a two-letter country code, not bool"),
         ("customer", "Ama", "must be an object"),
+        ("instrument", {"type": 1, "network": "x"}, NUMBER),
         ("gateway_options", ["x"], "must be a mapping, not list"),
         ("gateway_options", 1, NUMBER),
         ("row_key", "\ud800", "holds a lone surrogate, which is not text"),

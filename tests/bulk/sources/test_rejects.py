@@ -13,12 +13,12 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
 from payments_async.bulk.errors import BulkError, SourceUnreadable
-from payments_async.bulk.sources import CsvSource, IterableSource, RejectsFile, Row, RowFault
+from payments_async.bulk.sources import Row, RowFault
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, read, reported
+from tests.support.payout_files import PHONE, csv_file, read, reported, source_of
 from tests.support.rows import RowIdentifiers
 
 KEYED = {"row_key": "emp-1", **PHONE}
@@ -34,7 +34,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 async def reference_of(key: str, batch_id: str = "batch") -> str:
     """The reference that a row has in a batch of the sandbox."""
-    (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
+    (row,) = [each async for each in source_of([(key, item(1)[1])]).rows()]
     assert isinstance(row, Row)
     return RowIdentifiers("sandbox", batch_id).new_row(row).stem
 
@@ -164,6 +164,7 @@ async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_
     rejects = tmp_path / "rejects.csv"
     if skipped:
         await batch.load(path, skip_invalid=True, rejects=rejects)
+        assert table(rejects)[0]["reference"] == await reference_of("2"), "its number is its key"
     else:
         with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
             await batch.load(path, skip_invalid=True, rejects=rejects)
@@ -236,10 +237,19 @@ async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_p
 
 
 async def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
+    class Breaking:
+        readings = 0
+
+        def __iter__(self) -> Any:
+            self.readings += 1
+            yield item(1, amount="0.5")
+            if self.readings == 2:  # while the rejects are written
+                raise RuntimeError
+
     target, path = tmp_path / "rejects.csv", csv_file(tmp_path, {**PHONE, **BAD}, PHONE)
     target.write_text("older")
-    with pytest.raises(RuntimeError), RejectsFile(target, CsvSource(path)).written():
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        await PayoutBatch.open(tmp_path / "l").preview(Breaking(), skip_invalid=True, rejects=target)
     assert target.read_text() == "older"
     await PayoutBatch.open(tmp_path / "l").preview(path, skip_invalid=True, rejects=target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
