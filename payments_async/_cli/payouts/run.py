@@ -222,6 +222,7 @@ async def _pay(
 
             with context.interrupts.draining(drain):
                 report = await batch.run(on_progress, **order.only(*_PACE))
+            view.end(report)
     except asyncio.CancelledError:
         if not context.interrupts.caught():
             raise
