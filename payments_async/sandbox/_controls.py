@@ -5,7 +5,7 @@ The inspector, the control API and the Advisor work with this, and know nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import RLock
 
 from ._api.core import Core
@@ -72,9 +72,18 @@ class RuleControls:
 class SandboxControls(SandboxService, RuleControls, RecordControls):
     """One simulated service with all its controls, served or not. Its own pages and routes use this."""
 
-    def __init__(self, core: Core, clock: Clock, profile: Profile, allow_webhooks_to: Iterable[str]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        clock: Clock,
+        profile: Profile,
+        allow_webhooks_to: Iterable[str],
+        row_key: Callable[[str], str | None],
+    ) -> None:
         super().__init__(core, clock)
         self._profile = profile
+        self.row_key: Callable[[str], str | None] = row_key
+        """Finds the key of the row that a payout's reference belongs to, for the inspector alone."""
         self._allowed = read_allowed(allow_webhooks_to)
         self.books: Books = Books(self.changing)
 

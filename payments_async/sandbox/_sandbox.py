@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -34,6 +34,10 @@ _CLOSED = Answer(
 )
 
 
+def no_row_key(reference: str) -> None:
+    """The key of the row that a payout's reference belongs to, where no rows are known."""
+
+
 class Sandbox(SandboxControls):
     """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
 
@@ -48,6 +52,9 @@ class Sandbox(SandboxControls):
     The user of this process (and root) reaches the server, no other user of the machine; with `shared` all
     of them do. Where the machine does not say which user a connection is from (it must be Linux), the API
     answers whoever has the API key, and the inspector is at `inspector_url`, which holds a secret.
+
+    `row_key` gives the caller's own name for a payout's reference, or None. The inspector shows payouts under
+    it, and finds them by it; no answer, webhook or log record has it, and no repr.
 
     HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
     may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
@@ -66,13 +73,14 @@ class Sandbox(SandboxControls):
         allow_webhooks_to: Iterable[str] = (),
         scenario: str | None = None,
         shared: bool = False,
+        row_key: Callable[[str], str | None] = no_row_key,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
         check_port(port)
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         core = Core(chosen, limits or SandboxLimits(), seed)
-        super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
+        super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to, row_key)
         self._port = port
         self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
         self._server: Server | None = None
