@@ -72,18 +72,12 @@ class RuleControls:
 class SandboxControls(SandboxService, RuleControls, RecordControls):
     """One simulated service with all its controls, served or not. Its own pages and routes use this."""
 
-    def __init__(
-        self,
-        core: Core,
-        clock: Clock,
-        profile: Profile,
-        allow_webhooks_to: Iterable[str],
-        row_key: Callable[[str], str | None],
-    ) -> None:
+    row_key: Callable[[str], str | None]
+    """Finds the key of the row that a payout's reference belongs to, for the inspector alone."""
+
+    def __init__(self, core: Core, clock: Clock, profile: Profile, allow_webhooks_to: Iterable[str]) -> None:
         super().__init__(core, clock)
         self._profile = profile
-        self.row_key: Callable[[str], str | None] = row_key
-        """Finds the key of the row that a payout's reference belongs to, for the inspector alone."""
         self._allowed = read_allowed(allow_webhooks_to)
         self.books: Books = Books(self.changing)
 

@@ -80,7 +80,8 @@ class Sandbox(SandboxControls):
         check_port(port)
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         core = Core(chosen, limits or SandboxLimits(), seed)
-        super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to, row_key)
+        super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
+        self.row_key = row_key
         self._port = port
         self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
         self._server: Server | None = None

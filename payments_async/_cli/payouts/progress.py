@@ -96,9 +96,6 @@ class BarView:
         self._figures = figures
         self._pace.note(figures, at)
 
-    def end(self, figures: BatchFigures) -> None:
-        """Nothing: the bar disappears."""
-
     def note(self, text: str) -> None:
         """A line under the figures."""
         self._note = text

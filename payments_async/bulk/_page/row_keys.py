@@ -17,7 +17,7 @@ from ..errors import LedgerMissing
 
 @attrs.define
 class RowKeys:
-    """The table of a ledger, as of its last reading. A key is often a name or a phone: no repr shows it."""
+    """The table of a ledger, as of its last reading. A key is often a name: no repr shows it."""
 
     _ledger: LedgerAddress
     _keys: dict[str, str] = attrs.field(factory=dict, repr=False)  # {reference without its generation: key}

@@ -202,3 +202,4 @@ def test_what_is_gone_is_counted_and_a_record_that_is_gone_goes_by_its_id(sandbo
     sandbox.reset()
     sandbox.journal.add(entries[1].item)
     assert "po_" in log(sandbox)[0]
+    assert log(sandbox, "?find=po_") == log(sandbox)
