@@ -80,6 +80,7 @@ class ExcelFormat(ExportFormat):
         sheet.page_setup.fitToPage = True
         sheet.page_setup.fitToHeight = 0  # as many sheets as its lines need
         sheet.page_setup.orientation, sheet.page_setup.paperSize = "landscape", _A4
+        sheet.page_margins.left = sheet.page_margins.right = 0.4  # inches
         sheet.print_title_rows = f"{len(above) + 1}:{len(above) + 1}"
         header = [self._text(name) for name in columns]
         for column, (cell, name) in enumerate(zip(header, columns, strict=True), start=1):

@@ -69,6 +69,7 @@ async def test_a_workbook_has_rows_money_and_certificate(
         paper = sheet.page_setup
         assert (paper.orientation, paper.paperSize) == ("landscape", 9), "A4"
         assert sheet.sheet_properties.pageSetUpPr.fitToPage
+        assert (sheet.page_margins.left, sheet.page_margins.right) == (0.4, 0.4)
         assert (paper.fitToWidth, paper.fitToHeight) == (None, 0), "one sheet wide, which is the default"
         assert sheet.print_title_rows == ("$7:$7" if sheet.title == "Money" else "$1:$1")
         assert sheet.auto_filter.ref == (sheet.dimensions if sheet.title == "Rows" else None)
