@@ -329,6 +329,7 @@ class PayoutBatch:
         ledger = self._ledger
         if (kept := ledger.known.certificate) is not None and _fits(ledger.known, report):
             return report if kept["clean"] else attrs.evolve(report, exit_code=max(report.exit_code, 1))
+        run.progress.doing(Activity(doing="reconciling"))
         try:
             certificate = await certify(ledger, self._service, run.progress.tell)
         except PaymentsError as error:

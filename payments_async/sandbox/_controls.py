@@ -5,7 +5,7 @@ The inspector, the control API and the Advisor work with this, and know nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import RLock
 
 from ._api.core import Core
@@ -71,6 +71,9 @@ class RuleControls:
 
 class SandboxControls(SandboxService, RuleControls, RecordControls):
     """One simulated service with all its controls, served or not. Its own pages and routes use this."""
+
+    row_key: Callable[[str], str | None]
+    """Finds the key of the row that a payout's reference belongs to, for the inspector alone."""
 
     def __init__(self, core: Core, clock: Clock, profile: Profile, allow_webhooks_to: Iterable[str]) -> None:
         super().__init__(core, clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
@@ -37,6 +37,10 @@ _CLOSED = Answer(
 )
 
 
+def no_row_key(reference: str) -> None:
+    """The key of the row that a payout's reference belongs to, where no rows are known."""
+
+
 class Sandbox(SandboxControls):
     """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
 
@@ -55,6 +59,9 @@ class Sandbox(SandboxControls):
     `bind` is an address of a network to listen on, or `0.0.0.0` for all, so that other containers reach it:
     the API with its key, all pages with the secret that their addresses hold. `api_key` is the key that they
     were given (`sk_sandbox_…`), drawn from the seed unless given.
+
+    `row_key` gives the caller's own name for a payout's reference, or None. The inspector shows payouts under
+    it, and finds them by it; no answer, webhook or log record has it, and no repr.
 
     HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
     may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
@@ -75,6 +82,7 @@ class Sandbox(SandboxControls):
         shared: bool = False,
         bind: str | None = None,
         api_key: str | None = None,
+        row_key: Callable[[str], str | None] = no_row_key,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
@@ -83,6 +91,7 @@ class Sandbox(SandboxControls):
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         core = Core(chosen, limits or SandboxLimits(), seed)
         super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
+        self.row_key = row_key
         self._port = port
         self._bind = bind
         self._access = Access(

@@ -49,7 +49,12 @@ async def test_progress_says_why_rows_wait_and_until_when(service: Sandbox, clie
     waits = listener.doing("waiting")
     assert {activity.why for activity in waits} == {"rows have no clear answer yet"}
     assert any(activity.next_look for activity in waits)
-    assert {activity.doing for _, activity in listener.told} == {"paying", "waiting", "reading"}
+    assert {activity.doing for _, activity in listener.told} == {
+        "paying",
+        "waiting",
+        "reading",
+        "reconciling",
+    }
 
 
 async def test_a_hanging_request_does_not_silence_the_run(service: Sandbox, client: Any, batch: Any) -> None:

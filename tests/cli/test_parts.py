@@ -123,6 +123,10 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_done(width: int, assert_sna
     follows = Activity(doing="following", next_look=9.0)
     bar.show(attrs.evolve(figures("1", arrived=20, failed=2, created=8), activity=follows), 6.0)
     assert_snapshot(drawn(bar, width), "3 follows")
+    certifies = Activity(doing="reconciling", listed=12)
+    bar.show(attrs.evolve(figures(arrived=28, failed=2), activity=certifies), 8.0)
+    assert "of 30" not in "".join(drawn(bar, width)), "its end is not known"
+    assert_snapshot(drawn(bar, width), "4 certifies")
     assert max(map(len, drawn(bar, width))) <= width
 
 
@@ -142,6 +146,10 @@ def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) ->
     for moment in range(30):
         lines.show(figures(not_started=30 - moment, created=moment), moment / 10)
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines.end(figures(created=30))
+    lines.end(figures(created=30))
+    printed_last = [json.loads(line)["rows"]["created"] for line in capsys.readouterr().out.splitlines()]
+    assert printed_last == [30], "once, so that the last line is not an old one"
     assert [line["rows"]["created"] for line in printed] == [0, 10, 20]
     assert [line["per_second"] for line in printed] == [0.0, 10.0, 10.0]
     assert [line["seconds_left"] for line in printed] == [None, 2, 1]

@@ -48,6 +48,19 @@ def test_a_row_shows_its_payout_and_where_to_look(here: Here) -> None:
     assert "✗ Outcome    failed; RECIPIENT_ERROR" in here("show", LEDGER, "r3").out
 
 
+def test_the_page_of_a_batch_is_exported_as_its_rows_are(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    _faults(here.sandbox)
+    here("run", "june.csv")
+    said = here("export", LEDGER, "june.html")
+    assert said.out.split("\n", 2)[1] == LEDGER
+    assert "✓ Exported   the batch's page; account data masked\n  ✓ Written    june.html" in said.out
+    page = (here.folder / "june.html").read_text()
+    missing = "GHS 3.07, XCD 2.07 did not arrive: 1 failed, 1 rejected"
+    assert f"{missing}. What to do: " in page
+    assert f"✗ Shortfall  {missing}" in here("status", LEDGER).out
+
+
 def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     payouts_file(here.folder, 2)
     here("run", "june.csv", "--max-rows", "1")
@@ -81,8 +94,8 @@ def test_a_row_shows_what_the_service_has_said_of_it_and_when(here: Here) -> Non
     assert completed["at"] <= unclear["at"]
     shown = here("show", LEDGER, "1").out
     told, day = " ".join(shown.split()), datetime.fromtimestamp(completed["service_at"], UTC)
-    assert f"Status completed of {day:%Y-%m-%d %H:%M:%S} UTC, recorded 20" in told
-    assert f"Status completed (contradicts itself) of {day:%Y-%m-%d}" in told
+    assert f"Status completed, ended {day:%Y-%m-%d %H:%M:%S} UTC, read 20" in told
+    assert f"Status completed (contradicts itself), ended {day:%Y-%m-%d}" in told
     assert told.count(f", of {payout_id}") == len(facts["statuses"])
     assert "✗ Outcome    not final yet; completed with" in shown
 

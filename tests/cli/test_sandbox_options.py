@@ -6,16 +6,18 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import urlopen
 
 import pytest
 
-from payments_async import Instrument, _loopback
+from payments_async import Instrument, PayoutRequest, _loopback
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._http import server
 from payments_sync import Payments
+from payments_sync.bulk import PayoutBatch
 from tests.support.payout_command import Exit, main
 from tests.support.strangers import ask_as_stranger, needs_root
 
@@ -84,6 +86,13 @@ def test_another_user_reaches_it_if_it_is_shared(serve: Serve, option: list[str]
     [
         (["--scenario", "lost_respons"], "--scenario: ", "near: lost_response"),
         (["--scenario", "slow:2x"], "--scenario: '2x' is not a duration", ""),
+        (["--ledger", "june.ledger", "--shared"], "--ledger shows whom rows are for, and --shared lets", ""),
+        (
+            ["--ledger", "june.ledger", "--bind", "0.0.0.0"],
+            "--ledger shows whom rows are for, and --bind lets",
+            "",
+        ),
+        (["--ledger", "mysql://host/db"], "BulkError: ", "mysql"),
         (
             ["--allow-webhooks-to", "https://shop.example/"],
             "--allow-webhooks-to: 'https://shop.example/' in allow_webhooks_to is not a bare host",
@@ -121,6 +130,31 @@ def test_a_bound_one_takes_the_key_of_its_environment_and_no_live_one(
         told = capsys.readouterr().err
         assert re.match(f"payments: --bind, and PAYMENTS_API_KEY with it: .*{problem}", told)
         assert "of_a_shop" not in told
+
+
+def test_the_inspector_shows_payouts_by_the_keys_of_a_ledger_that_is_loaded_meanwhile(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async._cli.sandbox.serve._EVERY", 0.01)
+    ledger, seen = tmp_path / "june.ledger", list[str]()
+
+    def look(about: dict[str, str], client: Payments) -> None:
+        for batch_id, key in (("june", "Ada Lovelace"), ("july", "+233200000009")):
+            with PayoutBatch.open(ledger, client, batch_id=batch_id) as batch:
+                batch.load([(key, PayoutRequest(**PAYOUT))])
+                batch.run()
+            while key not in (shown := page_of(f"{about['inspector']}payouts?find={quote(key)}")):
+                pass
+            seen.append(shown)
+        assert "Ada" not in page_of(f"{about['inspector']}api/payouts")
+
+    assert serve(["--ledger", str(ledger)], look) == Exit.DONE
+    assert ("Ada" in seen[0], "+233200000009" in seen[1]) == (True, True)
+
+
+def page_of(address: str) -> str:
+    with urlopen(address) as page:
+        return str(page.read().decode())
 
 
 def test_the_key_is_another_one_each_time_unless_a_seed_is_given(serve: Serve) -> None:

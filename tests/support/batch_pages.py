@@ -13,6 +13,7 @@ import attrs
 from payments_async.bulk import Activity, Batch, Cause, Outcome, RowView
 from payments_async.bulk._ledger.figures import Figures
 from payments_async.bulk._page import BatchPage as BatchPage
+from payments_async.bulk._page import RowKeys as RowKeys
 from payments_async.bulk._page import serve_page as serve_page
 from payments_async.bulk._page import write_page as write_page
 from payments_async.bulk._page.feed import BatchFeed, PageFigures

@@ -21,9 +21,9 @@ PHONE: Mapping[str, str] = {
 }
 """A payout with no more than it needs, as cells."""
 FACTS = (
-    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status", "status_at"),
-    *("amount", "currency", "payout_amount", "payout_currency", "method", "description"),
-    *("generation", "failure_code", "failure_message"),
+    *("number", "line", "row_key", "reference", "outcome", "amount", "currency"),
+    *("payout_id", "payout_status", "ended_at", "read_at", "payout_amount", "payout_currency"),
+    *("method", "description", "generation", "failure_code", "failure_message"),
 )
 """The columns of every export."""
 

@@ -25,7 +25,7 @@ from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext
 from .reconcile import certificate_text
-from .summary import result, show_causes, show_unreadable, state_table
+from .summary import result, show_causes, show_money, show_unreadable
 
 _EVERY: Final = 1.0  # seconds between two looks of `watch`, at least
 _SHARE: Final = 10  # they are so many times as long as a look takes, at least
@@ -56,7 +56,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     if report.others:
         told = f"{counted(report.others, 'row')} for keys of the other environment, which it never sends"
         context.show.line("Others", told)
-    context.show.render(state_table(report))
+    show_money(report, context.show)
     show_causes(causes, context.show)
     show_unreadable(report.unreadable, context.show)
     for sentence in steps:
@@ -190,8 +190,8 @@ def _show_facts(row: RowView, show: Callable[..., None]) -> None:
     if row.decided_at is not None:
         show("Recorded", f"{moment(row.decided_at)} UTC")
     for each in row.statuses:
-        at = "" if each.service_at is None else f" of {moment(each.service_at)} UTC"
-        show("Status", f"{status_text(each)}{at}, recorded {moment(each.at)} UTC, of {each.payout_id}")
+        at = "" if each.service_at is None else f", ended {moment(each.service_at)} UTC"
+        show("Status", f"{status_text(each)}{at}, read {moment(each.at)} UTC, of {each.payout_id}")
 
 
 async def export(
@@ -209,7 +209,9 @@ async def export(
         try:
             if path.endswith(".html"):
                 await write_page(ledger, path, overwrite=overwrite)
-                context.show.step("Written", path, wrap=False, path=path)
+                context.show.heading(ledger.shown)
+                context.show.step("Exported", "the batch's page; account data masked", path=path)
+                context.show.line("Written", path, good=True, wrap=False)
                 return Exit.DONE
             with context.spinner("Writing the rows"):
                 report = await batch.export(path, states=states, accounts=accounts, overwrite=overwrite)

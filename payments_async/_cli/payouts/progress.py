@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -50,6 +51,7 @@ class LinesView:
     _every: float = 1.0
     _pace: Pace = attrs.field(factory=Pace)
     _shown_at: float | None = None
+    _shown: Mapping[str, int] | None = None
 
     def show(self, figures: BatchFigures, at: float) -> None:
         """A line, unless there was one just before."""
@@ -57,6 +59,15 @@ class LinesView:
         if self._shown_at is not None and at - self._shown_at < self._every:
             return
         self._shown_at = at
+        self._line(figures)
+
+    def end(self, figures: BatchFigures) -> None:
+        """A last line, unless the one before says the same."""
+        if self._shown not in (None, figures.counts):
+            self._line(figures)
+
+    def _line(self, figures: BatchFigures) -> None:
+        self._shown = figures.counts
         pace = self._pace.per_second
         left = seconds_left(figures, pace)
         facts: dict[str, Any] = {
@@ -102,7 +113,8 @@ class BarView:
         bar = ProgressBar(rows, done, width=width, complete_style="cyan", finished_style="cyan")
         grid = Table.grid(padding=(0, 1))
         grid.add_row(f"  · {name:<{INDENT - 1}}", bar, f"{done:,} of {rows:,}")
-        yield grid
+        # rows that are decided are not certified, and nobody knows how long the list is
+        yield Text(f"  · {'Certifying':<{INDENT}}…") if name == "Reconciling" else grid
         for line in filter(None, (_counts_text(figures), self._now(figures))):
             yield Text(" " * (INDENT + 4) + line, "dim", no_wrap=True, overflow="ellipsis")
         if self._note:

@@ -25,6 +25,7 @@ from .confirm import confirm_batch, doubts_text, flags, is_live, terminal
 from .messages import after_edits
 from .options import RunOptions
 from .page import run_page
+from .progress import LinesView
 from .reconcile import certificate_text, show_certificate
 from .summary import show_end
 
@@ -222,6 +223,8 @@ async def _pay(
 
             with context.interrupts.draining(drain):
                 report = await batch.run(on_progress, **order.only(*_PACE))
+            if isinstance(view, LinesView):  # a bar disappears
+                view.end(report)
     except asyncio.CancelledError:
         if not context.interrupts.caught():
             raise

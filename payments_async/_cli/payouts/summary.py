@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ...bulk import BatchFigures, BatchReport, Cause, Outcome
 from ...bulk._texts.advice import after_run
-from ...bulk._texts.figures import with_causes
+from ...bulk._texts.figures import shortfall_text, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.outcomes import ALWAYS, EXTRA, NAMES, cause_text, more_causes
 from ...bulk._texts.quantities import plain_sums
@@ -47,6 +47,13 @@ def state_table(figures: BatchFigures) -> Padding:
             style = _STYLES.get(word, "") if number else "dim"
             table.add_row(name, f"{number:,}", "\n".join(money), style=style)
     return Padding(table, (1, 0, 1, 4), expand=False)
+
+
+def show_money(figures: BatchFigures, show: Show) -> None:
+    """The money by outcome, and what of it did not arrive."""
+    show.render(state_table(figures))
+    if text := shortfall_text(figures):
+        show.line("Shortfall", text, good=False)
 
 
 def show_causes(causes: Sequence[Cause], show: Show) -> None:
@@ -89,7 +96,7 @@ def show_end(
 ) -> Exit:
     report = with_causes(report, causes)
     steps, code = after_run(report, ledger), Exit(report.exit_code)
-    context.show.render(state_table(report))
+    show_money(report, context.show)
     if context.as_json:
         context.show.step("Finished", "", good=code is Exit.DONE, **result(report, steps, causes))
     else:

@@ -11,21 +11,29 @@ from typing import Final
 from cyclopts import App
 
 from .._output import Flag, JsonFlag
-from .serve_options import ServeOptions
+from .serve_options import Ledger, ServeOptions
 
 sandbox: Final = App(name="sandbox")
 
 
 @sandbox.default
-def until_stopped(*, options: ServeOptions | None = None, json: JsonFlag = False) -> int:
+def until_stopped(
+    *, options: ServeOptions | None = None, ledger: Ledger = None, json: JsonFlag = False
+) -> int:
     """Start the simulated service and keep it until Ctrl-C.
 
     Prints its address, its key, where its inspector is, and two lines that set address and key for the
     clients of a shell. Its records are gone when it stops.
+
+    Parameters
+    ----------
+    ledger
+        Show payouts in the inspector under the keys of this ledger's rows, which may be loaded later. A key
+        stays in this process.
     """
     from .serve import serve  # imports the sandbox
 
-    return serve(options or ServeOptions(), as_json=json)
+    return serve(options or ServeOptions(), ledger, as_json=json)
 
 
 @sandbox.command(name="exec")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
 from ..._runtime import SYSTEM
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, PaymentsError
 from ...models._masking import clean
 from ...sandbox import Sandbox, UnknownWord, VirtualClock
+from ...sandbox._sandbox import no_row_key
 from ...sandbox._webhooks.address_guard import read_allowed
 from ...sandbox.advisor import Finding, advise
 from ...sandbox.advisor._rules import READ_BACK_WITHIN, RULES
@@ -27,16 +30,20 @@ from .serve_options import ServeOptions
 DEFAULT_PORT: Final = 7788
 _SEED_BYTES: Final = 32
 _CASES: Final = 5  # cases of one mistake that are printed
+_EVERY: Final = 1.0  # seconds between two readings of a ledger
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """The exit codes of shells for a command that cannot be run, and for one that does not exist."""
 
 
+RowKey = Callable[[str], str | None]
+
+
 @contextmanager
-def open_sandbox(options: ServeOptions, port: int | None) -> Iterator[Sandbox]:
+def open_sandbox(options: ServeOptions, port: int | None, row_key: RowKey = no_row_key) -> Iterator[Sandbox]:
     """A serving sandbox, on a free port if `port` is None. ConfigurationError if an option cannot be used."""
     try:
-        sandbox = _start(options, port)
+        sandbox = _start(options, port, row_key)
         try:
             yield sandbox
         finally:
@@ -50,8 +57,8 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
-def _start(options: ServeOptions, port: int | None) -> Sandbox:
-    sandbox = _make(options, port)
+def _start(options: ServeOptions, port: int | None, row_key: RowKey) -> Sandbox:
+    sandbox = _make(options, port, row_key)
     try:
         sandbox.start()
     except OSError as refused:
@@ -61,7 +68,7 @@ def _start(options: ServeOptions, port: int | None) -> Sandbox:
     return sandbox
 
 
-def _make(options: ServeOptions, port: int | None) -> Sandbox:
+def _make(options: ServeOptions, port: int | None, row_key: RowKey) -> Sandbox:
     try:
         read_allowed(options.allow_webhooks_to)
     except ValueError as no_host:
@@ -75,6 +82,7 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
             scenario=options.scenario,
             allow_webhooks_to=options.allow_webhooks_to,
             shared=options.shared,
+            row_key=row_key,
             bind=options.bind,
             api_key=(os.environ.get("PAYMENTS_API_KEY") or None) if options.bind else None,
         )
@@ -84,11 +92,50 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         raise ConfigurationError(f"--bind, and PAYMENTS_API_KEY with it: {unfit}") from unfit
 
 
-def serve(options: ServeOptions, *, as_json: bool) -> Exit:
-    """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+@contextmanager
+def row_keys(ledger: str | None, options: ServeOptions) -> Iterator[RowKey]:
+    """Finds the key of a reference's row in a ledger, which a thread reads every second.
+
+    Raises ConfigurationError, and LedgerError or BulkError for one that cannot be read.
+    """
+    if ledger is None:
+        yield no_row_key
+        return
+    if options.shared or options.bind is not None:
+        others = "--shared lets every user" if options.shared else "--bind lets a network"
+        raise ConfigurationError(f"--ledger shows whom rows are for, and {others} see it")
+    from ...bulk._page import RowKeys  # here: without a ledger the command starts without SQLAlchemy
+    from ...bulk._texts.ledger_address import LedgerAddress
+
+    keys, is_over = RowKeys(LedgerAddress(ledger)), threading.Event()
+    asyncio.run(keys.read())
+
+    def follow() -> None:
+        while not is_over.wait(_EVERY):
+            with suppress(PaymentsError):  # a database may be away for a while
+                asyncio.run(keys.read())
+
+    thread = threading.Thread(target=follow, name="payments-row-keys")
+    thread.start()
     try:
-        with suppress(KeyboardInterrupt), open_sandbox(options, options.port or DEFAULT_PORT) as sandbox:
+        yield keys.of
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def serve(options: ServeOptions, ledger: str | None, *, as_json: bool) -> Exit:
+    """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used.
+
+    Of the rows of `ledger` the inspector shows the keys; LedgerError or BulkError if it cannot be read.
+    """
+    before, port = signal.signal(signal.SIGTERM, signal.default_int_handler), options.port or DEFAULT_PORT
+    try:
+        with (
+            suppress(KeyboardInterrupt),  # SIGTERM is as Ctrl-C
+            row_keys(ledger, options) as row_key,
+            open_sandbox(options, port, row_key) as sandbox,
+        ):
             print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
             try:
                 until_interrupted()

@@ -14,6 +14,7 @@ Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
 Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
 Seed = Annotated[int | None, Parameter(validator=Number(gte=0))]
+Ledger = Annotated[str | None, Parameter(metavar="LEDGER", show_default=False)]
 Hosts = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)]
 
 

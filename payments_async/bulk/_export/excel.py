@@ -22,10 +22,16 @@ from .row_records import WHOLE_NUMBERS, Record, flat, time_text
 
 _AMOUNTS: Final = {"amount": "currency", "payout_amount": "payout_currency"}
 """{column of an amount: that of its currency}."""
-_TIMES: Final = ("status_at", "made at")
+_TIMES: Final = ("ended_at", "read_at", "made at")
+_A4: Final = 9  # the number that the format has for it
 _MOST_TEXT: Final = 32_767  # characters that Excel takes in a cell
 _WIDTH: Final = 22
 """Characters of a column: a narrower one shows ##### for a long amount or a time."""
+_WIDTHS: Final = {
+    **dict.fromkeys(("number", "line", "currency", "payout_currency", "generation"), 9),
+    **dict.fromkeys(("outcome", "payout_status", "method"), 14),
+}
+"""Those of columns whose values are short: a sheet of paper holds all columns of a line."""
 _CERTIFIED: Final = ("environment", "base_url", "key_fingerprint", "guard", "agrees", "clean", "settled")
 _WORDS: Final = {None: "none", True: "yes", False: "no"}
 
@@ -71,10 +77,16 @@ class ExcelFormat(ExportFormat):
     ) -> Any:
         sheet = self._book.create_sheet(title, index)
         sheet.freeze_panes = f"A{len(above) + 2}"
+        sheet.page_setup.fitToPage = True
+        sheet.page_setup.fitToHeight = 0  # as many sheets as its lines need
+        sheet.page_setup.orientation, sheet.page_setup.paperSize = "landscape", _A4
+        sheet.page_margins.left = sheet.page_margins.right = 0.4  # inches
+        sheet.print_title_rows = f"{len(above) + 1}:{len(above) + 1}"
         header = [self._text(name) for name in columns]
-        for column, cell in enumerate(header, start=1):
+        for column, (cell, name) in enumerate(zip(header, columns, strict=True), start=1):
             cell.font = openpyxl.styles.Font(bold=True)
-            sheet.column_dimensions[openpyxl.utils.get_column_letter(column)].width = _WIDTH
+            letter = openpyxl.utils.get_column_letter(column)
+            sheet.column_dimensions[letter].width = _WIDTHS.get(name, _WIDTH)
         for line in (*above, header):
             sheet.append(line)
         return sheet

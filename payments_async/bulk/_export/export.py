@@ -62,7 +62,8 @@ async def export(
         try:
             async with aclosing(grouped(views.all_rows(ledger, wanted, unreadable), _PAGE)) as pages:
                 async for page in pages:
-                    form.write([record(row, accounts=accounts) for row in page])
+                    read = await views.read_at(ledger, page)
+                    form.write([record(row, accounts=accounts, read_at=read.get(row.id)) for row in page])
                     for row in page:
                         add_rows(sums, row.currency, 1, row.amount)
             found = await figures(ledger)

@@ -20,11 +20,12 @@ from .._protocol.records import HIDDEN, LedgerRow
 Record = dict[str, Any]  # {column: value}; the parts of the request are nested
 
 FACTS: Final = (
-    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status", "status_at"),
-    *("amount", "currency", "payout_amount", "payout_currency", "method", "description"),
-    *("generation", "failure_code", "failure_message"),
+    *("number", "line", "row_key", "reference", "outcome", "amount", "currency"),
+    *("payout_id", "payout_status", "ended_at", "read_at", "payout_amount", "payout_currency"),
+    *("method", "description", "generation", "failure_code", "failure_message"),
 )
-"""The columns of every export."""
+"""The columns of every export. `ended_at` is the service's `completed_at` or `failed_at`; `read_at` is when
+the ledger read the payout's status."""
 WHOLE_NUMBERS: Final = frozenset({"number", "line", "generation"})
 """Columns of whole numbers: numbers in a workbook; all others are text, amounts or times."""
 _MONEY: Final = re.compile(
@@ -42,15 +43,15 @@ ACCOUNT_COLUMNS: Final = tuple(
 )
 
 
-def record(row: LedgerRow, *, accounts: bool) -> Record:
+def record(row: LedgerRow, *, accounts: bool, read_at: float | None = None) -> Record:
     """Make a row's record. `accounts`: with instruments and customers in full.
 
     The payout's own amount is there for rows that have a payout: what was asked for, unless the service shows
-    another. The time of its status is the service's, where that is known.
+    another. `read_at`: when the list showed the payout's status; None where the answer to its creation did.
     """
     body: Mapping[str, Any] = decode.parse(row.body)
     currency, amount = _money_of(row)
-    at = row.decided_at if row.service_at is None else row.service_at
+    read_at = None if row.payout_id is None else row.decided_at if read_at is None else read_at
     metadata: Mapping[str, Any] = body.get("metadata") or {}
     return {
         "number": row.number,
@@ -58,11 +59,12 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
         "row_key": row.row_key,
         "reference": row.reference,
         "outcome": row.outcome.value,
-        "payout_id": row.payout_id,
-        "payout_status": row.service_status,
-        "status_at": None if at is None or row.service_status is None else time_text(at),
         "amount": as_text(row.amount),
         "currency": row.currency,
+        "payout_id": row.payout_id,
+        "payout_status": row.service_status,
+        "ended_at": None if row.service_at is None else time_text(row.service_at),
+        "read_at": None if read_at is None else time_text(read_at),
         "payout_amount": amount,
         "payout_currency": currency,
         "method": row.method,

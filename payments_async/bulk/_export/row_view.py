@@ -53,7 +53,7 @@ class RowView:
     sent_under: str | None
     """Fingerprint of the secret key of its latest request; None before."""
     decided_at: float | None
-    """Seconds since 1970 when its last outcome was recorded; None before."""
+    """Seconds since 1970 when its state was recorded; None before. `statuses` has its payouts' times."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
     statuses: tuple[StatusChange, ...] = ()

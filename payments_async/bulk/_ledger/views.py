@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Iterable
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from .values import word_of_service
 
 _PAGE: Final = 5_000
 _GROUP: Final = 500
+RowsMark = tuple[Any, ...]
 
 
 def _mine(ledger: Ledger, *where: sa.ColumnElement[bool]) -> sa.Select[Any]:
@@ -92,6 +93,30 @@ async def statuses(ledger: Ledger, row: LedgerRow) -> tuple[StatusChange, ...]:
         at = row.decided_at or 0.0
         return (StatusChange(row.service_status, row.payout_id, at, row.service_at, contradicts),)
     return tuple(map(word_of_service, found))
+
+
+async def read_at(ledger: Ledger, page: Sequence[LedgerRow]) -> dict[int, float]:
+    """{id: when the list showed the present status of the row's payout}, of rows in their order.
+
+    Those of which it showed none are left out. Raises LedgerError.
+    """
+    is_theirs = words.c.row.between(page[0].id, page[-1].id)
+    latest = (
+        sa.select(words.c.row, sa.func.max(words.c.at).label("at")).where(is_theirs).group_by(words.c.row)
+    )
+    return {word["row"]: word["at"] for word in await ledger.database.find(latest)}
+
+
+async def rows_mark(ledger: Ledger) -> RowsMark:
+    """Read what differs once rows of any batch were added or deleted. Raises LedgerError."""
+    mark = sa.select(sa.func.count(), sa.func.max(rows.c.id), sa.func.max(rows.c.stem))
+    return tuple((await ledger.database.find(mark))[0].values())
+
+
+async def row_keys(ledger: Ledger) -> dict[str, str]:
+    """{reference without its generation: the row's key} of all batches. Raises LedgerError."""
+    every = await ledger.database.find(sa.select(rows.c.stem, rows.c.row_key))
+    return {row["stem"]: row["row_key"] for row in every}
 
 
 async def sent_payouts(ledger: Ledger, references: Collection[str]) -> list[LedgerRow]:

@@ -11,7 +11,7 @@ import attrs
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._export.row_view import RowView
-from .._texts.advice import PAUSED, advice_on, going_on
+from .._texts.advice import PAUSED, advice_on, going_on, shortfall
 from .._texts.figures import activity_text, leading, leading_sums, seconds_left
 from .._texts.outcomes import EXTRA, NAMES, cause_text, failures_text, more_causes, title_of
 from .._texts.quantities import counted, duration_text, moment, money_text, rate_text
@@ -54,12 +54,12 @@ _BAR: Final = (
 )
 """The parts of the bar, in its order."""
 _LEAST_SHARE: Final = 0.8  # percent of the bar that a part takes at least
-_BESIDE: Final = 4  # currencies of one table: so many have room on paper
+_BESIDE: Final = 52  # characters of sums that have room beside each other on paper
 _MOST_CAUSES: Final = 20
 
 
 def batch_context(now: PageFigures) -> Context:
-    report, codes = now.report, [*now.report.sums]
+    report = now.report
     certificate = now.batch.certificate
     return {
         **_common(now),
@@ -67,7 +67,8 @@ def batch_context(now: PageFigures) -> Context:
             (amount_text(code, done), amount_text(code, asked)) for code, done, asked in leading_sums(report)
         ],
         "lead": leading(report),
-        "tables": [_table(now, codes[at : at + _BESIDE]) for at in range(0, len(codes), _BESIDE)],
+        "shortfall": shortfall(report, now.ledger),
+        "tables": [_table(now, codes) for codes in _beside(report.sums)],
         "decided": report.done - report.counts["cancelled"],
         "rows": report.rows - report.counts["cancelled"],
         "pace": _pace(now),
@@ -126,6 +127,19 @@ def _state(now: PageFigures) -> tuple[str, str]:
     if counts["in_doubt"] and not counts["not_started"]:
         return "wait", f"{counted(counts['in_doubt'], 'row')} in doubt"
     return "wait", "stopped, can be resumed"
+
+
+def _beside(sums: Mapping[str, Mapping[str, Decimal]]) -> list[list[str]]:
+    """The currencies of each table: as many as have room beside each other."""
+    tables, room = list[list[str]](), 0
+    for currency, each in sums.items():
+        width = 2 + max(len(grouped(amount, currency)) for amount in each.values())
+        if not tables or width > room:
+            tables.append([])
+            room = _BESIDE
+        tables[-1].append(currency)
+        room -= width
+    return tables
 
 
 def _table(now: PageFigures, currencies: list[str]) -> Context:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..report import BatchFigures, BatchReport
+from .figures import missing, shortfall_text
 from .ledger_address import LedgerAddress
 from .quantities import counted
 
@@ -88,6 +89,15 @@ def advice_on(word: str, figures: BatchFigures, ledger: LedgerAddress) -> str:
         reconcile=ledger.command("reconcile"),
         retry=ledger.command("retry-failed"),
     )
+
+
+def shortfall(figures: BatchFigures, ledger: LedgerAddress) -> str:
+    """What did not arrive, in one sentence, and the command that lists it; empty while all may arrive."""
+    if not (text := shortfall_text(figures)):
+        return ""
+    states = [option for word in missing(figures) for option in ("--state", word)]
+    export = ledger.command("export", "not-arrived.csv", *states)
+    return f"{text}. What to do: `{export}` lists them with their reasons; the advice on each is below."
 
 
 def _stopped(reason: str | None) -> str:

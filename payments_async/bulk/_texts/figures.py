@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from .._protocol.outcomes import Outcome
+from .._protocol.outcomes import Outcome, add_amount
 from ..report import Activity, BatchFigures
-from .quantities import counted, duration_text
+from .outcomes import NAMES
+from .quantities import counted, duration_text, money_text
 
 if TYPE_CHECKING:
     from .._export.causes import Cause  # loads SQLAlchemy, which commands about one payout do without
 
 B = TypeVar("B", bound=BatchFigures)
+_MISSING: Final = ("failed", "returned", "rejected", "cancelled")  # of all others, money may still arrive
 
 
 def with_causes(figures: B, causes: Iterable[Cause]) -> B:
@@ -37,6 +39,23 @@ def leading_sums(figures: BatchFigures) -> list[tuple[str, Decimal, Decimal]]:
         (currency, each[word] or each["asked"] * 0, each["asked"])  # zero, with its decimals
         for currency, each in figures.sums.items()
     ]
+
+
+def missing(figures: BatchFigures) -> list[str]:
+    """The outcomes of rows whose money did not arrive, and will not without a new payout."""
+    return [word for word in _MISSING if figures.counts[word]]
+
+
+def shortfall_text(figures: BatchFigures) -> str:
+    """`GHS 10,311.38 did not arrive: 143 failed, 60 rejected`; empty while all may arrive."""
+    sums, words = dict[str, Decimal](), missing(figures)
+    for currency, each in figures.sums.items():
+        for word in words:
+            if each[word]:
+                add_amount(sums, currency, each[word])
+    rows = ", ".join(f"{figures.counts[word]:,} {NAMES[word].strip().lower()}" for word in words)
+    came_back = ", or came back" if "returned" in words else ""
+    return f"{money_text(sums)} did not arrive{came_back}: {rows}" if words else ""
 
 
 def seconds_left(figures: BatchFigures, pace: float) -> float | None:

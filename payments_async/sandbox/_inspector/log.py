@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 from urllib.parse import parse_qsl
 
@@ -48,10 +48,11 @@ def outcome_of(status: int, fault: str | None) -> Outcome:
 
 
 class RecordNames:
-    """The names of records, by the id of any of their parts."""
+    """The names of records, by the id of any of their parts. `row_key` finds that of a reference."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, row_key: Callable[[str], str | None]) -> None:
         self._tenants = tuple(world.tenants.values())
+        self.row_key: Callable[[str], str | None] = row_key
 
     def record(self, record_id: str) -> PayoutRecord | PaymentRecord | None:
         """The payout, or the payment of any of its parts; None for what is gone."""
@@ -64,9 +65,20 @@ class RecordNames:
         return None
 
     def name(self, record_id: str) -> str:
-        """A payout's or payment's reference, or the id of what has none or is gone."""
+        """The key of a payout's row, else a record's reference, or the id of what has none or is gone."""
         record = self.record(record_id)
-        return (record and record.reference) or record_id
+        return self.of((record and record.reference) or record_id)
+
+    def of(self, reference: str) -> str:
+        """The key of the row that a reference belongs to; the reference where no row is known."""
+        return self.row_key(reference) or reference
+
+    def texts(self, record_id: str) -> Iterator[str]:
+        """What a record is found by: the ids of the part and the whole, its reference, the key of its row."""
+        record = self.record(record_id)
+        yield record_id
+        if record is not None:
+            yield from (record.id, record.reference or "", self.of(record.reference or ""))
 
     def payout(self, key: str | None, reference: str) -> str | None:
         """The id of the payout that an API key's program calls so; None for none."""
@@ -101,7 +113,8 @@ def is_of(item: Item, kind: str) -> bool:
 def texts_of(item: Item, names: RecordNames) -> Iterator[str]:
     """What an entry is found by: ids, references, idempotency key and path."""
     if isinstance(item, LoggedExchange):
-        yield from (item.log.request_id, item.log.path, item.log.idempotency_key or "", _sent(item))
+        yield from (item.log.request_id, item.log.path, item.log.idempotency_key or "")
+        yield from (_sent(item), names.of(_sent(item)))
         records: Iterable[str] = item.records
     elif isinstance(item, WebhookTried):
         yield item.webhook_id
@@ -109,9 +122,7 @@ def texts_of(item: Item, names: RecordNames) -> Iterator[str]:
     else:
         records = (item.id if isinstance(item, Change) else item.record_id,)
     for record_id in records:
-        record = names.record(record_id)
-        yield record_id
-        yield from () if record is None else (record.id, record.reference or "")
+        yield from names.texts(record_id)
 
 
 def is_found(item: Item, text: str, names: RecordNames) -> bool:
@@ -243,7 +254,7 @@ def _request(exchange: LoggedExchange, names: RecordNames) -> LogLine:
         href=f"{CONSOLE}requests/{log.request_id}",
         end="no answer" if outcome == "unanswered" else str(log.status),
         tone=_TONES[outcome],
-        named=reference or (names.name(known) if known else ""),
+        named=names.of(reference) or (names.name(known) if known else ""),
         about=page_of(known) if known else "",
         marks=tuple(filter(None, marks)),
         reason=reason(exchange),

@@ -27,7 +27,7 @@ def log(page: PageRequest) -> Context:
     kind = kind if kind in KINDS else ""
     with sandbox.reading() as world:
         entries = sandbox.journal.since(0)
-        names, gone = RecordNames(world), sandbox.journal.gone
+        names, gone = RecordNames(world, sandbox.row_key), sandbox.journal.gone
     # looked through without the sandbox's lock, since a search of a full journal takes long
     before = int(page.before) if _NUMBER.fullmatch(page.before) else None
     fits = (
@@ -57,7 +57,7 @@ def request(page: PageRequest, request_id: str) -> Context:
         exchange = replace(kept)  # a copy, since the journal may drop its bodies
         # what had fallen due before a request was recorded with it, and is not its doing
         own = [one for one in entries if isinstance(one.item, Change) and one.item.at == exchange.log.at]
-        *caused, line = lines([*own, entries[-1]], RecordNames(world))
+        *caused, line = lines([*own, entries[-1]], RecordNames(world, page.sandbox.row_key))
     return {
         "request": exchange_view(exchange, reveal=reveal),
         "line": line,

@@ -70,16 +70,21 @@ def payments(page: PageRequest) -> Context:
 def payouts(page: PageRequest) -> Context:
     with page.sandbox.reading() as world:
         every = list(newest_payouts(world))
-    return _list(page, every, lambda one: one.status, _texts_of_payout, _payout_row)
+    row_key = page.sandbox.row_key
+
+    def texts(one: PayoutRecord) -> Sequence[str | None]:
+        return one.id, one.reference, one.idempotency_key, row_key(one.reference or "")
+
+    return _list(page, every, lambda one: one.status, texts, partial(_payout_row, row_key=row_key))
 
 
 def webhooks(page: PageRequest) -> Context:
     every = page.sandbox.webhooks[::-1]
     with page.sandbox.reading() as world:
-        names = RecordNames(world)
+        names = RecordNames(world, page.sandbox.row_key)
 
     def texts(one: Webhook) -> Sequence[str]:
-        return one.id, one.record_id, names.name(one.record_id), address(one.url)
+        return one.id, *names.texts(one.record_id), address(one.url)
 
     row = partial(_webhook_row, names=names)
     return _list(page, every, state_of, texts, row) | {"events": EVENTS}
@@ -115,10 +120,6 @@ def _texts_of_payment(one: PaymentRecord) -> Iterator[str | None]:
     yield from (attempt.id for attempt in one.attempts)
 
 
-def _texts_of_payout(one: PayoutRecord) -> Sequence[str | None]:
-    return one.id, one.reference, one.idempotency_key
-
-
 def own_name(payment: PaymentRecord) -> str:
     """The program's own name for a payment, its order or description; else the service's reference."""
     pairs = object_or_null(payment.body, "metadata") or {}
@@ -144,14 +145,14 @@ def _payment_row(payment: PaymentRecord) -> RecordRow:
     )
 
 
-def _payout_row(payout: PayoutRecord) -> RecordRow:
-    card = _payout_card(payout)
+def _payout_row(payout: PayoutRecord, row_key: Callable[[str], str | None]) -> RecordRow:
+    card, key = _payout_card(payout), row_key(payout.reference or "")
     return RecordRow(
         id=payout.id,
-        name=payout.reference or payout.id,
+        name=key or payout.reference or payout.id,
         status=payout.status,
         at=payout.created_at,
-        about=f"{payout.method} {card['to']}",
+        about=f"{payout.method} {card['to']}{f' {payout.reference}' if key else ''}",
         last=payout.failure.code if payout.failure else str(card["plan"]),
         amount=str(card["amount"]),
         card=card,
@@ -206,9 +207,11 @@ def payout(page: PageRequest, name: str) -> Context | str:
         return f"{CONSOLE}payouts?find={name}"
     if record.id != name:
         return f"{CONSOLE}payouts/{record.id}"
+    key = page.sandbox.row_key(record.reference or "")
     return {
         **_one(page, record),
-        "title": f"Payout {record.reference or record.id}",
+        "title": f"Payout {key or record.reference or record.id}",
+        "key": key,
         "card": _payout_card(record),
         "view": payout_view(record, reveal=False),
     }
@@ -224,9 +227,12 @@ def payout_timeline(page: PageRequest, name: str) -> Context:
 def webhook(page: PageRequest, name: str) -> Context:
     """The page of a webhook; `LookupError`."""
     delivery = page.sandbox.find_webhook(name)
+    with page.sandbox.reading() as world:
+        named = RecordNames(world, page.sandbox.row_key).name(delivery.record_id)
     return {
         "title": f"Webhook {delivery.id}",
         "hook": webhook_view(delivery),
+        "named": named,
         "state": state_of(delivery),
     }
 
@@ -236,13 +242,14 @@ def _one(page: PageRequest, record: PayoutRecord | PaymentRecord) -> Context:
     traces = traces_of(record)
     with page.sandbox.reading() as world:
         entries = page.sandbox.journal.since(0)
-        names = RecordNames(world)
+        names = RecordNames(world, page.sandbox.row_key)
     about = (one for one in entries if is_of(one.item, "") and traces.are_in(one.item))
     timeline = joined(lines(about, names))
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
     return {
         "record": record,
+        "key": None,
         "timeline": timeline[after : after + _LINES],
         "after": after,
         "more": max(0, len(timeline) - after - _LINES),

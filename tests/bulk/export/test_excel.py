@@ -54,7 +54,24 @@ async def test_a_workbook_has_rows_money_and_certificate(
     assert (two["instrument.account_number"], two["instrument.country"]) == ("***", "NG")
     assert "\x1b" not in three["description"]
     for sheet in book:
-        assert {column.width for column in sheet.column_dimensions.values()} == {22}
+        widths = {
+            sheet[f"{letter}{7 if sheet.title == 'Money' else 1}"].value: column.width
+            for letter, column in sheet.column_dimensions.items()
+        }
+        assert {name: width for name, width in widths.items() if width != 22} == (
+            {
+                **dict.fromkeys(("number", "line", "currency", "payout_currency", "generation"), 9),
+                **dict.fromkeys(("outcome", "payout_status", "method"), 14),
+            }
+            if sheet.title == "Rows"
+            else {}
+        )
+        paper = sheet.page_setup
+        assert (paper.orientation, paper.paperSize) == ("landscape", 9), "A4"
+        assert sheet.sheet_properties.pageSetUpPr.fitToPage
+        assert (sheet.page_margins.left, sheet.page_margins.right) == (0.4, 0.4)
+        assert (paper.fitToWidth, paper.fitToHeight) == (None, 0), "one sheet wide, which is the default"
+        assert sheet.print_title_rows == ("$7:$7" if sheet.title == "Money" else "$1:$1")
         assert sheet.auto_filter.ref == (sheet.dimensions if sheet.title == "Rows" else None)
     assert {cell.data_type for row in book["Rows"] for cell in row} == {"s", "n", "d"}
     head = {name: value for name, value, *_ in sheets["Money"][:5]}
@@ -115,7 +132,7 @@ async def test_a_workbook_has_findings_and_says_when_the_batch_has_changed_since
         ("amount", "5", "TND", 5, "#,##0.000"),
         ("amount", "5", "USDT", 5, "#,##0.00"),
         ("payout_amount", "0.1234", None, 0.1234, "#,##0.0000"),
-        ("status_at", "2026-06-30T10:00:05Z", "XCD", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
+        ("ended_at", "2026-06-30T10:00:05Z", "XCD", datetime(2026, 6, 30, 10, 0, 5), "yyyy-mm-dd hh:mm:ss"),
         ("failure_message", "x" * 40_000, "XCD", "x" * 32_766 + "…", "General"),
     ],
 )

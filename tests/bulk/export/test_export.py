@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import stat
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,11 @@ async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: 
         "customer.email": "",
     }
     assert {name: one[name] for name in expected} == expected
-    assert one["status_at"] == "2026-01-01T00:00:00Z", "recorded then; the service shows no time of it"
+    assert (one["ended_at"], one["read_at"]) == ("", "2026-01-01T00:00:00Z"), "its end has no time yet"
     assert (two["instrument.account_number"], two["customer.email"]) == ("***", "***")
     assert (two["instrument.bank_code"], two["customer.country"]) == ("058", "NG")
-    assert (three["payout_amount"], three["payout_currency"], three["status_at"]) == ("", "", "")
+    assert (three["payout_amount"], three["payout_currency"], three["ended_at"]) == ("", "", "")
+    assert three["read_at"] == "", "it has no payout"
     assert (three["outcome"], three["payout_id"], bool(three["failure_code"])) == ("rejected", "", True)
     assert json.loads(three["metadata.nested"]) == {"a": [1, None]}
     assert three["metadata.cost"] == "'quoted"
@@ -228,4 +230,8 @@ async def test_an_export_has_what_the_service_said_of_the_payout_and_when(
         ("1.01", "1.01", "XCD"),
         ("2.01", str(rounded), "XCD"),
     ]
-    assert {row["status_at"] for row in (one, two)} == {"2026-01-01T00:00:05Z"}, "the service's time"
+    assert {row["ended_at"] for row in (one, two)} == {"2026-01-01T00:00:05Z"}, "the service's time"
+    assert one["read_at"] > one["ended_at"], "when the list was read"
+    shown = await batch.row(1)
+    assert datetime.fromisoformat(one["read_at"]).timestamp() == int(shown.statuses[-1].at)
+    assert shown.decided_at < shown.statuses[-1].service_at, "when it was created"

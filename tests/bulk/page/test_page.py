@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 
 from payments_async.bulk import Activity, BatchFigures, BulkError, LedgerMissing, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batch_pages import BatchPage, LedgerAddress, serve_page, words_of, write_page
+from tests.support.batch_pages import BatchPage, LedgerAddress, RowKeys, serve_page, words_of, write_page
 from tests.support.batches import items
 from tests.support.desks import Desk, Pay
 from tests.support.one_surface import surface as surface
@@ -215,6 +215,20 @@ async def test_the_page_as_a_file_is_whole_private_and_replaces_nothing_unasked(
     if not ledger.is_database:
         with pytest.raises(BulkError, match="ledger's own file"):
             await write_page(ledger, ledger.text, overwrite=True)
+
+
+@EITHER
+async def test_a_rows_key_is_found_by_its_reference_also_of_a_later_payout(
+    ledger: LedgerAddress, desk: Desk, client: Any
+) -> None:
+    keys = RowKeys(ledger)
+    async with desk.open(ledger.text, client) as batch:
+        row = await batch.row(1)
+    assert keys.of(row.reference) is None, "before it is read"
+    await keys.read()
+    found = [keys.of(reference) for reference in (row.reference, f"{row.reference}~g2", "other")]
+    assert found == ["row-1", "row-1", None]
+    assert "row-1" not in repr(keys)
 
 
 def test_commands_without_a_page_load_none_of_it_and_the_page_brings_no_simulated_service() -> None:

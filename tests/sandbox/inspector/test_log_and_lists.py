@@ -99,6 +99,27 @@ def test_what_a_filter_and_a_search_find(busy: Sandbox, query: str, count: int, 
     assert bool(found) != bool(re.search("Nothing matches|None of them fits", shown))
 
 
+def test_a_payout_is_shown_and_found_by_the_key_of_its_row(busy: Sandbox) -> None:
+    keys = {"june-1": "Ada <b>", "july-1": "Grace"}
+    plain = [page(busy, path) for path in ("?find=ada", "payouts?find=ada", "webhooks?find=ada")]
+    assert not any(map(rows, plain))
+    busy.row_key = keys.get
+    payout = busy.books.payouts(reference="june-1")[0].id
+    assert ["Ada <b>" in row for row in log(busy, "?find=Ada <")] == [True] * 4
+    assert log(busy, "?find=grace")[0].startswith("POST /v1/payouts Grace amount: ")
+    assert "june-1" not in " ".join(log(busy))
+    (listed,) = rows(page(busy, "payouts?find=ada"))
+    assert listed.startswith("Ada <b> failed XOF 50 mtn_bj •••00 june-1 NO_FUNDS")
+    for find in ("ada", "june-1"):
+        assert [row[:7] for row in rows(page(busy, f"webhooks?find={find}"))] == ["Ada <b>"] * 2
+    shown = text_of(page(busy, f"payouts/{payout}"))
+    assert "Payout Ada <b>" in shown
+    assert "Row Ada <b> Reference june-1" in shown
+    assert f"About Ada <b> {payout} To" in text_of(page(busy, "webhooks/wh_00000001"))
+    others = (page(busy, "api/payouts"), page(busy, "api/requests"), repr(busy))
+    assert not any("Ada" in text or "Grace" in text for text in others), "a key may be a person's name"
+
+
 def test_a_payments_failure_has_its_reason_at_the_attempt(sandbox: Sandbox, api: Api) -> None:
     api.intent(scenario="fail:NO_FUNDS immediate")
     failed = log(sandbox, "?kind=failed")
@@ -174,9 +195,11 @@ def test_what_is_gone_is_counted_and_a_record_that_is_gone_goes_by_its_id(sandbo
     for number in range(20):
         api.payout(reference=f"r-{number}")
     assert "35 earlier entries are gone" in text_of(page(sandbox))
+    assert "all pending 20" in text_of(page(sandbox, "payouts")), "of the records, not of the log"
     payout = sandbox.books.payouts()[0].id
     assert "what came first may be missing" in page(sandbox, f"payouts/{payout}")
     entries = sandbox.entries()
     sandbox.reset()
     sandbox.journal.add(entries[1].item)
     assert "po_" in log(sandbox)[0]
+    assert log(sandbox, "?find=po_") == log(sandbox)
