@@ -201,6 +201,7 @@ _ANEW: Final = {
     "turn": int(Turn.POST),
     "due": 0.0,
     "takes": 0,
+    "unsent": 0,
     "revision": rows.c.revision + 1,
     "key_since": None,
     "failure_code": None,

@@ -314,6 +314,7 @@ def absent(which: sa.ColumnElement[bool], began: float) -> sa.Update:
             due=0.0,
             epoch=rows.c.epoch + 1,
             takes=0,
+            unsent=0,
             doubted=False,
             key_since=None,
         )

@@ -312,6 +312,7 @@ _MAKE_NEW: Final = (
         generation=b("_generation"),
         epoch=sa.case((rows.c.generation == b("_generation"), rows.c.epoch + 1), else_=0),
         takes=0,
+        unsent=0,
         doubted=False,
         last_sent=None,
         key_since=None,

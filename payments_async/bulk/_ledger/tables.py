@@ -89,6 +89,7 @@ rows: Final = sa.Table(
     sa.Column("due", _TIME, nullable=False, server_default=sa.text("0")),
     sa.Column("doubted", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("takes", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("unsent", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("first_sent", _TIME),
     sa.Column("last_sent", _TIME),
     sa.Column("key_since", _TIME),

@@ -143,6 +143,11 @@ class Word:
         return self.state is RowState.CREATED
 
     @property
+    def never_left(self) -> bool:
+        """True if not a byte of this send has left, by the transport's word or as it was not begun."""
+        return self.posted is None or self.posted.reply.verdict == "not_sent"
+
+    @property
     def is_doubt(self) -> bool:
         """True if this send may have made a payout that is not known."""
         return self.state is RowState.IN_DOUBT and self.kind is not Kind.REFUSED
@@ -197,9 +202,8 @@ def never_allowed(row: LedgerRow, why: str) -> Word:
     """A row that the guard's rules never allow. In doubt it is looked for: it was sent before."""
     if row.doubted:
         return looked_for(row)
-    return _word(
-        row, Kind.REFUSED, RowState.REJECTED, posted=Posted(AttemptReply(), code="guard", message=why)
-    )
+    posted = Posted(AttemptReply(verdict="not_sent"), code="guard", message=why)
+    return _word(row, Kind.REFUSED, RowState.REJECTED, posted=posted)
 
 
 def _refused(row: LedgerRow, posted: Posted) -> Word:

@@ -151,6 +151,8 @@ class Run:
             if await self._sending.take():
                 if self._sending.took_new:
                     self._only_doubt_since, self._has_looked = None, False
+                why = self._sending.unreached
+                self.progress.doing(Activity(doing="waiting" if why else "paying", why=why))
                 await self._sending.wait(_SOON)
             elif self._sending.busy:
                 await self._sending.wait(_SOON)
@@ -236,7 +238,9 @@ class Run:
         if left.looks or left.waits:
             until.append(self._schedule.due - self._service.runtime.monotonic())
         seconds = max(min(until), _IDLE)
-        why = self._sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
+        why = self._sending.room or self._sending.unreached
+        if why is None and (left.posts or left.looks):
+            why = "rows have no clear answer yet"
         self.progress.doing(Activity(doing="waiting", why=why, next_look=left.due))
         await self._sending.wait(seconds)
 
