@@ -21,6 +21,7 @@ from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
+from ..._waits.schedule import PER_PAGE
 from ...client import AsyncPayments
 from ...errors import APIStatusError, ConfigurationError, PaymentsError
 from ...guard import Guard
@@ -29,6 +30,7 @@ from .._exit_codes import CommandEnded, Exit, exit_of
 from ..guard import state as guard_state
 
 CONNECT_TIMEOUT: Final = 10.0
+_PER_PAGE: Final = 100  # records of a page of a list
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _EXPIRES_SOON_DAYS: Final = 14  # a certificate that ends sooner is shown as such
@@ -215,6 +217,7 @@ async def read_service(client: AsyncPayments) -> AsyncIterator[Check]:
     yield Check("Read", f"GET /payouts: {answer.status} in {seconds * 1000:.0f} ms{named}", facts=facts)
     yield _clock(answer.headers)
     yield _limits(client, answer)
+    yield _webhooks(client)
 
 
 def _clock(headers: Mapping[str, str]) -> Check:
@@ -238,3 +241,12 @@ def _limits(client: AsyncPayments, answer: ResponseInfo) -> Check:
         said = f"the service says {remaining} of {limit} a minute left"
     facts = {"limit": limit, "remaining": remaining, "client": own}
     return Check("Limits", f"{said}; the client's limits a minute: {kept}", None, facts=facts)
+
+
+def _webhooks(client: AsyncPayments) -> Check:
+    """How many deliveries a minute a receiver can look up: pages of the list first (docs/webhooks.md)."""
+    own = client.limits_snapshot()
+    pages, others = min(round(60 / PER_PAGE), own["read"].limit), own["diagnostic"].limit
+    newest = pages * _PER_PAGE
+    text = f"a receiver looks up {newest:,} a minute about the newest records, {others:,} about older payouts"
+    return Check("Webhooks", text, None, facts={"pages": pages, "newest": newest, "others": others})
