@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
@@ -102,8 +102,8 @@ def _refusal(error: Exception, argv: Sequence[str]) -> CommandEnded:
 def _tell(refusal: CommandEnded, argv: Sequence[str]) -> Exit:
     """Tell why a command has ended, on one stream: on stderr, unless JSON is asked for and can be written."""
     if "--json" in takewhile(lambda word: word != "--", argv):
-        facts = {"message": refusal.text, "exit_code": int(refusal.code), "kind": "CommandEnded"}
-        facts |= refusal.facts
+        facts: dict[str, Any] = {"message": refusal.text, "exit_code": int(refusal.code)}
+        facts |= {"kind": "CommandEnded", **refusal.facts}
         with suppress(OSError):
             JsonLines(str(facts.pop("about", ""))).step("Refused", "", good=False, **facts)
             return refusal.code

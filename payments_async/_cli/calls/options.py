@@ -18,7 +18,8 @@ _FILTERED: Final = tuple(
     f"{path}?status={word}" for path, of in _LISTS.items() for word in sorted(words_of(of))
 )
 if TYPE_CHECKING:
-    Method = Endpoint = str
+    Method = str
+    Endpoint = str
 else:  # any text; these are what shells complete
     Method = str | Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     Endpoint = str | Literal[(*_LISTS, *_FILTERED)]

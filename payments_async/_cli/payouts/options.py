@@ -101,7 +101,10 @@ Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative=
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
-State = str if TYPE_CHECKING else Literal[_STATES]
+if TYPE_CHECKING:
+    State = str
+else:
+    State = Literal[_STATES]
 States = Annotated[
     list[State] | None, Parameter(name="--state", negative="", metavar="STATE", converter=_each(state_of))
 ]
