@@ -126,6 +126,11 @@ def held_during_fork() -> threading.RLock:
     return lock
 
 
+def has_modes() -> bool:
+    """Whether this system's files have an owner and a mode; those of Windows have neither."""
+    return hasattr(os, "geteuid")
+
+
 def clock_with_suspension(platform: str) -> Callable[[], float | None]:
     """Find a platform's clock that counts suspension; Windows has none that Python can read."""
     names = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import attrs
 
 from ._attrs import ValueMixin
+from ._runtime import has_modes
 from .errors import ConfigurationError, GuardRefused
 from .models._masking import clean
 from .params.requests import Money, decimal_if_readable
@@ -278,7 +279,7 @@ def _toml(place: str) -> dict[str, Any]:
             text = file.read()
     except OSError as error:
         raise ConfigurationError(f"guard: {place} cannot be read ({error.strerror})") from None
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and has_modes():
         mode = stat.S_IMODE(found.st_mode)
         raise ConfigurationError(
             f"guard: others than its owner may change {place} (mode {mode:03o}): run chmod go-w on it"

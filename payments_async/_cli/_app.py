@@ -6,14 +6,16 @@ import io
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from contextlib import suppress
+from itertools import takewhile
+from typing import Any, Final
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from .._version import __version__
-from ..errors import ConfigurationError, PaymentsError
-from ._exit_codes import CommandEnded, Exit, exit_of
-from ._output import OutputConsole
+from ..errors import PaymentsError
+from ._exit_codes import CommandEnded, Exit, exit_of, message_for
+from ._output import JsonLines, OutputConsole
 from ._text import print_message, text_width, write_nowhere
 from .calls import api, checkouts
 from .demo import demo
@@ -66,36 +68,56 @@ def make_app() -> App:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and give its exit code; errors become one line on stderr."""
+    """Run one command line and give its exit code. An error is told once: as JSON where that is asked for."""
     _write_anything()
     try:
         code: int | None = make_app()(argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # what cannot be written fails here, with a message
-    except CycloptsError as error:
-        command = " ".join(("payments", *(error.command_chain or ())))
-        hint = f"`{command} --help` shows how it is used"
-        if command == "payments sandbox exec" and "--" not in argv:  # it took its command's option as its own
-            hint = "put -- before the command: `payments sandbox exec -- python first.py`"
-        return _print_error(f"{usage_text(error)}; {hint}".replace("?; ", "? "), Exit.USAGE)
-    except CommandEnded as end:
-        return _print_error(end.text, end.code)
-    except ConfigurationError as error:  # of an option or a variable, which it names
-        return _print_error(str(error), exit_of(error))
-    except PaymentsError as error:
-        return _print_error(f"{type(error).__name__}: {error}", exit_of(error))
-    except ImportError as missing:
-        if missing.__cause__ is None:  # not one of ours, which name the extra to install
-            raise
-        return _print_error(str(missing), Exit.USAGE)
     except BrokenPipeError:
         _leave_nothing_to_write()
         return Exit.READER_LEFT
-    except OSError as failure:
-        _write_what_can_be_written()
-        return _print_error(failure.strerror or str(failure), Exit.REFUSED)
     except KeyboardInterrupt:
-        return _print_error("stopped", Exit.INTERRUPTED)
+        return _tell(CommandEnded("stopped", Exit.INTERRUPTED), argv)
+    except (CycloptsError, CommandEnded, PaymentsError, ImportError, OSError) as error:
+        return _tell(_refusal(error, argv), argv)
     return Exit.DONE if code is None else code  # --help and --version give None
+
+
+def _refusal(error: Exception, argv: Sequence[str]) -> CommandEnded:
+    """The error that ended a command, in an operator's words. Raises what is none of ours."""
+    match error:
+        case CommandEnded():
+            return error
+        case CycloptsError():
+            return CommandEnded(_wrong_usage(error, argv), Exit.USAGE)
+        case PaymentsError():
+            return CommandEnded(message_for(error), exit_of(error), kind=type(error).__name__)
+        case OSError():
+            return CommandEnded(error.strerror or str(error), Exit.REFUSED)
+    if error.__cause__ is None:  # ours name the extra to install
+        raise error
+    return CommandEnded(str(error), Exit.USAGE)
+
+
+def _tell(refusal: CommandEnded, argv: Sequence[str]) -> Exit:
+    """Tell why a command has ended, on one stream: on stderr, unless JSON is asked for and can be written."""
+    if "--json" in takewhile(lambda word: word != "--", argv):
+        facts: dict[str, Any] = {"message": refusal.text, "exit_code": int(refusal.code)}
+        facts |= {"kind": "CommandEnded", **refusal.facts}
+        with suppress(OSError):
+            JsonLines(str(facts.pop("about", ""))).step("Refused", "", good=False, **facts)
+            return refusal.code
+    _write_what_can_be_written()
+    print_message(refusal.text)
+    return refusal.code
+
+
+def _wrong_usage(error: CycloptsError, argv: Sequence[str]) -> str:
+    command = " ".join(("payments", *(error.command_chain or ())))
+    hint = f"`{command} --help` shows how it is used"
+    if command == "payments sandbox exec" and "--" not in argv:  # it took its command's option as its own
+        hint = "put -- before the command: `payments sandbox exec -- python first.py`"
+    return f"{usage_text(error)}; {hint}".replace("?; ", "? ")
 
 
 def usage_text(error: CycloptsError) -> str:
@@ -123,11 +145,6 @@ def _without_passwords(text: str, words: Sequence[str]) -> str:
             if shown != given:
                 text = text.replace(repr(given), repr(shown)).replace(given, shown)
     return text
-
-
-def _print_error(text: str, code: Exit) -> Exit:
-    print_message(text)
-    return code
 
 
 def _write_anything() -> None:

@@ -11,12 +11,16 @@ from ..errors import AuthenticationError, ConfigurationError, PaymentsError, Per
 
 
 class CommandEnded(Exception):
-    """Ends a command: `text` is printed on stderr, `code` is the exit code."""
+    """Ends a command: `text` is printed on stderr, `code` is the exit code.
 
-    def __init__(self, text: str, code: Exit) -> None:
+    With --json a line on stdout says so instead, with these `facts`.
+    """
+
+    def __init__(self, text: str, code: Exit, **facts: object) -> None:
         super().__init__(text)
         self.text = text
         self.code = code
+        self.facts = facts
 
 
 _USAGE: Final = (ConfigurationError, BulkError, AuthenticationError, PermissionDeniedError)
@@ -26,6 +30,11 @@ def exit_of(error: PaymentsError) -> Exit:
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
     return Exit.USAGE if isinstance(error, _USAGE) else Exit.REFUSED
+
+
+def message_for(error: PaymentsError) -> str:
+    """An error's message after its class; a wrong option or variable is named by the message itself."""
+    return str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
 
 
 def until_interrupted() -> NoReturn:

@@ -10,7 +10,8 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
@@ -19,6 +20,10 @@ from rich.text import Text
 from ..models._masking import clean
 from ._text import brief, text_width, wrapped
 
+if TYPE_CHECKING:
+    FileName = str
+else:
+    FileName = str | Path  # always a text: that it may be a path has shells complete files
 _FLAG = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, _FLAG]  # a flag that can only be set
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .._files import network_file_system
-from .._runtime import Runtime, held_during_fork
+from .._runtime import Runtime, has_modes, held_during_fork
 from ..errors import ConfigurationError
 from .clocks import Clocks, clocks_of, ticks
 from .progress_note import noted
@@ -212,7 +212,7 @@ def _problem_of(found: os.stat_result) -> str | None:
         return f"is no regular file: {_ELSEWHERE}"
     if found.st_nlink > 1:
         return "has a second name (a hard link): remove one of them"
-    if not hasattr(os, "geteuid"):  # Windows, where files have no modes
+    if not has_modes():
         return None
     if found.st_uid != os.geteuid():
         return f"belongs to another user: run as its owner, or {_ELSEWHERE}"

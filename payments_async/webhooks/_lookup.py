@@ -57,6 +57,7 @@ JITTER: Final = 0.04
 MOST_WAITING: Final = 16
 """The most deliveries of one URL that wait for the same reading."""
 MOST_URLS: Final = 10_000  # the most URLs that are looked into at a time
+WARNED_EVERY: Final = 60.0  # seconds between two warnings of refused deliveries, at least
 LONGEST: Final = 18.0  # seconds that a lookup may take in the list
 PAYOUT_PAGES: Final = 5
 """Pages read for a payout whose id is known before it is read by `sync`."""
@@ -185,12 +186,14 @@ class DeliveryCoalescer:
         self._payouts, self._payments = client._internal.waiting.sweeps()
         self._store = store
         self._urls: OrderedDict[str, UrlTurns] = OrderedDict()
+        self._refused, self._warned_at = 0, float("-inf")
 
     async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> WebhookResponse | HandOver:
         """Wait for the next reading of this delivery's record."""
         self._forget_oldest(self._runtime.monotonic())
         url = self._urls.get(delivery.token) or UrlTurns()
         if url.waiting >= MOST_WAITING or (not url.waiting and len(self._urls) >= MOST_URLS):
+            self._warn_of_refusal(self._runtime.monotonic())
             return busy(FLOOR)
         self._urls[delivery.token] = url
         begun = url.begun
@@ -211,6 +214,13 @@ class DeliveryCoalescer:
             if isinstance(answer, HandOver):
                 turn.pop_all()  # `HandOver.finish` ends the turn
             return answer
+
+    def _warn_of_refusal(self, now: float) -> None:
+        self._refused += 1
+        if now - self._warned_at >= WARNED_EVERY:
+            told = "no room for %d webhook deliveries, which will come again: too many wait for a look-up"
+            log.warning(told, self._refused)
+            self._refused, self._warned_at = 0, now
 
     def _forget_oldest(self, now: float) -> None:
         """Forget URLs without deliveries: of the oldest two, since each delivery brings one at most."""

@@ -103,7 +103,7 @@ def test_json_has_exact_texts_and_no_account_unless_asked(shell: Shell) -> None:
 def test_a_payout_without_an_end_is_75_and_a_failed_one_is_1(shell: Shell) -> None:
     shell.sandbox.on("payouts.create").outcome("complete manual")
     late = shell.create("--wait", "0.1s")
-    assert (late.code, "✓ Created" in late.out) == (Exit.RESUMABLE, True)
+    assert (late.code, "✓ Created" in late.out, "--wait" in late.out) == (Exit.RESUMABLE, True, False)
     assert "not ended after 0.1 s (pending); the same command waits on" in late.err
     shell.sandbox.settle(shell.sandbox.books.payouts()[0].id, "fail:RECIPIENT_ERROR")
     failed = shell("payouts", "find", "R-1", "--wait", "1m")
@@ -364,6 +364,54 @@ def test_a_signal_after_the_answer_does_not_deny_it(shell: Shell, monkeypatch: p
     assert ended.err == "payments: stopped by Ctrl-C\n"
 
 
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command meets on Windows: no owners and modes of files, no signal handlers of a loop."""
+
+    def refused(*_: object) -> None:
+        raise NotImplementedError
+
+    monkeypatch.delattr(os, "geteuid")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    for name in ("add_signal_handler", "remove_signal_handler"):
+        monkeypatch.setattr(asyncio.SelectorEventLoop, name, refused)
+
+
+@pytest.mark.usefixtures("windows")
+def test_one_payout_is_sent_and_stopped_on_windows_as_elsewhere(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(client: AsyncPayments, _: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    for name, text in {"guard.toml": 'most = { GHS = "60" }', "account.json": FILES["account"]}.items():
+        path = shell.here.folder / name
+        path.write_text(text)
+        path.chmod(0o666)
+    monkeypatch.setenv("PAYMENTS_GUARD", "guard.toml")
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    made = shell.create()
+    assert (made.code, made.err, shell.paid) == (Exit.DONE, "", ["R-1"])
+    assert shell("api", "GET", "/payouts").code == Exit.DONE
+    shell.create(reference="R-2", amount="61").assert_one_message(Exit.REFUSED, "GuardRefused")
+    monkeypatch.setattr(AsyncPayments, "resolve", resolve)
+    shell.sandbox.on("payouts.create").respond("lost_response", times=None)
+    stopped = shell.create(reference="R-2")
+    assert (stopped.code, shell.paid) == (Exit.OUTCOME_UNKNOWN, ["R-1", "R-2"])
+    assert "stopped by Ctrl-C after it had been sent" in stopped.err
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("line", ["run june.csv", "status june.ledger", "batches postgresql://h/d"])
+def test_a_batch_is_refused_on_windows_in_one_sentence(shell: Shell, line: str) -> None:
+    said = shell("payouts", *line.split())
+    said.assert_one_message(Exit.USAGE, "payments: a batch needs Linux or macOS: Windows has no clock ")
+    assert (said.out, os.listdir(shell.here.folder).count("june.csv.ledger")) == ("", 0)
+
+
 # Checkouts, requests
 
 
@@ -385,6 +433,22 @@ def test_a_request_prints_the_answer_exactly_and_masks_accounts(shell: Shell) ->
     assert (shown.code, '"value": 50.1,' in shown.out) == (Exit.DONE, True)
     assert json.loads(shown.out)["data"][0]["instrument"]["phone_number"] == "***"
     assert PHONE in shell("api", "GET", "/payouts", "--accounts").out
+
+
+def test_json_is_indented_on_a_terminal_and_on_one_line_elsewhere(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(
+        monkeypatch, {"data": [{"id": "po_1", "rate": 1.5, "\x1b[2J": "a\nb"}, 7], "meta": {}, "links": []}
+    )
+    (line,) = shell("api", "GET", "/payouts").out.splitlines()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = shell("api", "GET", "/payouts").out
+    assert json.loads(shown) == json.loads(line)
+    assert shown == (
+        '{\n  "data": [\n    {\n      "id": "po_1",\n      "rate": 1.5,\n'
+        '      "\\u001b[2J": "a\\nb"\n    },\n    7\n  ],\n  "meta": {},\n  "links": []\n}\n'
+    )
 
 
 def test_what_is_masked_of_an_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

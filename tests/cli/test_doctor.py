@@ -19,6 +19,7 @@ from payments_async._cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async._rate_limit import store_client
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits
+from payments_async.sandbox.advisor import advise
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE
 from tests.support.limit_stores import ADDRESS, MemoryStore, StoreServer
@@ -29,7 +30,10 @@ from tests.support.rawserver import CERTIFICATE, RawServer
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.servers import free_port
 
-ALL = ["versions", "variables", "key", "address", "connection", "guard", "read", "clock", "limits"]
+ALL = [
+    *("versions", "variables", "key", "address", "connection"),
+    *("guard", "read", "clock", "limits", "webhooks"),
+]
 PROBES = ["a3", "a4", "a2", "a1", "a5"]
 PHONE = "+233245556677"
 
@@ -91,6 +95,7 @@ def test_a_sound_set_up_is_found_sound_and_people_get_the_same_findings(doctor: 
     assert found.step("read")["status"] == 200
     assert abs(found.step("clock")["skew"]) <= MAX_CLOCK_SKEW
     assert found.step("limits")["client"]["write"] == 60_000
+    assert [found.step("webhooks")[name] for name in ("by_id", "pages")] == [6_000, 100]
     assert [(each.method, each.path) for each in doctor.service.requests] == [
         ("GET", "/v1/payouts?per_page=1")
     ]
@@ -107,6 +112,7 @@ def test_each_assumption_of_batches_is_tried_with_a_sandbox_key(doctor: Doctor) 
     assert (found.step("a1")["made"], found.step("a1")["refused"]) == (1, 49)
     assert len(doctor.service.books.payouts()) == 4
     assert PHONE not in found.out
+    assert advise(doctor.service.entries()) == []
 
 
 def test_probes_take_no_live_key(doctor: Doctor) -> None:
@@ -175,7 +181,7 @@ def test_a_name_without_an_address_is_a_finding(doctor: Doctor) -> None:
 def test_a_limit_store_that_is_away_is_named_and_no_read_waits_for_it(doctor: Doctor) -> None:
     port = free_port()
     found = doctor("--probe", PAYMENTS_LIMIT_STORE=f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
-    assert (found.code, found.wrong, found.steps) == (Exit.REFUSED, ["store"], [*ALL[:-3], "store", "read"])
+    assert (found.code, found.wrong, found.steps) == (Exit.REFUSED, ["store"], [*ALL[:-4], "store", "read"])
     assert f"redis://127.0.0.1:{port} cannot be reached" in found.step("store")["problem"]
     assert not doctor.service.requests
 
@@ -185,7 +191,7 @@ def test_a_limit_store_that_answers_is_asked_for_nothing_and_a_refusal_exits_2(d
     for module in (checks, store_client):
         doctor.patch.setattr(module, "open_store", lambda *_, **__: MemoryStore(server))
     found = doctor(PAYMENTS_LIMIT_STORE=ADDRESS)
-    assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])
+    assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-4], "store", *ALL[-4:]])
     row, first = server.asked[0]
     assert (first.wanted, row) == (0, server.asked[1][0])
     asyncio.run(until(lambda: server.open == 0))  # its thread closes the connection

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -186,11 +188,97 @@ def test_without_an_extra_one_line_names_what_a_command_needs(
     assert (done.returncode, done.stdout, done.stderr) == (Exit.USAGE, "", f"{said}\n")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+COMPLETED = {
+    "zsh": (
+        r"\*--ledger\[[^']*:ledger:_files'",
+        r"\*--instrument\[[^']*:instrument:_files'",
+        r"'1:The payouts\. [^']*:_files'",
+        r":state:\(created not_started [a-z_ ]*returned\)",
+        r"\(/payouts /payment/intents [^)]*/payouts\?status=failed",
+    ),
+    "fish": (
+        r"payouts run' -l ledger -r -F ",
+        r"payouts create' -l instrument -r -F ",
+        r"payouts export' -l state -x -a 'created not_started [a-z_ ]*returned'",
+        r"command api; .* = 1' -f -a '/payouts /payment/intents ",
+    ),
+}
+"""What the scripts of shells that are rarely installed must have."""
+
+
+@pytest.mark.parametrize("shell", ["bash", *COMPLETED])
 def test_completion_can_be_installed(shell: str, tmp_path: Path) -> None:
     script = tmp_path / "payments"
     assert main(["--install-completion", "--shell", shell, "--output", str(script)]) == Exit.DONE
-    assert {"demo", "payouts", "sandbox", "webhooks"} <= set(re.findall(r"\w+", script.read_text()))
+    text = script.read_text()
+    assert {"demo", "payouts", "sandbox", "webhooks"} <= set(re.findall(r"\w+", text))
+    for wanted in COMPLETED.get(shell, ()):
+        assert re.search(wanted, text), wanted
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", script], check=True)
+
+
+_COMPLETE = r"""
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_payments; printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("pay", "payouts"),
+        ("payouts status ju", "june.csv june.ledger"),
+        ("payouts run ju", "june.csv june.ledger"),
+        ("payouts run june.csv --ledger j", "june.csv june.ledger"),
+        ("payouts export june.ledger ou", "out.csv"),
+        ("payouts export june.ledger out.csv --state not", "not_started not_final"),
+        ("payouts create --instrument acc", "account.json"),
+        ("guard show --guard g", "guard.toml"),
+        ("sandbox --profile h", "hostile"),
+        ("api P", "POST PUT PATCH"),
+        ("api GET /payment/intents?status=pa", r"/payment/intents\?status=partially_refunded"),
+        ("payouts run june.csv --batch-id j", ""),
+    ],
+)
+def test_bash_completes_files_ledgers_states_and_lists(line: str, words: str, tmp_path: Path) -> None:
+    main(["--install-completion", "--shell", "bash", "--output", str(tmp_path / "script")])
+    for name in ("june.csv", "june.ledger", "out.csv", "account.json", "guard.toml"):
+        (tmp_path / name).touch()
+    command = ["bash", "-c", _COMPLETE, "bash", "./script", "payments", *line.split(" ")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (sorted(done.stdout.split()), done.stderr) == (sorted(words.split()), "")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "kind"),
+    [
+        ("payouts nope --json", Exit.USAGE, "CommandEnded"),
+        ("payouts run --json", Exit.USAGE, "CommandEnded"),
+        ("payouts run none.csv --json", Exit.USAGE, "SourceUnreadable"),
+        ("payouts find R-1 --json", Exit.USAGE, "CommandEnded"),
+        ("guard show --guard none.toml --json", Exit.USAGE, "ConfigurationError"),
+        ("sandbox --port 1 --scenario nope --json", Exit.USAGE, "ConfigurationError"),
+    ],
+)
+def test_a_refusal_is_told_once_as_json_where_that_is_asked_for(
+    line: str, code: Exit, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PAYMENTS_API_KEY", raising=False)
+    assert main(line.split()) == code
+    told = capsys.readouterr()
+    refused = json.loads(told.out)
+    assert (refused["step"], refused["ok"], refused["exit_code"], refused["kind"]) == (
+        *("refused", False),
+        *(code, kind),
+    )
+    assert (told.err, told.out.count("\n")) == ("", 1)
+    assert main([word for word in line.split() if word != "--json"]) == code
+    told = capsys.readouterr()
+    assert (told.err.startswith("payments: "), told.err.count("\n"), told.out) == (True, 1, "")
+    assert refused["message"] == told.err.removeprefix("payments: ").rstrip("\n")
 
 
 def test_python_dash_m_runs_the_command() -> None:

@@ -126,7 +126,7 @@ def test_a_page_without_its_extra_is_refused_before_anything_is_paid(
     monkeypatch.setitem(sys.modules, "jinja2", None)
     for command in (("run", "june.csv"), ("watch", LEDGER)):
         said = here(*command, "--page")
-        assert (said.code, 'pip install "payments-sdk[' in said.err) == (Exit.USAGE, True)
+        assert (said.code, 'pip install "payments-sdk[' in said.told) == (Exit.USAGE, True)
     assert here.sandbox.requests == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.support.payout_command import (
     Exit,
     Here,
     OnTerminal,
+    Said,
     assert_paid_once,
     live_line,
     payouts_file,
@@ -35,10 +35,10 @@ class Live:
     def on_terminal(self, columns: int = 80) -> OnTerminal:
         return OnTerminal(self.variables, *RUN, cwd=self.folder, columns=columns)
 
-    def without(self, *argv: str) -> tuple[int, str, str]:
+    def without(self, *argv: str) -> Said:
         with started(self.variables, *(argv or RUN), cwd=self.folder) as process:
             out, err = process.communicate(timeout=300)
-        return process.returncode, out, err
+        return Said(process.returncode, out, err)
 
 
 @pytest.fixture
@@ -71,17 +71,16 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert "━" in seen
     assert "6 of 6" in seen
     assert "✓ Certified  the service's list shows 6 payouts as asked for" in seen
-    code, out, err = live.without()  # nothing new to confirm: no terminal is needed
-    assert code == Exit.DONE
-    assert err.startswith("payments: 6 payouts are created, and not final yet")
-    assert '"how": "earlier"' in out
+    again = live.without()  # nothing new to confirm: no terminal is needed
+    assert again.code == Exit.DONE
+    assert again.err.startswith("payments: 6 payouts are created, and not final yet")
+    assert again.step("confirmed")["how"] == "earlier"
 
 
 def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
-    code, out, err = live.without("run", "june.csv")
-    assert code == Exit.USAGE
-    assert "--batch-id salaries-june" in err
-    assert json.loads(out.splitlines()[-1])["kind"] == "BatchIdRequired"
+    refused = live.without("run", "june.csv")
+    refused.assert_one_message(Exit.USAGE, "--batch-id salaries-june")
+    assert refused.step("refused")["kind"] == "BatchIdRequired"
     assert live.sandbox.requests == []
 
 
@@ -100,8 +99,8 @@ FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XCD 12.28")
 def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: Here) -> None:
     refused = here("run", "june.csv")
     refused.assert_one_message(Exit.RESUMABLE, "a live key pays real money", "nothing was sent")
-    assert f"Run it again with {shlex.join(FLAGS)}" in refused.err
-    assert "`payments payouts confirm june.csv.ledger`" in refused.err
+    assert f"Run it again with {shlex.join(FLAGS)}" in refused.told
+    assert "`payments payouts confirm june.csv.ledger`" in refused.told
     assert here.sandbox.requests == []
     assert "a live key wants" not in here("run", "june.csv", "--dry-run", "--json").out
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
@@ -134,8 +133,7 @@ def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
 
 
 def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:
-    code, _, err = live.without()
-    assert (code, "confirm june.csv.ledger --batch-id june" in err) == (Exit.RESUMABLE, True)
+    live.without().assert_one_message(Exit.RESUMABLE, "confirm june.csv.ledger --batch-id june")
     assert live.sandbox.books.payouts() == []
     with OnTerminal({}, "confirm", "june.csv.ledger", cwd=live.folder) as terminal:
         terminal.until("Type the GHS total to pay it: ")
@@ -145,10 +143,10 @@ def test_a_second_person_says_yes_to_what_a_job_has_loaded(live: Live) -> None:
         assert terminal.end() == Exit.DONE
         assert "✓ Confirmed  GHS 9.14, XCD 12.28, typed back; the next `run` pays it" in terminal.seen
     for line in (("confirm", "june.csv.ledger"), ("status", "june.csv.ledger")):
-        code, out, _ = live.without(*line)
-        assert (code, "not confirmed" in out) == (Exit.DONE, False)
-    code, out, err = live.without("run", "--ledger", "june.csv.ledger")
-    assert (code, '"how": "earlier"' in out) == (Exit.DONE, True), (out, err)
+        said = live.without(*line)
+        assert (said.code, "not confirmed" in said.out) == (Exit.DONE, False)
+    paid = live.without("run", "--ledger", "june.csv.ledger")
+    assert (paid.code, paid.step("confirmed")["how"]) == (Exit.DONE, "earlier"), paid
     assert_paid_once(live.sandbox, 6)
 
 

@@ -114,7 +114,7 @@ def test_each_delivery_is_shown_without_account_data(listen: Listener) -> None:
     assert "as webhook_url" in printed
     told = " ".join(printed.partition("Received")[2].split())
     assert re.fullmatch(
-        rf"..:..:.. payout\.created, {created[0]}, .* 50.00, pending, order-7, wh_00000001", told
+        rf"..:..:.. UTC payout\.created, {created[0]}, .* 50.00, pending, order-7, wh_00000001", told
     )
     out = listen(look, "--json")
     listening_line, received = lines(out)

@@ -167,12 +167,23 @@ async def test_urls_without_deliveries_are_forgotten(connect: Connect) -> None:
 
 
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A warning a minute counts them, and names no URL."""
     monkeypatch.setattr("payments_async.webhooks._lookup.MOST_URLS", 0)
     hook = Hook(connect, Handler(), listed())
-    assert (await hook.arrive()).status == 503
+    for seconds in (0.0, 10.0, 49.0, 1.0):
+        hook.played.runtime.advance(seconds)
+        assert (await hook.arrive()).status == 503
     assert hook.reads == 0
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            f"no room for {count} webhook deliveries, which will come again: too many wait for a look-up",
+        )
+        for count in (1, 3)
+    ]
+    assert hook.url.rpartition("/")[2] not in caplog.text
 
 
 async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) -> None:

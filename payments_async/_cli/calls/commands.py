@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from ..payouts import payouts
 from ..payouts.commands import ONE
-from .options import ApiOptions, CallOptions, CheckoutOptions, PayoutOptions, Wait
+from .options import ApiOptions, CallOptions, CheckoutOptions, Endpoint, Method, PayoutOptions, Wait
 
 _CALL: Final = CallOptions()
 _REQUEST: Final = ApiOptions()
@@ -62,8 +62,8 @@ def find_payout(
 
 @api.default
 def send_request(
-    method: Annotated[str, Parameter(metavar="METHOD")],
-    path: Annotated[str, Parameter(metavar="PATH")],
+    method: Annotated[Method, Parameter(metavar="METHOD", show_choices=False)],
+    path: Annotated[Endpoint, Parameter(metavar="PATH", show_choices=False)],
     /,
     *,
     request: ApiOptions = _REQUEST,
@@ -72,7 +72,8 @@ def send_request(
     """Send one request to any endpoint and print the JSON that answers it: `payments api GET /payouts`.
 
     It goes through the client, so that limits, retries, guard and errors are the same. The key comes from
-    PAYMENTS_API_KEY. Numbers are printed with all their digits. Payouts are sent by `payouts create`.
+    PAYMENTS_API_KEY. Numbers are printed with all their digits, on a terminal indented, elsewhere on one
+    line. Payouts are sent by `payouts create`.
 
     Exit codes: 0 done, 1 refused, 2 correct the command, 3 a write without a definite answer, 75 the service
     is away, 130 Ctrl-C.

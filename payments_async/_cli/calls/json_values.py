@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from ..._codec.decode import UnreadableJSON, parse
+from ..._runtime import has_modes
 from ...models import (
     Customer,
     Failure,
@@ -22,7 +23,8 @@ from ...models import (
     PayoutInstrument,
     SessionRestriction,
 )
-from ...models._masking import HIDDEN, address, clean, masked
+from ...models._masking import HIDDEN, address, clean, clean_lines, masked
+from ...models._record import json_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import print_message
 
@@ -64,6 +66,21 @@ def _shown(name: str, value: Any, hidden: frozenset[str]) -> Any:
     return without_accounts(value, name)
 
 
+def shown_json(value: Any, *, is_indented: bool) -> str:
+    """A JSON value as it is printed, numbers with all their digits."""
+    return clean_lines(_indented(value, "") if is_indented else json_text(value))
+
+
+def _indented(value: Any, margin: str) -> str:
+    inner = f"{margin}  "
+    if isinstance(value, Mapping) and value:
+        lines = (f"{inner}{json_text(name)}: {_indented(item, inner)}" for name, item in value.items())
+        return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"{inner}{_indented(item, inner)}" for item in value) + f"\n{margin}]"
+    return json_text(value)
+
+
 def read_object(source: str, option: str) -> dict[str, Any]:
     """The JSON object in a file, or on the standard input for `-`; numbers exact.
 
@@ -91,7 +108,7 @@ def _read(source: str, option: str) -> bytes:
     try:
         with open(source, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            if stat.S_ISREG(mode) and mode & 0o044:
+            if stat.S_ISREG(mode) and mode & 0o044 and has_modes():
                 print_message(f"{source}: others on this machine may read it; `chmod 600` keeps it yours")
             return file.read()
     except OSError as error:

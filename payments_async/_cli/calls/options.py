@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import attrs
 from cyclopts import Parameter
 
-from .._output import Flag, JsonFlag
+from ...models.statuses import PaymentIntentStatus, PayoutStatus, words_of
+from .._output import FileName, Flag, JsonFlag
 from ..payouts.options import BaseUrl, Duration
 
-Source = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
+Source = Annotated[FileName, Parameter(metavar="FILE", allow_leading_hyphen=True)]
 """A file, or `-` for the standard input."""
+_LISTS: Final = {"/payouts": PayoutStatus, "/payment/intents": PaymentIntentStatus}
+_FILTERED: Final = tuple(
+    f"{path}?status={word}" for path, of in _LISTS.items() for word in sorted(words_of(of))
+)
+if TYPE_CHECKING:
+    Method = str
+    Endpoint = str
+else:  # any text; these are what shells complete
+    Method = str | Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    Endpoint = str | Literal[(*_LISTS, *_FILTERED)]
 _WAIT: Final = "Wait so long for its end, such as 15m: created is not arrived."
 Wait = Annotated[Duration | None, Parameter(help=_WAIT)]
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from ..._validation.tables import doubts, receiver_doubts
+from ...bulk._texts.quantities import time_text
 from ...client import AsyncPayments
 from ...errors import SearchIncomplete, WaitTimeout
 from ...models import Amount, Payout
@@ -97,6 +98,8 @@ async def _until_final(
 ) -> Exit:
     """Wait for a payout's end and show it, unless `wait`, in seconds, is None. Raises CommandEnded."""
     if wait is None:
+        if not payout.is_final:
+            context.show.paragraph("It may still fail: --wait 15m waits until it has ended.")
         return Exit.DONE
     try:
         with context.spinner("Waiting for its end"):
@@ -123,12 +126,10 @@ def _show_payout(
         "Reference": payout.reference,
         "Amount": _money(payout.amount),
         "Status": ", ".join(filter(None, (payout.status, code))),
-        "Created at": f"{payout.created_at:%Y-%m-%d %H:%M:%S} UTC" if payout.created_at else None,
+        "Created at": time_text(payout.created_at) if payout.created_at else None,
     }
     for label, text in lines.items():
         context.show.line(label, text or "not shown")
-    if not payout.is_final:
-        context.show.paragraph("It may still fail: --wait 15m waits until it has ended.")
 
 
 def _money(amount: Amount | None) -> str:

@@ -9,13 +9,13 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
+from ...bulk._texts.quantities import time_text
 from ...errors import OutcomeUnknown
 from ...models import Checkout
 from ...models._masking import clean
-from ...models._record import json_text
 from .._exit_codes import CommandEnded, Exit
 from ..payouts.command_context import CommandContext, open_client
-from .json_values import read_object, without_accounts
+from .json_values import read_object, shown_json, without_accounts
 from .options import ApiOptions, CallOptions, CheckoutOptions
 from .sending import advised, perform_call, require_clear_amount, send_surely
 
@@ -39,7 +39,7 @@ def _show_link(made: Checkout, context: CommandContext) -> None:
     session = made.checkout
     assert session is not None  # a creation that is answered without it raises
     payment_id = made.payment.id if made.payment is not None else None
-    until = session.expires_at.strftime("%Y-%m-%d %H:%M UTC") if session.expires_at else "not known"
+    until = time_text(session.expires_at) if session.expires_at else "not known"
     context.show.step("Link", session.url, wrap=False, url=session.url, id=session.id, payment_id=payment_id)
     for name, text in {"Checkout": session.id, "Payment": payment_id or "not shown", "Until": until}.items():
         context.show.line(name, text)
@@ -61,7 +61,8 @@ def send_request(method: str, path: str, request: ApiOptions, call: CallOptions)
         async with open_client(call.base_url) as client:
             with advised(_same_key, context):
                 answer = await client.request(method, bare, **options)
-            sys.stdout.write(clean(json_text(answer if call.accounts else without_accounts(answer))) + "\n")
+            shown = answer if call.accounts else without_accounts(answer)
+            sys.stdout.write(shown_json(shown, is_indented=sys.stdout.isatty()) + "\n")
         return Exit.DONE
 
     return perform_call(work, about=bare, as_json=call.json)

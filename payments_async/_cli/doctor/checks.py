@@ -21,6 +21,7 @@ from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
+from ..._waits.schedule import PER_PAGE
 from ...client import AsyncPayments
 from ...errors import APIStatusError, ConfigurationError, PaymentsError
 from ...guard import Guard
@@ -215,6 +216,7 @@ async def read_service(client: AsyncPayments) -> AsyncIterator[Check]:
     yield Check("Read", f"GET /payouts: {answer.status} in {seconds * 1000:.0f} ms{named}", facts=facts)
     yield _clock(answer.headers)
     yield _limits(client, answer)
+    yield _webhooks(client)
 
 
 def _clock(headers: Mapping[str, str]) -> Check:
@@ -238,3 +240,12 @@ def _limits(client: AsyncPayments, answer: ResponseInfo) -> Check:
         said = f"the service says {remaining} of {limit} a minute left"
     facts = {"limit": limit, "remaining": remaining, "client": own}
     return Check("Limits", f"{said}; the client's limits a minute: {kept}", None, facts=facts)
+
+
+def _webhooks(client: AsyncPayments) -> Check:
+    """How many deliveries a minute a receiver can look up (docs/webhooks.md)."""
+    own = client.limits_snapshot()
+    pages, by_id = min(round(60 / PER_PAGE), own["read"].limit), own["diagnostic"].limit
+    text = f"a receiver looks up {by_id:,} payouts a minute that deliveries name by id; for all others it "
+    text += f"reads {pages:,} pages of the list a minute, of 100 records each"
+    return Check("Webhooks", text, None, facts={"by_id": by_id, "pages": pages})

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from .._output import Flag, Insecure, JsonFlag
+from .._output import FileName, Flag, Insecure, JsonFlag
 
 _FILE: Final = "The guard's file; PAYMENTS_GUARD unless given."
-GuardFile = Annotated[str | None, Parameter(name="--guard", metavar="PATH", help=_FILE)]
+GuardFile = Annotated[FileName | None, Parameter(name="--guard", metavar="PATH", help=_FILE)]
 
 guard: Final = App(name="guard", help="A guard on money: its rules and its sums.")
 

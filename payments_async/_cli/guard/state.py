@@ -153,7 +153,7 @@ def figures_of(sums: GuardSums) -> list[SumFigures] | None:
     Raises CommandEnded, ConfigurationError.
     """
     place = sums.state.place
-    return None if place.startswith("/") and not os.path.exists(place) else _done(sums, sums.figures)
+    return None if os.path.isabs(place) and not os.path.exists(place) else _done(sums, sums.figures)
 
 
 def problem_of(sums: GuardSums, figures: list[SumFigures] | None) -> str | None:

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from logging import LogRecord
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from ..._request.notify import CANCELLED
 from ...bulk.errors import BulkError, LedgerUnavailable, access_problem
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
-from .._exit_codes import CommandEnded, Exit, exit_of
+from .._exit_codes import CommandEnded, Exit, exit_of, message_for
 from .._output import JsonLines, OutputConsole, Show
 from .._text import write_nowhere
 from .messages import RESUME, code_of, error_facts, message_of
@@ -78,12 +79,22 @@ class Interrupts:
 
     def open(self) -> None:
         for number, name in _NAMES.items():
-            self._loop.add_signal_handler(number, self.on_signal, name)
+            try:
+                self._loop.add_signal_handler(number, self.on_signal, name)
+            except NotImplementedError:  # a loop of Windows: the handler wakes it
+                signal.signal(number, partial(self._between_steps, name))
+
+    def _between_steps(self, name: str, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self.on_signal, name)
 
     def close(self) -> None:
         """Stop handling the signals. A second call does nothing."""
         for number in _NAMES:
-            self._loop.remove_signal_handler(number)
+            try:
+                self._loop.remove_signal_handler(number)
+            except NotImplementedError:
+                is_ctrl_c = number == signal.SIGINT
+                signal.signal(number, signal.default_int_handler if is_ctrl_c else signal.SIG_DFL)
 
 
 _SPARE: Final = 32  # connections for reads, besides those for payouts
@@ -141,7 +152,9 @@ def perform(
         show: Show = JsonLines(about, left) if as_json else Show(console)
         interrupts.open()
         try:
-            return await _ended_with_a_message(work, CommandContext(console, show, as_json, interrupts))
+            return await _ended_with_a_message(
+                work, CommandContext(console, show, as_json, interrupts), about
+            )
         finally:
             interrupts.close()
 
@@ -150,22 +163,20 @@ def perform(
 
 
 async def _ended_with_a_message(
-    work: Callable[[CommandContext], Awaitable[Exit]], context: CommandContext
+    work: Callable[[CommandContext], Awaitable[Exit]], context: CommandContext, about: str
 ) -> Exit:
-    """Do the work. An error that ends it is shown to programs, and raised in an operator's words."""
+    """Do the work. An error that ends it is raised in an operator's words, with its facts for programs."""
     try:
         return await work(context)
     except asyncio.CancelledError:
         if not context.interrupts.caught():
             raise
         text = f"stopped by {context.interrupts.reason}; {RESUME}"
-        stopped = CommandEnded(text, Exit.RESUMABLE)
-        _show_refusal(stopped, stopped, context)
-        raise stopped from None
+        raise CommandEnded(text, Exit.RESUMABLE, about=about) from None
     except (CommandEnded, PaymentsError) as error:
-        ended = _for_operators(error)
-        _show_refusal(ended, error, context)
-        raise ended from error
+        text, code = _for_operators(error)
+        cause = error.__cause__ or error if isinstance(error, CommandEnded) else error
+        raise CommandEnded(text, code, about=about, **error_facts(cause)) from error
 
 
 def _stopper(interrupts: Interrupts) -> Callable[[], None]:
@@ -179,29 +190,18 @@ def _stopper(interrupts: Interrupts) -> Callable[[], None]:
     return left
 
 
-def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
-    """Rewrite an error's message for operators, with options instead of arguments."""
+def _for_operators(error: CommandEnded | PaymentsError) -> tuple[str, Exit]:
+    """An error's message for operators, with options instead of arguments, and its exit code."""
+    if isinstance(error, CommandEnded):
+        return error.text, error.code
     if isinstance(error, BulkError):
-        code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
-        return CommandEnded(message_of(error), code)
+        return message_of(error), Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
     problem = access_problem(error) if isinstance(error, APIStatusError | APIConnectionError) else None
     if problem is not None:
-        return CommandEnded(f"{problem}; then run the same command again", Exit.USAGE)
-    if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
-        return CommandEnded(f"{error}; {RESUME}", Exit.RESUMABLE)
-    return error
-
-
-def _show_refusal(
-    ended: CommandEnded | PaymentsError, error: CommandEnded | PaymentsError, context: CommandContext
-) -> None:
-    """A JSON line with what ended the command."""
-    if not context.as_json:
-        return
-    code = ended.code if isinstance(ended, CommandEnded) else exit_of(ended)
-    cause = error.__cause__ or error if isinstance(error, CommandEnded) else error
-    facts = {"message": str(ended), "exit_code": int(code), **error_facts(cause)}
-    context.show.step("Refused", "", good=False, **facts)
+        return f"{problem}; then run the same command again", Exit.USAGE
+    if code_of(error) is Exit.RESUMABLE:
+        return f"{error}; {RESUME}", Exit.RESUMABLE
+    return message_for(error), exit_of(error)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

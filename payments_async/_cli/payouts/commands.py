@@ -12,7 +12,7 @@ from cyclopts import App, Group, Parameter
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, JsonFlag
+from .._output import FileName, Flag, JsonFlag
 from .._text import print_message
 from .options import (
     VARIABLE,
@@ -88,7 +88,9 @@ def _with_two(
 
 
 @payouts.command(help_epilogue="")
-def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN) -> int:
+def run(
+    file: Annotated[FileName | None, Parameter(metavar="FILE")] = None, /, *, order: RunOptions = _RUN
+) -> int:
     """Pay the rows of FILE (.csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .xlsx). The same command resumes.
 
     Each row is paid at most once, whatever dies and whenever. Any number of processes may run one batch:
@@ -119,7 +121,10 @@ def run(file: Annotated[str | None, Parameter(metavar="FILE")] = None, /, *, ord
 
 @payouts.command
 def status(batch: BatchOptions = _ANY) -> int:
-    """Where a batch stands, and which processes run it. Needs no key."""
+    """Where a batch stands, and which processes run it. Needs no key.
+
+    The exit code is 0 wherever it stands: for a script --json has `complete` and the `exit_code` of a run.
+    """
     from .inspect import status
 
     return perform_on(batch, status)
@@ -178,6 +183,7 @@ def export(
 
     Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. A workbook
     (.xlsx) also has the money by outcome, of all rows, and the latest certificate; .html is its page.
+    Exits with 1 if a row could not be read.
 
     Parameters
     ----------
@@ -217,7 +223,7 @@ def template(out: Path, /, *, json: JsonFlag = False) -> int:
 
 @payouts.command
 def batches(batch: BatchOptions = _ANY) -> int:
-    """The batches of a ledger, the newest first. Needs no key."""
+    """The batches of a ledger, the newest first. Needs no key. Exits with 1 if one cannot be read."""
     from .inspect import batches
 
     return perform_on(batch, batches)
@@ -243,7 +249,7 @@ def retry_failed(batch: BatchOptions = _ANY, *, wanted: RetryOptions = _ALL) -> 
 
     The service's list is read first: only a row of which every payout has ended without arriving is made new.
     With --rejected it is the rejected rows, as they are: for when the service would take them now. A live key
-    asks for the total of these rows to be typed back.
+    asks for the total of these rows to be typed back. Exits with 1 if a row that was meant is left.
     """
     from .reconcile import retry_failed
 

@@ -65,8 +65,8 @@ def terminal() -> Ask | None:
 def _ask(text: str) -> str:
     sys.stderr.write(f"{wrapped(text, text_width())} ")
     sys.stderr.flush()
-    # a read goes on after a signal that came just before it
-    while not select.select([sys.stdin], [], [], _LOOKS_EVERY)[0]:
+    # a read goes on after a signal that came just before it; Windows can look at sockets only
+    while sys.platform != "win32" and not select.select([sys.stdin], [], [], _LOOKS_EVERY)[0]:
         pass
     return sys.stdin.readline()
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 import attrs
 from cyclopts import Parameter, Token
@@ -17,7 +17,7 @@ from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import amount_of
 from ...bulk.sources import ColumnMapping
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, Insecure, JsonLinesFlag
+from .._output import FileName, Flag, Insecure, JsonLinesFlag
 
 R = TypeVar("R")
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -86,8 +86,8 @@ def require_address(
 
 _SERVICE: Final = "The service's address; PAYMENTS_BASE_URL unless given."
 BaseUrl = Annotated[str | None, Parameter(metavar="URL", help=_SERVICE)]
-Path = Annotated[str, Parameter(metavar="PATH")]
-Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
+Path = Annotated[FileName, Parameter(metavar="PATH")]
+Ledger = Annotated[FileName | None, Parameter(metavar="LEDGER")]
 _LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
 LedgerArgument = Annotated[Ledger, Parameter(help=_LEDGER)]
 _BATCH: Final = "The batch's name, where the ledger has several."
@@ -101,8 +101,12 @@ Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative=
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
+if TYPE_CHECKING:
+    State = str
+else:
+    State = Literal[_STATES]
 States = Annotated[
-    list[str] | None, Parameter(name="--state", negative="", metavar="STATE", converter=_each(state_of))
+    list[State] | None, Parameter(name="--state", negative="", metavar="STATE", converter=_each(state_of))
 ]
 _PAY: Final = 'The total to pay, such as "XOF 1200.50", for each currency, instead of typing it.'
 ConfirmTotal = Annotated[Totals, Parameter(help=_PAY)]
@@ -153,7 +157,7 @@ class RunOptions:
     """The sheet of a workbook, if more than one has values."""
     map: Annotated[list[str] | None, Parameter(negative="", metavar="COLUMN=OURS")] = None
     """A column of FILE: "Phone=instrument.phone_number". "Note=" leaves one out. Repeatable."""
-    map_file: Annotated[str | None, Parameter(metavar="FILE")] = None
+    map_file: Annotated[FileName | None, Parameter(metavar="FILE")] = None
     """A TOML file with [columns], and [constants] that all rows share."""
     mapping: Annotated[ColumnMapping | None, Parameter(parse=False)] = None
     """Both."""

@@ -97,7 +97,7 @@ class DeliveryPrinter:
         claims = (delivery.event, delivery.record, delivery.status, delivery.reference)
         event, record, status, reference = map(quoted, claims)
         said = ", ".join(filter(None, (event, record, delivery.amount, status, reference, name)))
-        text = f"{SYSTEM.now().astimezone():%H:%M:%S} {said}"
+        text = f"{SYSTEM.now():%H:%M:%S} UTC {said}"
         self._show.step(
             "Received",
             text if delivery.is_object else f"{text}: its body is not a JSON object",

@@ -45,9 +45,9 @@ class RowView:
     failure_message: str | None
     """The service's own words, account data masked."""
     sends: int
-    """How often a process took the row to send it."""
+    """How often a process took the row to send it, without the times when provably nothing left."""
     first_sent: float | None
-    """Seconds since 1970 when it was first taken to be sent; None before."""
+    """Seconds since 1970 when it was first taken to be sent; None before, or if nothing has ever left."""
     last_sent: float | None
     """Seconds since 1970 by which its latest request has left; None before."""
     sent_under: str | None
@@ -102,10 +102,10 @@ def view_of(row: LedgerRow) -> RowView:
         generation=row.generation,
         failure_code=row.failure_code,
         failure_message=row.failure_message,
-        sends=row.takes,
+        sends=row.takes - row.unsent,
         first_sent=row.first_sent,
-        last_sent=last_sent,
-        sent_under=row.sent_under,
+        last_sent=None if row.first_sent is None else last_sent,
+        sent_under=None if row.first_sent is None else row.sent_under,
         decided_at=row.decided_at,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

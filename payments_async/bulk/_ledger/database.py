@@ -12,6 +12,7 @@ import os
 import re
 import sqlite3
 import stat
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
@@ -77,6 +78,12 @@ def path_of(text: str) -> str | None:
     raise BulkError(f"a ledger is a file on a local disk or postgresql://user@host:port/database, not {what}")
 
 
+_NO_WINDOWS: Final = (
+    "a batch needs Linux or macOS: Windows has no clock that is known to go on in suspension, and a ledger "
+    "there would not be its owner's alone"
+)
+
+
 class Database:
     """An open database. One transaction that writes is under way at a time in this process."""
 
@@ -93,6 +100,8 @@ class Database:
 
         Raises LedgerMissing without `create` for one without tables, LedgerError, BulkError and ImportError.
         """
+        if sys.platform == "win32":
+            raise BulkError(_NO_WINDOWS)
         path = path_of(address.text)
         if path is None:
             engine, label = _server(address)
@@ -288,7 +297,7 @@ def _prepare_file(path: str, *, create: bool) -> None:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
             raise LedgerError(path, "is no regular file", remedy=_OTHER_FILE)
-        if mode & 0o077 and os.name == "posix":
+        if mode & 0o077:
             problem = "can be read by others, and it holds account data"
             raise LedgerError(path, problem, remedy="make it the owner's alone: chmod 600")
         with open(path, "rb") as file:

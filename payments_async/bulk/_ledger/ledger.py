@@ -363,6 +363,8 @@ _RECORD_WORD: Final = (
         taken_by=None,
         due=now() + b("_wait"),
         doubted=sa.or_(rows.c.doubted, b("_doubt")),
+        unsent=rows.c.unsent + b("_unsent", type_=sa.Integer),
+        first_sent=sa.case((b("_untouched", type_=sa.Boolean), sa.null()), else_=rows.c.first_sent),
         failure_code=b("_code"),
         failure_message=b("_message"),
         decided_at=now(),
@@ -402,6 +404,8 @@ def _other(word: Word, me: str) -> dict[str, Any]:
         "_turn": int(word.turn),
         "_wait": word.wait,
         "_doubt": word.is_doubt,
+        "_unsent": int(word.never_left),
+        "_untouched": word.never_left and row.is_first_send,
         "_code": posted.code if posted is not None and is_told else None,
         "_message": posted.message if posted is not None and is_told else None,
     }

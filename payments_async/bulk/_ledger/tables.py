@@ -89,6 +89,7 @@ rows: Final = sa.Table(
     sa.Column("due", _TIME, nullable=False, server_default=sa.text("0")),
     sa.Column("doubted", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("takes", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("unsent", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("first_sent", _TIME),
     sa.Column("last_sent", _TIME),
     sa.Column("key_since", _TIME),
@@ -159,7 +160,7 @@ for _turn in (Turn.POST, Turn.LOOK):
     )
 
 
-TO_POST: Final = {"turn": int(Turn.POST), "due": 0.0, "takes": 0, "key_since": None}
+TO_POST: Final = {"turn": int(Turn.POST), "due": 0.0, "takes": 0, "unsent": 0, "key_since": None}
 """Of a row that is to be posted under a key that it never had."""
 TO_POST_ANEW: Final = {
     **TO_POST,

@@ -223,6 +223,11 @@ class Word:
         return self.state is RowState.CREATED
 
     @property
+    def never_left(self) -> bool:
+        """True if not a byte of this send has left, by the transport's word or as it was not begun."""
+        return self.posted is None or self.posted.verdict == "not_sent"
+
+    @property
     def is_doubt(self) -> bool:
         """True if this send may have made a payout that is not known."""
         return self.state is RowState.IN_DOUBT and self.kind is not Kind.REFUSED

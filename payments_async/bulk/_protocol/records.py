@@ -78,8 +78,12 @@ class LedgerRow(NewRow):
     """True if something may have been sent of which nothing is proven."""
     takes: int = 0
     """How often a process took the row to send it: the number of its latest send."""
+    unsent: int = 0  # how many of these sends are proven never to have left
     first_sent: float | None = None
-    """When it was first taken, in whichever generation; seconds since 1970 by the database, as all times."""
+    """When it was first taken, in whichever generation; seconds since 1970 by the database, as all times.
+
+    None also where no send of it has ever left, by proof: such a row binds the batch to no account.
+    """
     last_sent: float | None = None
     """The last moment at which the latest send can have left."""
     key_since: float | None = None  # when its idempotency key was first used
@@ -107,6 +111,12 @@ class LedgerRow(NewRow):
     def reference(self) -> str:
         """The reference of its present payout."""
         return f"{self.stem}~g{self.generation}" if self.generation else self.stem
+
+    @property
+    def is_first_send(self) -> bool:
+        """True if every earlier send of the row, under whichever key and content, never left."""
+        is_as_loaded = not (self.generation or self.revision or self.epoch)  # these begin the count anew
+        return is_as_loaded and self.takes == self.unsent + 1
 
     @property
     def outcome(self) -> Outcome:

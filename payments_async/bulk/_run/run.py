@@ -139,6 +139,8 @@ class Run:
             if await self.sending.take():
                 if self.sending.took_new:
                     self._only_doubt_since, self._has_looked = None, False
+                why = self.sending.unreached
+                self.progress.doing(Activity(doing="waiting" if why else "paying", why=why))
                 await self.sending.wait(_SOON)
             elif self.sending.busy:
                 await self.sending.wait(_SOON)
@@ -214,7 +216,9 @@ class Run:
         if left.looks or left.waits:
             until.append(self._schedule.due - self._service.runtime.monotonic())
         seconds = max(min(until), _IDLE)
-        why = self.sending.room or ("rows have no clear answer yet" if left.posts or left.looks else None)
+        why = self.sending.room or self.sending.unreached
+        if why is None and (left.posts or left.looks):
+            why = "rows have no clear answer yet"
         self.progress.doing(Activity(doing="waiting", why=why, next_look=left.due))
         await self.sending.wait(seconds)
 

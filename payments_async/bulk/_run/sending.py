@@ -71,6 +71,7 @@ class Sending:
         """Until when a guard's sums have no room, by the clock that counts suspension."""
         self.room: str | None = None
         """Why there is no room in a guard's sums; None while there may be."""
+        self.unreached: str | None = None  # why nothing gets out; None while the service answers
         self.took_new: bool = True
         """Whether a row that was taken last is not in doubt."""
         self.throttled: int = 0  # how many 429s this process was given
@@ -174,7 +175,7 @@ class Sending:
 
     def _note(self, word: Word) -> None:
         """Learn from an answer how the service is, and whether anything else can be sent."""
-        self.room = None
+        self.room = self.unreached = None
         posted = word.posted
         if word.stop is not None and posted is not None:
             self._stopping.drain(why_of(posted.code, posted.message), word.stop)
@@ -186,8 +187,10 @@ class Sending:
             self._failing += 1
             self._is_unreached &= word.kind is Kind.UNSENT
             failing_for = self._service.clock() - self._failing_since
-            if self._is_unreached and failing_for >= _UNREACHED and posted is not None:
-                self._stopping.drain(f"the service cannot be reached ({posted.code})")
+            if self._is_unreached and posted is not None:
+                self.unreached = f"the service cannot be reached ({posted.code})"
+                if failing_for >= _UNREACHED:
+                    self._stopping.drain(self.unreached)
         elif word.kind is not Kind.WITHHELD:
             self._failing = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
@@ -44,6 +45,13 @@ def rate_text(per_second: float) -> str:
 def moment(at: float) -> str:
     """Date and time, UTC: `2026-06-30 21:19:26`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def time_text(at: datetime) -> str:
+    """A time of the service's: `2026-06-30 21:19:26 UTC`."""
+    with suppress(OverflowError):  # the first day of all times, east of Greenwich
+        at = at.astimezone(UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def plain_sums(totals: Money) -> dict[str, str]:

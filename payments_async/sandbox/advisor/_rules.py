@@ -192,7 +192,11 @@ def _first_answers(evidence: AdvisorEvidence) -> dict[tuple[str | None, str | No
 
 
 def _reference_refused(evidence: AdvisorEvidence) -> Iterator[Case]:
-    """A payout requested again after its sender was told that its reference is taken, so that it exists."""
+    """A payout requested again after its sender was told that its reference is taken, so that it exists.
+
+    The very same bytes are no new request: a program that is started again, or several that begin at once.
+    Their reference lets only one be paid.
+    """
     payouts = [sent for sent in evidence.requests if sent.log.operation == "payouts.create"]
     if not any(sent.was_duplicate for sent in payouts):
         return
@@ -207,7 +211,8 @@ def _reference_refused(evidence: AdvisorEvidence) -> Iterator[Case]:
             continue
         read = next((seq for seq in reads if seq > refused.seq), None)
         unread = [sent for sent in equal.get(refused.payment, ()) if read is None or sent.seq < read]
-        again = [sent for sent in (*same, *unread) if sent.seq > refused.seq and sent.name != first.name]
+        others = (sent for sent in (*same, *unread) if sent.name != first.name)
+        again = [sent for sent in others if sent.seq > refused.seq and sent.body != refused.body]
         if again:
             text = f"{again[0].words} came after the reference of {refused.words} was refused"
             yield Case(text, refused.reference, [first, refused, *dict.fromkeys(again)])

@@ -119,6 +119,7 @@ ALLOWED: Mapping[str, Sequence[Step]] = {
         for name, value in (("amount", 51), ("currency", "GHS"), ("method", "other"))
     },
     "a reference that is taken": TAKEN,
+    "the same program once more, and several at once": [*TAKEN, pay("r-1", **THREE)],
     "a taken reference after a lost answer": [pay("r-1", **ONE, **LOST), pay("r-1", **TWO)],
     "a taken reference, and its payout read": [*TAKEN, get(PAYOUTS)],
     "the first key again after a refusal": [*TAKEN, pay("r-1", **ONE)],
@@ -240,8 +241,8 @@ FOUND: Mapping[str, Mistake] = {
         ],
         "paid_again",
     ),
-    "a reference after the service had refused it": Mistake(
-        [*TAKEN, get(PAYOUTS), pay("r-1", **THREE)], "reference_refused", (0, 1, 3), "r-1"
+    "a reference after the service had refused it, with another content": Mistake(
+        [*TAKEN, get(PAYOUTS), pay("r-1", **THREE, description="a")], "reference_refused", (0, 1, 3), "r-1"
     ),
     "an equal payout under another reference after a refusal": Mistake(
         [*TAKEN, pay("r-2", **THREE)], "reference_refused"
