@@ -85,6 +85,7 @@ def test_one_payout_is_created_found_and_waited_for(shell: Shell) -> None:
     shell.sandbox.settle(payout.id)
     for ended in (shell.create("--wait", "1m"), shell("payouts", "find", "R-1", "--wait", "1m")):
         assert (ended.code, "✓ Arrived" in ended.out, "may still" in ended.out) == (Exit.DONE, True, False)
+    assert "may still" not in shell("payouts", "find", "R-1").out
     assert shell.paid == ["R-1"]
 
 
