@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import ConfigurationError
+from payments_async import ConfigurationError, _postgresql
 from payments_async._guard import clocks, postgresql, sqlite
 from payments_async._guard.postgresql import DatabaseState
 from payments_async._guard.progress_note import noted
@@ -153,11 +153,12 @@ def test_of_several_windows_the_one_without_room_is_named_with_the_time_of_room(
     assert fits(sums, "50", "second")
     shortage = sums.reserve(amount("third", "1"))
     assert shortage is not None
-    assert (shortage.window, shortage.limit, shortage.used) == (DAY, Decimal(150), Decimal(150))
-    assert (shortage.wait, shortage.is_known) == (DAY - HOUR, True)
+    window = shortage.window
+    assert (window.seconds, window.most, window.paid + window.held) == (DAY, Decimal(150), Decimal(150))
+    assert (shortage.wait, window.wait) == (DAY - HOUR, 0.0)
     held = sums.reserve(amount("fourth", "100"))  # what is held may be given back at any time
     assert held is not None
-    assert (held.window, held.wait) == (HOUR, 1.0)
+    assert (held.window.seconds, held.wait) == (HOUR, 1.0)
 
 
 @pytest.mark.parametrize("counted", [(), (DAY,)])
@@ -205,7 +206,7 @@ def test_a_file_that_was_lost_or_put_back_refuses_and_counts_what_it_knows(
     sums = sums_in(FileState(str(path), time)) if is_new else first
     shortage = sums.reserve(amount("third", "1"))
     assert shortage is not None
-    assert (shortage.is_known, shortage.wait) == (False, HELD + HOUR)
+    assert (shortage.window.wait, shortage.wait) == (HELD + HOUR, HELD + HOUR)
     time.at += HELD + HOUR - 1
     assert not fits(sums, "1")
     sums.begin()
@@ -221,8 +222,8 @@ def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
     sums = begun(state)
     assert fits(sums, "60")
     with state.transaction(keeps=True) as run:
-        for table in ("guards", "guard_windows", "guard_amounts"):
-            run(f"DELETE FROM {table}", {})
+        for table in ("guards", "guard_amounts"):
+            run(f"DELETE FROM {table}")
     assert not fits(sums, "1")
     sums.begin()
     assert fits(sums, "100", "another")
@@ -286,8 +287,8 @@ def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: p
     state = str(tmp_path / "guard.sqlite")
     with monkeypatch.context() as patch:
         patch.setattr("sys.platform", "win32")
-        assert noted(state, "account", (1.0, 2)) is None
-        assert noted(state, "account") == (1.0, 2)
+        assert noted(state, "account", 2) == 0
+        assert noted(state, "account") == 2
 
 
 @pytest.mark.parametrize(
@@ -295,14 +296,14 @@ def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: p
     [
         ({"OLDEST": 990_000}, "", "is older than PostgreSQL 99"),
         ({}, "_none", "refuses the user, the password or the database's name"),
-        ({"is_refusal": lambda _: False, "asks_weakly": lambda _: True}, "_none", postgresql.WEAK_AUTH[:20]),
+        ({"asks_weakly": lambda _: True}, "_none", _postgresql.WEAK_AUTH[:20]),
     ],
 )
 def test_a_database_that_cannot_be_used_says_why(
     database: str, monkeypatch: pytest.MonkeyPatch, time: Time, patched: Any, end: str, said: str
 ) -> None:
     for name, value in patched.items():
-        monkeypatch.setattr(postgresql, name, value)
+        monkeypatch.setattr(_postgresql, name, value)
     with pytest.raises(ConfigurationError, match=said):
         fits(sums_in(DatabaseState(database + end, time)), "1")
 
@@ -316,7 +317,8 @@ def test_an_address_is_judged_before_it_is_connected_to(time: Time) -> None:
 def test_tables_that_another_process_made_meanwhile_are_taken(database: str, time: Time) -> None:
     state = DatabaseState(database, time)
     sums = begun(state)
-    state._make_tables(state._connected())
+    with state.transaction(keeps=True):
+        state._connection.execute(postgresql._MAKE)
     assert fits(sums, "1")
     state.close()
 
