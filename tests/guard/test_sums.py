@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import ConfigurationError, _postgresql
+from payments_async import ConfigurationError
 from payments_async._guard import clocks, postgresql, sqlite
 from payments_async._guard.postgresql import DatabaseState
 from payments_async._guard.progress_note import noted
@@ -272,38 +272,31 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
         fits(sums_in(FileState(str(tmp_path / "guard.sqlite"), time)), "1")
 
 
-def test_a_file_is_used_where_files_have_no_owners(
+def test_a_file_is_used_where_files_have_no_owners_and_no_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
     monkeypatch.delattr(os, "geteuid")
-    monkeypatch.setattr("sys.platform", "win32")
-    sums = sums_in(FileState(str(tmp_path / "guard.sqlite"), time))
-    sums.begin()
-    assert fits(sums, "1")
+    path = str(tmp_path / "guard.sqlite")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.platform", "win32")
+        sums = begun(FileState(path, time))
+        assert fits(sums, "1")
+        assert sums.seen is not None
+        assert noted(path, "account") == sums.seen.serial
     sums.state.close()
 
 
-def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = str(tmp_path / "guard.sqlite")
-    with monkeypatch.context() as patch:
-        patch.setattr("sys.platform", "win32")
-        assert noted(state, "account", 2) == 0
-        assert noted(state, "account") == 2
-
-
 @pytest.mark.parametrize(
-    ("patched", "end", "said"),
+    ("oldest", "end", "said"),
     [
-        ({"OLDEST": 990_000}, "", "is older than PostgreSQL 99"),
-        ({}, "_none", "refuses the user, the password or the database's name"),
-        ({"asks_weakly": lambda _: True}, "_none", _postgresql.WEAK_AUTH[:20]),
+        (990_000, "", "is older than PostgreSQL 99"),
+        (140_000, "_none", "refuses the user, the password or the database's name"),
     ],
 )
 def test_a_database_that_cannot_be_used_says_why(
-    database: str, monkeypatch: pytest.MonkeyPatch, time: Time, patched: Any, end: str, said: str
+    database: str, monkeypatch: pytest.MonkeyPatch, time: Time, oldest: int, end: str, said: str
 ) -> None:
-    for name, value in patched.items():
-        monkeypatch.setattr(_postgresql, name, value)
+    monkeypatch.setattr("payments_async._postgresql.OLDEST", oldest)
     with pytest.raises(ConfigurationError, match=said):
         fits(sums_in(DatabaseState(database + end, time)), "1")
 
@@ -312,15 +305,6 @@ def test_an_address_is_judged_before_it_is_connected_to(time: Time) -> None:
     assert DatabaseState("postgresql:///shop?host=/none", time).place
     with pytest.raises(ConfigurationError, match="sslmode=verify-full"):
         DatabaseState("postgresql://db.test/shop", time)
-
-
-def test_tables_that_another_process_made_meanwhile_are_taken(database: str, time: Time) -> None:
-    state = DatabaseState(database, time)
-    sums = begun(state)
-    with state.transaction(keeps=True):
-        state._connection.execute(postgresql._MAKE)
-    assert fits(sums, "1")
-    state.close()
 
 
 # --- Clocks ---
