@@ -66,7 +66,7 @@ class DatabaseState(SumsState):
     def _told(self, error: BaseException) -> BaseException:
         if isinstance(error, psycopg.Error):
             return store_fault(error, self.place, _TOLD, StateUnavailable)
-        return error
+        return super()._told(error)
 
 
 @cache

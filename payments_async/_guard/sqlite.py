@@ -78,9 +78,6 @@ class MemoryState(_SQLiteState):
     def _begin(self) -> None:
         self._connection.execute("BEGIN")
 
-    def _told(self, error: BaseException) -> BaseException:
-        return error
-
 
 class FileState(_SQLiteState):
     """Sums in a file, which is made when it is first used and belongs to its owner alone."""
@@ -129,7 +126,7 @@ class FileState(_SQLiteState):
         if isinstance(error, OSError):
             return StateUnavailable(f"{self.place} cannot be used now ({error.strerror})")
         if not isinstance(error, sqlite3.Error):
-            return error
+            return super()._told(error)
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _DAMAGED:
             return ConfigurationError(
                 f"{self.place} is damaged, or no database: {_ELSEWHERE}, or move the file away; what it "

@@ -185,6 +185,14 @@ def test_amounts_are_counted_to_four_decimals_and_rounded_up(value: str, units: 
     assert amount_of(units) >= Decimal(value)
 
 
+def test_what_is_broken_off_changes_nothing(time: Time) -> None:
+    sums = begun(MemoryState(time))
+    with pytest.raises(KeyboardInterrupt), sums.state.transaction(keeps=True) as run:
+        run("DELETE FROM guards")
+        raise KeyboardInterrupt
+    assert fits(sums, "100")
+
+
 # --- A state that was lost or put back ---
 
 
@@ -213,6 +221,16 @@ def test_a_file_that_was_lost_or_put_back_refuses_and_counts_what_it_knows(
     assert fits(sums, "71") is (loss == "lost")  # 30 of the copy still count, for another second
     assert fits(sums, "70", "fourth") is (loss == "put back")
     assert fits(first, "0.01", "fifth") is (loss == "lost")
+
+
+def test_a_file_that_is_removed_in_use_is_made_anew_and_not_trusted(tmp_path: Path, time: Time) -> None:
+    path = tmp_path / "guard.sqlite"
+    sums = begun(FileState(str(path), time))
+    assert fits(sums, "60")
+    path.unlink()
+    assert not fits(sums, "1")
+    assert path.exists()
+    sums.state.close()
 
 
 def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
