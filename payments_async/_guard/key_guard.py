@@ -225,7 +225,7 @@ class KeyGuard:
         Where that fails the amount counts for longer, as one without outcome does.
         """
         assert self.sums is not None
-        self.sums.state.submit(partial(_settle, self.sums, amount, outcome))
+        self.sums.state.tell(partial(_settle, self.sums, amount, outcome))
 
     def forget(self, amount: WriteAmount) -> None:
         """Judge a write as new when it comes again."""

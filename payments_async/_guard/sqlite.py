@@ -14,7 +14,6 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -62,11 +61,13 @@ class MemoryState(_SQLiteState):
         """The clock of this process, which alone reads it."""
         return Clocks(boot=self.place, ticks=ticks(self._runtime), clock=0.0, wall=0.0)
 
-    def submit(self, work: Callable[[], T]) -> Future[T]:
+    def tell(self, work: Callable[[], object]) -> None:
         """Do work at once: nobody else has the memory."""
-        future: Future[T] = Future()
-        future.set_result(work())
-        return future
+        work()
+
+    async def ask(self, work: Callable[[], T], seconds: float) -> T:
+        """Do work at once."""
+        return work()
 
     def close(self) -> None:
         """Undo what is under way, and leave it open: it would be lost."""

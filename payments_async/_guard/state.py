@@ -98,6 +98,10 @@ class SumsState:
         self._jobs.put((future, work))
         return future
 
+    def tell(self, work: Callable[[], object]) -> None:
+        """Have work done soon, whose outcome nobody waits for."""
+        self.submit(work)
+
     async def ask(self, work: Callable[[], T], seconds: float) -> T:
         """Have work done within so many seconds; while the state is away, again.
 
@@ -109,8 +113,7 @@ class SumsState:
             async with asyncio.timeout(min(seconds, PATIENCE)):
                 while True:
                     try:
-                        future = self.submit(work)
-                        return future.result() if future.done() else await asyncio.wrap_future(future)
+                        return await asyncio.wrap_future(self.submit(work))
                     except StateUnavailable as error:
                         why = str(error)
                     except ConfigurationError as error:

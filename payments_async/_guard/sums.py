@@ -55,10 +55,10 @@ INSERT INTO guards VALUES (:account, :serial, :clock, '[]', :boot, :ticks, :cloc
 ON CONFLICT DO NOTHING
 """
 _NOTE: Final = """
-UPDATE guards SET serial = :serial, now = :now, windows = :windows, boot = :boot, ticks = :ticks,
-    clock = :clock, wall = :wall
+UPDATE guards SET serial = :serial, now = :now, boot = :boot, ticks = :ticks, clock = :clock, wall = :wall
 WHERE account = :account
 """
+_TRUST: Final = "UPDATE guards SET windows = :windows WHERE account = :account"
 # What counts in no window any more; a row is kept while its idempotency key protects the payout.
 _FORGET: Final = """
 DELETE FROM guard_amounts WHERE account = :account AND currency = :currency AND counts_from <= :before
@@ -151,19 +151,30 @@ class _HeldSums(NamedTuple):
         """When an attempt that may begin from now on is carried out at the latest."""
         return self.now + LEASE + SETTLING
 
+    def trust_from(self, known_from: Mapping[tuple[str, int], float]) -> None:
+        """Change from when on windows are trusted."""
+        self.known_from.update(known_from)
+        self.run(_TRUST, windows=json.dumps([(*window, at) for window, at in self.known_from.items()]))
+
+    def used(self, currency: str, seconds: int) -> tuple[int, int]:
+        """What was paid and what is held in a window."""
+        paid, held = self.run(_USED, currency=currency, after=self.now - seconds).fetchone()
+        return int(paid), int(held)
+
     def figures(self, currency: str, seconds: int, most: Decimal) -> SumFigures:
         """What counts in a window."""
-        used = self.run(_USED, currency=currency, after=self.now - seconds).fetchone()
-        paid, held = (amount_of(int(units)) for units in used)
+        paid, held = map(amount_of, self.used(currency, seconds))
         wait = max(self.known_from[currency, seconds] - self.now, 0.0)
         return SumFigures(currency, seconds, most, paid, held, wait)
 
-    def shortage(self, window: SumFigures, amount: Decimal) -> Shortage | None:
+    def shortage(self, currency: str, seconds: int, most: Decimal, amount: Decimal) -> Shortage | None:
         """Why a window has no room for an amount; None if it has."""
-        currency, seconds, most, paid, held, wait = window
-        missing = units_of(paid) + units_of(held) + units_of(amount) - units_of(most)
-        if wait or missing <= 0:
-            return Shortage(window, wait) if wait else None
+        missing = sum(self.used(currency, seconds)) + units_of(amount) - units_of(most)
+        if missing <= 0 and self.known_from[currency, seconds] <= self.now:
+            return None
+        window = self.figures(currency, seconds, most)
+        if window.wait:
+            return Shortage(window, window.wait)
         found = self.run(_ROOM, currency=currency, after=self.now - seconds, missing=missing).fetchone()
         # what is held may be given back at any time
         return Shortage(window, 1.0 if found is None else max(found[0] + seconds - self.now, 0.0))
@@ -195,8 +206,7 @@ class GuardSums:
                 held.run(_RENEW, write=write, first=first, claim=claim, settled=held.settled)
                 return None
             for seconds, most in windows:
-                window = held.figures(currency, seconds, most)
-                if (shortage := held.shortage(window, value)) is not None:
+                if (shortage := held.shortage(currency, seconds, most, value)) is not None:
                     return shortage
             new = {"currency": currency, "units": units_of(value), "now": held.now, "settled": held.settled}
             held.run(_RESERVE, write=write, claim=claim, **new)
@@ -210,8 +220,7 @@ class GuardSums:
     def begin(self) -> None:
         """Trust all windows from now on, whatever was paid in them before the state knew them."""
         with self._held() as held:
-            for window, at in held.known_from.items():
-                held.known_from[window] = min(at, held.now)
+            held.trust_from({window: min(at, held.now) for window, at in held.known_from.items()})
 
     def figures(self) -> list[SumFigures]:
         """What the state has of each sum. Nothing is changed."""
@@ -228,8 +237,7 @@ class GuardSums:
         with self.state.transaction(keeps=keeps) as run:
             held = self._hold(partial(run, account=self.account))
             yield held
-            windows = json.dumps([(*window, at) for window, at in held.known_from.items()])
-            held.run(_NOTE, serial=held.serial, now=held.now, windows=windows, **held.clocks._asdict())
+            held.run(_NOTE, serial=held.serial, now=held.now, **held.clocks._asdict())
         if keeps:  # now that it is committed: a state behind this was put back
             self.seen = _Seen(held.serial, held.now, held.clocks.ticks)
             self.state.note(self.account, held.serial)
@@ -247,14 +255,15 @@ class GuardSums:
         if seen is not None:  # what has passed here at most: no clock can add to it
             now = max(before, min(now, seen.now + clocks.ticks - seen.ticks))
         known_from = {(currency, seconds): at for currency, seconds, at in json.loads(windows)}
-        settled = now + LEASE + SETTLING
-        if serial < reached:
-            # A copy was put back: what it lacks has left each window once that has passed since then.
-            known_from = {(currency, seconds): settled + seconds for currency, seconds in known_from}
-        for currency, sums in self.limits.items():
-            for seconds, _ in sums:
-                known_from.setdefault((currency, seconds), settled + seconds)
-        return _HeldSums(run, max(serial, reached) + 1, now, clocks, known_from)
+        held = _HeldSums(run, max(serial, reached) + 1, now, clocks, known_from)
+        unknown = [(currency, seconds) for currency, sums in self.limits.items() for seconds, _ in sums]
+        if serial >= reached:
+            unknown = [window for window in unknown if window not in known_from]
+        else:  # a copy was put back: what it lacks has left each window once that has passed since then
+            unknown += known_from
+        if unknown:
+            held.trust_from({window: held.settled + window[1] for window in unknown})
+        return held
 
 
 def units_of(amount: Decimal) -> int:
