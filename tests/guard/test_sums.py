@@ -170,6 +170,15 @@ def test_a_new_window_is_not_known_though_others_are(time: Time, counted: tuple[
     assert [each.wait for each in sums.figures()] == [0.0]
 
 
+def test_what_counts_nowhere_any_more_and_has_no_key_is_forgotten(time: Time) -> None:
+    sums = begun(MemoryState(time))
+    assert fits(sums, "60", "first")
+    time.at += HELD + HOUR + DAY
+    assert fits(sums, "60", "second")
+    with sums.state.transaction(keeps=False) as run:
+        assert run("SELECT write FROM guard_amounts").fetchall() == [("second",)]
+
+
 def test_who_only_looks_changes_nothing(time: Time) -> None:
     sums = sums_in(MemoryState(time))
     for _ in range(2):
@@ -288,6 +297,18 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
     monkeypatch.setattr(where, name, lambda *_: found)
     with pytest.raises(ConfigurationError, match=said):
         fits(sums_in(FileState(str(tmp_path / "guard.sqlite"), time)), "1")
+
+
+def test_the_file_of_another_application_is_not_touched(tmp_path: Path, time: Time) -> None:
+    path = tmp_path / "shop.sqlite"
+    with closing(sqlite3.connect(path)) as shop:
+        shop.execute("PRAGMA journal_mode = WAL")
+        shop.execute("CREATE TABLE orders (id)")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(ConfigurationError, match="another application"):
+        fits(sums_in(FileState(str(path), time)), "1")
+    assert path.read_bytes() == before
 
 
 def test_a_file_is_used_where_files_have_no_owners_and_no_locks(
