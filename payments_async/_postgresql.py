@@ -13,21 +13,19 @@ import re
 import socket
 import stat
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import attrs
-from psycopg import AsyncConnection, Error
+from psycopg import AsyncConnection, ConnectionInfo, Error
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, version
 
 from ._http.addresses import exposed_by, has_raw_signs, is_here, is_host
-from .errors import PaymentsError
+from .errors import ConfigurationError, PaymentsError
 
 Connection = AsyncConnection[tuple[Any, ...]]
 OLDEST: Final = 140_000
 """The oldest version of PostgreSQL that has all that is used here."""
-MAKING_TABLES: Final = "SELECT pg_advisory_xact_lock(hashtextextended('payments.tables', 0))"
-"""Locks the making of tables: of processes that find none, ledgers and limit stores, one makes them."""
 # its warnings about lost connections would be printed in programs that set up no logging
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
@@ -143,6 +141,65 @@ def is_refusal(error: Error) -> bool:
 def asks_weakly(error: Error) -> bool:
     """Return whether a server asked for a password that is not given away (`WEAK_AUTH`). Ours, in English."""
     return "authentication method requirement" in str(error)
+
+
+# A limit store, and the sums of a guard
+
+
+def store_address(url: str, what: str, *, insecure_database: bool) -> tuple[str, Mapping[str, Any]]:
+    """Parse a store's address: its name for messages, which begins with `what`, and libpq's parameters.
+
+    `insecure_database`: allow another host without `sslmode=verify-full`. Raises ConfigurationError.
+    """
+    address = Address.of(url, ConfigurationError)
+    place = what + address.label
+    if address.exposure is not None and not insecure_database:
+        raise ConfigurationError(f"{place}: {address.exposure}")
+    return place, address.parameters
+
+
+def check_server(info: ConnectionInfo, place: str, *, insecure_database: bool) -> None:
+    """Check the server of a new connection. Raises ConfigurationError for one that cannot be used."""
+    if not insecure_database and (problem := exposure(info.get_parameters())) is not None:
+        raise ConfigurationError(f"{place}: {problem}")
+    if info.server_version < OLDEST:
+        raise ConfigurationError(f"{place} is older than PostgreSQL {OLDEST // 10_000}")
+
+
+def tables_made(first: LiteralString, statements: LiteralString) -> LiteralString:
+    """The statement that makes a store's tables in the schema `payments`, unless the first is there.
+
+    Of processes that find none one makes them: the others wait for its lock, and find them then.
+    """
+    return f"""
+DO $$ BEGIN
+IF to_regclass('payments.{first}') IS NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('payments.tables', 0));
+    IF to_regnamespace('payments') IS NULL THEN CREATE SCHEMA payments; END IF;
+    IF to_regclass('payments.{first}') IS NULL THEN
+        SET LOCAL search_path = payments;
+        {statements};
+    END IF;
+END IF;
+END $$
+"""
+
+
+def store_fault(
+    error: Error | TimeoutError, place: str, told: Mapping[str, str], unavailable: type[Exception]
+) -> Exception:
+    """The error for one of a store's. The server's own message is never part of it.
+
+    `told`: what an operator is to put right, by SQLSTATE.
+    """
+    code = getattr(error, "sqlstate", None) or type(error).__name__
+    if isinstance(error, Error) and asks_weakly(error):
+        return ConfigurationError(f"{place}: {WEAK_AUTH}")
+    if isinstance(error, Error) and is_refusal(error):
+        return ConfigurationError(f"{place} refuses the user, the password or the database's name")
+    if code in told:
+        return ConfigurationError(f"{place}: {told[code]}")
+    return unavailable(f"{place} cannot be reached, or did not answer in time ({code})")
 
 
 def cut(connection: Connection) -> None:

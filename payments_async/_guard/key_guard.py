@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from asyncio import CancelledError
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -20,17 +20,17 @@ import attrs
 
 from .. import _assumptions
 from .._codec.payment_body import Payment, read_payment
-from .._emitter import warn_caller
+from .._emitter import logger, warn_caller
+from .._extras import needs
 from .._runtime import Runtime, renewed_in_child
 from ..errors import ConfigurationError, GuardRefused, LimitStoreUnavailable
 from ..guard import Guard, GuardRequest
 from ..models._minor_units import MINOR_UNITS, PUBLISHED
 from . import rules
-from .account import PATIENCE, GuardAccount, database_state, state_at
-from .asking import answer
+from .asking import Ask, answer
 from .rules import GuardRefusal, Write
 from .sqlite import FileState, MemoryState
-from .state import SumsState
+from .state import PATIENCE, StateUnavailable, SumsState
 from .sums import LEASE, GuardSums, Limits, Outcome, WriteAmount
 
 ASKING: Final = 900.0
@@ -106,14 +106,9 @@ class KeyGuard:
         self._owner, self._runtime = owner, runtime
         self.monotonic: Callable[[], float] = runtime.monotonic
         self.guards: tuple[Guard, ...] = ()
-        self._account: GuardAccount | None = None
+        self.sums: GuardSums | None = None
         self._kept_at: object = None
-        self._judged: dict[str, _JudgedWrite] = {}
-        self._order: deque[str] = deque()
-
-    @property
-    def sums(self) -> GuardSums | None:
-        return None if self._account is None else self._account.sums
+        self._judged: OrderedDict[str, _JudgedWrite] = OrderedDict()
 
     @property
     def limits(self) -> Limits:
@@ -148,24 +143,34 @@ class KeyGuard:
 
     def _sums_for(self, guard: Guard) -> GuardSums:
         """The sums that a guard shares with those before it."""
-        database = None if guard.state or guard.budgets else _postgresql_of(self._owner.database)
-        kept_at = (guard.budgets, guard.state, database, guard.name)
+        kept_at = (guard.budgets, guard.state, guard.name)
         if self._kept_at not in (None, kept_at):
             raise ConfigurationError("guards of one key in one process keep their sums in different places")
-        if self._account is None:
+        if self.sums is None:
             owner = f"{self._owner.address} {f'name {guard.name}' if guard.name else self._owner.fingerprint}"
-            self._account = GuardAccount(self._state_of(guard, database, owner), owner, self._runtime)
+            self.sums = GuardSums(self._state_of(guard, owner), owner)
             self._kept_at = kept_at
-        return self._account.sums
+        return self.sums
 
-    def _state_of(self, guard: Guard, database: str | None, owner: str) -> SumsState:
-        runtime = self._runtime
+    def _state_of(self, guard: Guard, owner: str) -> SumsState:
+        """The process's one state at the place that a guard names, or the memory of one key's guards."""
+        if guard.budgets and not guard.name:
+            return MemoryState(self._runtime)
+        place = owner if guard.budgets else guard.state or _postgresql_of(self._owner.database)
+        if place not in _states:
+            _states[place] = self._made(guard, place)
+        return _states[place]
+
+    def _made(self, guard: Guard, place: str) -> SumsState:
+        if guard.budgets:
+            return MemoryState(self._runtime)
         if guard.state is not None:
-            return state_at(guard.state, partial(FileState, guard.state, runtime))
-        if database is not None:
-            insecure = self._owner.insecure_database
-            return state_at(database, partial(database_state, database, runtime, insecure_database=insecure))
-        return state_at(owner, partial(MemoryState, runtime)) if guard.name else MemoryState(runtime)
+            return FileState(place, self._runtime)
+        try:
+            from .postgresql import DatabaseState
+        except ImportError as error:
+            raise ConfigurationError(needs("sums in PostgreSQL need", "postgresql")) from error
+        return DatabaseState(place, self._runtime, insecure_database=self._owner.insecure_database)
 
     # One write
 
@@ -178,10 +183,11 @@ class KeyGuard:
         is unknown where an earlier call of this process may have carried the write out.
         """
         for guard in () if write.is_ours else self.guards:
-            self._refuse(write, rules.judge_path(guard, write))
+            if (refusal := rules.judge_path(guard, write)) is not None:
+                raise rules.refused(write.operation.name, refusal)
         if not any(rules.is_judged(guard, write) for guard in self.guards):
             return None
-        if self._account is None and all(guard.ask is None for guard in self.guards):
+        if self.sums is None and all(guard.ask is None for guard in self.guards):
             await self._allowed(write, left, may_ask=may_ask)
             return None  # nothing to give back, and to ask again costs nobody anything
         name = hashlib.sha256(f"{idempotency_key}\0{write.place}\0".encode() + write.body).hexdigest()[:24]
@@ -190,9 +196,8 @@ class KeyGuard:
             if known is None or self.monotonic() - known.first > _assumptions.KEY_TRUSTED_FOR:
                 payment = await self._allowed(write, left, may_ask=may_ask)
                 known = self._judged[name] = _JudgedWrite(payment, self.monotonic())
-                self._order.append(name)
-                if len(self._order) > _KNOWN:  # a name that was remembered twice may go early
-                    self._judged.pop(self._order.popleft(), None)
+                if len(self._judged) > _KNOWN:
+                    self._judged.popitem(last=False)
             currency, amount = known.payment.currency, known.payment.amount
             claim = self._runtime.token(8).hex()  # drawn: a copied process may reserve the same write
             admission = Admission(self, known, WriteAmount(name, currency, amount, claim))
@@ -206,15 +211,21 @@ class KeyGuard:
 
     async def reserve(self, amount: WriteAmount, left: float | None) -> None:
         """Reserve an amount, or renew its reservation. Raises as `Admission.renew` does."""
-        assert self._account is not None
-        shortage = await self._account.reserve(amount, PATIENCE if left is None else left)
+        assert self.sums is not None
+        work = partial(self.sums.reserve, amount)
+        shortage = await self.sums.state.ask(work, PATIENCE if left is None else left)
         if shortage is not None:
             room_at = self._runtime.now() + timedelta(seconds=shortage.wait)
-            raise rules.refused("payouts.create", rules.no_room(shortage, amount.amount), room_at=room_at)
+            no_room = rules.no_room(shortage.window, amount.amount)
+            raise rules.refused("payouts.create", no_room, room_at=room_at)
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        assert self._account is not None
-        self._account.settle(amount, outcome)
+        """Note how a call ended, before the next reservation and the end of the process.
+
+        Where that fails the amount counts for longer, as one without outcome does.
+        """
+        assert self.sums is not None
+        self.sums.state.tell(partial(_settle, self.sums, amount, outcome))
 
     def forget(self, amount: WriteAmount) -> None:
         """Judge a write as new when it comes again."""
@@ -228,10 +239,8 @@ class KeyGuard:
         payment = read_payment(body, is_ours=True)
         if isinstance(payment, str):
             return rules.unreadable(payment)
-        for guard in self.guards:
-            if found := rules.judge(guard, payment, pays_out=True) or rules.judge_most(guard, payment):
-                return found
-        return rules.judge_sums(self.limits.get(payment.currency, ()), payment) or payment
+        refusals = rules.judge(self.guards, self.limits, payment, pays_out=True)
+        return next((refusal for _, refusal in refusals), payment)
 
     def refuse_doubtful(self, operation: str, doubt: str) -> None:
         """Raise GuardRefused for an amount that may be meant otherwise, where decimals are judged."""
@@ -243,22 +252,20 @@ class KeyGuard:
         payment = rules.read(write)
         if isinstance(payment, GuardRefusal):
             raise rules.refused(write.operation.name, payment)
-        for guard in self.guards:
-            if not rules.is_judged(guard, write):
-                continue
-            self._refuse(write, rules.judge(guard, payment, pays_out=write.pays_out))
-            above = rules.judge_most(guard, payment)
-            if above is not None and may_ask and guard.ask is not None:
-                if await self._asked(guard, write, payment, left):
+        judges = [guard for guard in self.guards if rules.is_judged(guard, write)]
+        for ask, refusal in rules.judge(judges, self.limits, payment, pays_out=write.pays_out):
+            said = refusal
+            if ask is not None and may_ask:
+                if await self._asked(ask, write, payment, refusal, left):
                     continue
-                above = above._replace(text=f"{above.text}. The guard asked, and the answer was no")
-            self._refuse(write, above)
-        if write.pays_out:
-            self._refuse(write, rules.judge_sums(self.limits.get(payment.currency, ()), payment))
+                said = refusal._replace(text=f"{refusal.text}. The guard asked, and the answer was no")
+            raise rules.refused(write.operation.name, said)
         return payment
 
-    async def _asked(self, guard: Guard, write: Write, payment: Payment, left: float | None) -> bool:
-        assert guard.ask is not None
+    async def _asked(
+        self, ask: Ask, write: Write, payment: Payment, refusal: GuardRefusal, left: float | None
+    ) -> bool:
+        assert refusal.allowed is not None
         request = GuardRequest(
             operation=write.operation.name,
             amount=payment.amount,
@@ -266,14 +273,17 @@ class KeyGuard:
             method=payment.method,
             country=payment.country,
             reference=payment.reference,
-            most=guard.most[payment.currency],
+            most=refusal.allowed,
         )
         seconds = ASKING if left is None else min(left, ASKING)
-        return await answer(guard.ask, request, seconds=seconds, runtime=self._runtime)
+        return await answer(ask, request, seconds=seconds, runtime=self._runtime)
 
-    def _refuse(self, write: Write, refusal: GuardRefusal | None) -> None:
-        if refusal is not None:
-            raise rules.refused(write.operation.name, refusal)
+
+def _settle(sums: GuardSums, amount: WriteAmount, outcome: Outcome) -> None:
+    try:
+        sums.settle(amount, outcome)
+    except (StateUnavailable, ConfigurationError) as error:
+        logger.warning("the guard's sums could not be told how a payout ended: %s", error)
 
 
 def _postgresql_of(limit_store: str | None) -> str:
@@ -301,6 +311,8 @@ def join(shared: GuardPlace, owner: GuardOwner, runtime: Runtime, guard: Guard) 
 
 
 _joining = threading.Lock()
+_states: Final[dict[str, SumsState]] = {}
+"""By the file, the database's address, or the account of a guard with a name."""
 
 
 @renewed_in_child

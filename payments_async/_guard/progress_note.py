@@ -10,13 +10,12 @@ import os
 import sys
 
 from ..errors import ConfigurationError
-from .state import Place
 
 
-def noted(state: str, account: str, place: Place | None = None) -> Place | None:
-    """How far an account's sums in a file had come; None before the first note.
+def noted(state: str, account: str, serial: int = 0) -> int:
+    """How far an account's sums in a file had come; 0 before the first note.
 
-    `place` is noted instead, unless another process has noted a later one. Raises ConfigurationError.
+    `serial` is noted instead, unless another process has noted a later one. Raises ConfigurationError.
     """
     home = os.environ.get("XDG_STATE_HOME", "")
     folder = home if os.path.isabs(home) else os.path.expanduser("~/.local/state")
@@ -31,12 +30,10 @@ def noted(state: str, account: str, place: Place | None = None) -> Place | None:
                 import fcntl
 
                 fcntl.flock(file, fcntl.LOCK_EX)
-            born, _, number = file.read(100).partition(" ")
-            before = (float(born), int(number)) if born else None
-            if place is not None and place > (before or (0.0, 0)):
+            before = int(file.read(100) or 0)
+            if serial > before:
                 file.seek(0)
-                file.write(f"{place[0]!r} {place[1]}")
-                file.truncate()
+                file.write(str(serial))  # never shorter than what it replaces
             return before
     except OSError as error:
         raise _error(path, error.strerror) from None

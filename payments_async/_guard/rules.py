@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +15,8 @@ from ..guard import Guard, window_name
 from ..models._masking import clean
 from ..models._minor_units import decimals_of
 from ..params.operations import Operation, record_of
-from .sums import EXACT, Shortage
+from .asking import Ask
+from .sums import EXACT, Limits, SumFigures
 
 _ROUNDING: Final = Context(prec=200)
 PAYOUTS: Final = "/payouts"
@@ -88,39 +89,53 @@ def judge_path(guard: Guard, write: Write) -> GuardRefusal | None:
     )
 
 
-def judge(guard: Guard, payment: Payment, *, pays_out: bool) -> GuardRefusal | None:
-    """Refuse what one rule forbids, all but `most`."""
+def judge(
+    guards: Iterable[Guard], limits: Limits, payment: Payment, *, pays_out: bool
+) -> Iterator[tuple[Ask | None, GuardRefusal]]:
+    """What the rules say against a payment, each with who may lift it. Room in the sums is left out."""
+    for guard in guards:
+        if refusal := _judge(guard, payment, pays_out=pays_out):
+            yield None, refusal
+        most = guard.most.get(payment.currency)
+        if most is not None and payment.amount > most:
+            yield guard.ask, _above("most", "most of one payout", payment, most)
+    for seconds, most in limits.get(payment.currency, ()) if pays_out else ():
+        if payment.amount > most:  # there will never be room
+            yield None, _above("sums", f"sum of {window_name(seconds)}", payment, most)
+
+
+def _judge(guard: Guard, payment: Payment, *, pays_out: bool) -> GuardRefusal | None:
+    """Refuse what one rule forbids, all but figures."""
     currency = payment.currency
     if guard.other_currencies == "refuse" and currency not in guard.most:
         names = ", ".join(sorted(guard.most))
         return GuardRefusal("currency", f"{clean(currency)} is not among its currencies ({names})", payment)
     if guard.decimals and (refusal := _decimals(payment)):
         return refusal
-    if not pays_out:
-        return None
-    if guard.methods is not None and payment.method not in guard.methods:
-        return _outside("methods", payment.method, payment, guard.methods)
-    if guard.countries is not None and payment.country not in guard.countries:
-        return _outside("countries", payment.country, payment, guard.countries)
+    for rule, value in (("methods", payment.method), ("countries", payment.country)) if pays_out else ():
+        allowed = getattr(guard, rule)
+        if allowed is not None and value not in allowed:
+            shown = clean(value) if isinstance(value, str) else "none"
+            text = f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})"
+            return GuardRefusal(rule, text, payment)
     return None
 
 
-def judge_most(guard: Guard, payment: Payment) -> GuardRefusal | None:
-    most = guard.most.get(payment.currency)
-    if most is None or payment.amount <= most:
-        return None
-    text = f"{money(payment.amount, payment.currency)} is above the most of one payout, {most}"
-    return GuardRefusal("most", text + _minor_units(payment, most), payment, most)
+def _above(rule: str, figure: str, payment: Payment, most: Decimal) -> GuardRefusal:
+    """Refuse an amount above a figure, with a hint for one that looks like cents.
 
-
-def judge_sums(limits: Iterable[tuple[int, Decimal]], payment: Payment) -> GuardRefusal | None:
-    """Refuse an amount that is above a whole sum, for which there will never be room."""
-    for seconds, most in limits:
-        if payment.amount > most:
-            shown = money(payment.amount, payment.currency)
-            text = f"{shown} is above the sum of {window_name(seconds)}, {most}"
-            return GuardRefusal("sums", text + _minor_units(payment, most), payment, most)
-    return None
+    That is a whole number that would pass as so many cents.
+    """
+    currency, amount = payment.currency, payment.amount
+    text = f"{money(amount, currency)} is above the {figure}, {most}"
+    digits = decimals_of(currency)
+    if digits and amount == _rounded(amount, 0) and (cents := EXACT.scaleb(amount, -digits)) <= most:
+        text += (
+            f". A{_example(currency)[1:]}. If {amount:f} was meant as minor units (cents), write "
+            f"{_rounded(cents, digits)}, and check earlier payouts: what was not above {most} may have been "
+            f"paid {10**digits} times too much"
+        )
+    return GuardRefusal(rule, text, payment, most)
 
 
 def _decimals(payment: Payment) -> GuardRefusal | None:
@@ -139,43 +154,25 @@ def _rounded(amount: Decimal, digits: int) -> Decimal:
     return _ROUNDING.quantize(amount, Decimal(1).scaleb(-digits))
 
 
-def _minor_units(payment: Payment, most: Decimal) -> str:
-    """A hint for amounts that look like cents: a whole number that would pass as so many cents."""
-    digits = decimals_of(payment.currency)
-    amount = payment.amount
-    if not digits or amount != _rounded(amount, 0) or EXACT.scaleb(amount, -digits) > most:
-        return ""
-    meant = EXACT.quantize(EXACT.scaleb(payment.amount, -digits), Decimal(1).scaleb(-digits))
-    hint = f"If {amount:f} was meant as minor units (cents), write {meant}, and check earlier payouts"
-    passed = f"what was not above {most} may have been paid {10**digits} times too much"
-    return f". A{_example(payment.currency)[1:]}. {hint}: {passed}"
-
-
 def _example(currency: str) -> str:
-    fifty = EXACT.quantize(Decimal(50), Decimal(1).scaleb(-(decimals_of(currency) or 0)))
+    fifty = _rounded(Decimal(50), decimals_of(currency) or 0)
     return f"amounts are major units: 50 is {money(fifty, currency)}"
 
 
-def _outside(rule: str, value: object, payment: Payment, allowed: Any) -> GuardRefusal:
-    shown = clean(value) if isinstance(value, str) else "none"
-    return GuardRefusal(rule, f"{shown} is not among its {rule} ({', '.join(sorted(allowed))})", payment)
-
-
-def no_room(short: Shortage, amount: Decimal) -> GuardRefusal:
-    """What the sums say against an amount for which they have no room now."""
-    window = window_name(short.window)
-    if not short.is_known:
+def no_room(window: SumFigures, amount: Decimal) -> GuardRefusal:
+    """What a sum says against an amount for which it has no room now."""
+    name = window_name(window.seconds)
+    if window.wait:
         text = (
-            f"its state does not know all that was paid within {window}, as it is new, was lost or put back "
+            f"its state does not know all that was paid within {name}, as it is new, was lost or put back "
             "from a copy: wait, or run `payments guard begin` where there is room for all of it"
         )
         return GuardRefusal("begin", text)
-    room = max(EXACT.subtract(short.limit, short.used), Decimal(0))
     text = (
-        f"{money(amount, short.currency)} is more than is left of the sum of {window}, "
-        f"{short.limit}: {room:f} are left now"
+        f"{money(amount, window.currency)} is more than is left of the sum of {name}, "
+        f"{window.most}: {window.left:f} are left now"
     )
-    return GuardRefusal("sums", text, None, room)
+    return GuardRefusal("sums", text, None, window.left)
 
 
 def refused(operation: str, refusal: GuardRefusal, **facts: Any) -> GuardRefused:

@@ -13,21 +13,21 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from .._files import network_file_system
 from .._runtime import Runtime, has_modes, held_during_fork
 from ..errors import ConfigurationError
-from .clocks import Clocks, clocks_of, ticks
+from .clocks import Clocks, ticks
 from .progress_note import noted
-from .state import Place, Run, StateUnavailable, SumsState
+from .state import StateUnavailable, SumsState, T
 from .sums import TABLES
 
 APPLICATION: Final = 0x70617962  # marks an SQLite file as a guard's: `payb`
-FORM: Final = 2  # the form of its tables, SQLite's `user_version`
+FORM: Final = 3  # the form of its tables, SQLite's `user_version`
 PATIENCE: Final = 2.0  # seconds for which a transaction waits for another process's
 PAUSE: Final = 0.003
 """Seconds, on average, after which a process asks again for a file that another one has: about one commit."""
@@ -38,65 +38,75 @@ _MARKS: Final = (
 _MAKE: Final = (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORM}")
 _DAMAGED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ELSEWHERE: Final = "choose another path"
+_turn: Final = held_during_fork()
 
 
-class MemoryState(SumsState):
+class _SQLiteState(SumsState):
+    lock = _turn
+
+    def _run(self, statement: str, **values: Any) -> Any:
+        return self._connection.execute(statement.removesuffix(" FOR UPDATE"), values)  # it has it all
+
+
+class MemoryState(_SQLiteState):
     place: str = "this process"
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__()
-        self._runtime = runtime
+        super().__init__(runtime)
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         for statement in TABLES:
             self._connection.execute(statement)
-
-    @contextmanager
-    def transaction(self, *, keeps: bool) -> Iterator[Run]:
-        with _turn:
-            self._connection.execute("BEGIN")
-            yield from _carried_out(self._connection, keeps=keeps)
 
     def clocks(self) -> Clocks:
         """The clock of this process, which alone reads it."""
         return Clocks(boot=self.place, ticks=ticks(self._runtime), clock=0.0, wall=0.0)
 
+    def tell(self, work: Callable[[], object]) -> None:
+        """Do work at once: nobody else has the memory."""
+        work()
+
+    async def ask(self, work: Callable[[], T], seconds: float) -> T:
+        """Do work at once."""
+        return work()
+
     def close(self) -> None:
-        """Leave it open: it would be lost."""
+        """Undo what is under way, and leave it open: it would be lost."""
+        self._connection.rollback()
 
     def forked(self) -> None:
         """Keep what was counted until the fork."""
 
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN")
 
-class FileState(SumsState):
+
+class FileState(_SQLiteState):
     """Sums in a file, which is made when it is first used and belongs to its owner alone."""
 
     def __init__(self, path: str, runtime: Runtime) -> None:
-        super().__init__()
+        super().__init__(runtime)
         self.place: str = os.path.realpath(path)  # one file under two names is one state
-        self._runtime = runtime
         self._file = (0, 0)
 
-    @contextmanager
-    def transaction(self, *, keeps: bool) -> Iterator[Run]:
-        """Context of one transaction, with the file to itself. A failure ends it with its connection."""
-        with _turn:
-            try:
-                connection = self._connected()
-                self._begin(connection)
-                yield from _carried_out(connection, keeps=keeps)
-            except BaseException as error:
-                self.close()
-                if isinstance(error, sqlite3.Error):
-                    raise self._error(error) from None
-                if isinstance(error, OSError):
-                    raise StateUnavailable(f"{self.place} cannot be used now ({error.strerror})") from None
-                raise
+    def reached(self, account: str) -> int:
+        """How far a guard's sums had come."""
+        return noted(self.place, account)
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Begin a transaction: whoever comes meanwhile waits before it reads.
+    def note(self, account: str, serial: int) -> None:
+        """Note how far they have come."""
+        noted(self.place, account, serial)
+
+    def close(self) -> None:
+        """Close the connection, once nothing is done with it: SQLite crashes where one is closed in use."""
+        with self.lock:
+            super().close()
+
+    def _begin(self) -> None:
+        """Begin a transaction with the file to itself: whoever comes meanwhile waits before it reads.
 
         SQLite's own pauses grow to 0.1 s, and many processes would keep one waiting for seconds.
         """
+        connection = self._connected()
         until = self._runtime.monotonic() + PATIENCE
         connection.execute("PRAGMA busy_timeout = 0")
         while True:
@@ -109,26 +119,16 @@ class FileState(SumsState):
                     raise
             threading.Event().wait(PAUSE * (0.5 + self._runtime.random()))
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")  # for those that only read
+        if not self._has_tables(connection):
+            for statement in _MAKE:
+                connection.execute(statement)
 
-    def clocks(self) -> Clocks:
-        return clocks_of(self._runtime)
-
-    def reached(self, account: str) -> Place | None:
-        """How far a guard's sums had come."""
-        return noted(self.place, account)
-
-    def note(self, account: str, place: Place) -> None:
-        """Note how far they have come."""
-        noted(self.place, account, place)
-
-    def close(self) -> None:
-        """Close the connection, once nothing is done with it: SQLite crashes where one is closed in use."""
-        with _turn:
-            super().close()
-
-    def _error(self, error: sqlite3.Error) -> Exception:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its details
-        if code in _DAMAGED:
+    def _told(self, error: BaseException) -> BaseException:
+        if isinstance(error, OSError):
+            return StateUnavailable(f"{self.place} cannot be used now ({error.strerror})")
+        if not isinstance(error, sqlite3.Error):
+            return super()._told(error)
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _DAMAGED:
             return ConfigurationError(
                 f"{self.place} is damaged, or no database: {_ELSEWHERE}, or move the file away; what it "
                 "counted is forgotten then"
@@ -144,11 +144,13 @@ class FileState(SumsState):
         file = self._checked()
         if self._connection is None or file != self._file:
             self.close()
-            address, options = f"{Path(self.place).as_uri()}?mode=rw", {"check_same_thread": False}
+            address = f"{Path(self.place).as_uri()}?mode=rw"
             self._connection = sqlite3.connect(
-                address, uri=True, timeout=PATIENCE, isolation_level=None, **options
+                address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
-            self._prepare(self._connection)
+            self._has_tables(self._connection)  # another's file is not touched
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute("PRAGMA journal_mode = TRUNCATE")
             self._file = file
         found: sqlite3.Connection = self._connection
         return found
@@ -171,18 +173,7 @@ class FileState(SumsState):
             raise ConfigurationError(f"{self.place} {problem}")
         return found.st_dev, found.st_ino
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Refuse another's file, set the connection up, and make the tables when there are none."""
-        self._check_marks(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
-        connection.execute("BEGIN IMMEDIATE")
-        if not self._check_marks(connection):  # nor have others made them meanwhile
-            for statement in _MAKE:
-                connection.execute(statement)
-        connection.execute("COMMIT")
-
-    def _check_marks(self, connection: sqlite3.Connection) -> bool:
+    def _has_tables(self, connection: sqlite3.Connection) -> bool:
         """Whether there are tables. Raises ConfigurationError for those of another application."""
         application, form, tables = connection.execute(_MARKS).fetchone()
         is_made = bool(application or form or tables)
@@ -190,20 +181,6 @@ class FileState(SumsState):
             other = "application" if application != APPLICATION else "version of this library"
             raise ConfigurationError(f"{self.place} is a database of another {other}: {_ELSEWHERE}")
         return is_made
-
-
-def _carried_out(connection: sqlite3.Connection, *, keeps: bool) -> Iterator[Run]:
-    """What is done with a transaction's statements, and its end."""
-
-    def run(statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
-        return connection.execute(statement.removesuffix(" FOR UPDATE"), values)  # it has the whole file
-
-    try:
-        yield run
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT" if keeps else "ROLLBACK")
 
 
 def _problem_of(found: os.stat_result) -> str | None:
@@ -219,6 +196,3 @@ def _problem_of(found: os.stat_result) -> str | None:
     if found.st_mode & 0o077:
         return f"may be used by others than its owner (mode {found.st_mode & 0o777:03o}): chmod 600 it"
     return None
-
-
-_turn: Final = held_during_fork()

@@ -13,15 +13,17 @@ once it has passed since the last payout that may have been forgotten, or when a
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, Final, Literal, NamedTuple
+from functools import partial
+from math import ceil, inf
+from typing import Final, Literal, NamedTuple
 
 from .. import _assumptions
 from .clocks import Clocks
-from .state import Place, Run, SumsState
+from .state import Run, SumsState
 
 LEASE: Final = 60.0  # seconds after a reservation in which attempts may begin
 SETTLING: Final = 900.0
@@ -37,11 +39,8 @@ Outcome = Literal["paid", "unpaid", "never"]
 """It was paid; this call paid nothing; no call ever did."""
 TABLES: Final = (
     """CREATE TABLE guards (
-    account text PRIMARY KEY, born double precision, serial bigint, now double precision,
+    account text PRIMARY KEY, serial bigint, now double precision, windows text,
     boot text, ticks double precision, clock double precision, wall double precision)""",
-    """CREATE TABLE guard_windows (
-    account text, currency text, seconds bigint, known_from double precision,
-    PRIMARY KEY (account, currency, seconds))""",
     """CREATE TABLE guard_amounts (
     account text, write text, first double precision, claim text, currency text, units bigint,
     counts_from double precision, paid smallint, PRIMARY KEY (account, write, first))""",
@@ -49,22 +48,17 @@ TABLES: Final = (
 )
 
 # Hold the guard's row until the transaction ends: who comes meanwhile waits, and then sees what was reserved.
-_HOLD: Final = (
-    "SELECT born, serial, now, boot, ticks, clock, wall FROM guards WHERE account = :account FOR UPDATE"
-)
+_HOLD: Final = """
+SELECT serial, now, windows, boot, ticks, clock, wall FROM guards WHERE account = :account FOR UPDATE"""
 _MAKE: Final = """
-INSERT INTO guards VALUES (:account, :born, 0, :clock, :boot, :ticks, :clock, :wall) ON CONFLICT DO NOTHING
+INSERT INTO guards VALUES (:account, :serial, :clock, '[]', :boot, :ticks, :clock, :wall)
+ON CONFLICT DO NOTHING
 """
 _NOTE: Final = """
-UPDATE guards SET born = :born, serial = :serial, now = :now, boot = :boot, ticks = :ticks, clock = :clock,
-    wall = :wall
+UPDATE guards SET serial = :serial, now = :now, boot = :boot, ticks = :ticks, clock = :clock, wall = :wall
 WHERE account = :account
 """
-_WINDOWS: Final = "SELECT currency, seconds, known_from FROM guard_windows WHERE account = :account"
-_NEW_WINDOW: Final = "INSERT INTO guard_windows VALUES (:account, :currency, :seconds, :known_from)"
-_TRUST: Final = "UPDATE guard_windows SET known_from = :now WHERE account = :account AND known_from > :now"
-# A copy was put back: what it lacks has left each window once that has passed since the last of it.
-_DISTRUST: Final = "UPDATE guard_windows SET known_from = :settled + seconds WHERE account = :account"
+_TRUST: Final = "UPDATE guards SET windows = :windows WHERE account = :account"
 # What counts in no window any more; a row is kept while its idempotency key protects the payout.
 _FORGET: Final = """
 DELETE FROM guard_amounts WHERE account = :account AND currency = :currency AND counts_from <= :before
@@ -110,18 +104,9 @@ class WriteAmount(NamedTuple):
     claim: str  # tells apart the calls that reserve it
 
 
-class Shortage(NamedTuple):
-    """Why an amount does not fit."""
-
-    currency: str
-    window: int
-    limit: Decimal
-    used: Decimal  # what counts in the window
-    wait: float  # seconds until there may be room
-    is_known: bool  # False if the state does not know all that was paid in the window
-
-
 class SumFigures(NamedTuple):
+    """What counts in one window."""
+
     currency: str
     seconds: int
     most: Decimal
@@ -129,13 +114,70 @@ class SumFigures(NamedTuple):
     held: Decimal  # reserved, without an outcome
     wait: float  # seconds until the window is trusted; 0.0 if it is
 
+    @property
+    def left(self) -> Decimal:
+        return max(EXACT.subtract(EXACT.subtract(self.most, self.paid), self.held), Decimal(0))
+
+
+class Shortage(NamedTuple):
+    """Why an amount does not fit: the window, and the seconds until there may be room."""
+
+    window: SumFigures
+    wait: float
+
 
 class _Seen(NamedTuple):
     """What a process saw last of a guard's sums."""
 
-    place: Place
+    serial: int
     now: float
     ticks: float  # when it asked for that
+
+
+class _HeldSums(NamedTuple):
+    """A transaction that holds the guard's row. Times are seconds of the guard's own."""
+
+    run: Run
+    """Runs a statement for the guard's account."""
+    serial: int
+    """How far the state has come: the number of its changes, from its first moment in milliseconds on."""
+    now: float
+    clocks: Clocks
+    known_from: dict[tuple[str, int], float]
+    """{(currency, seconds of a window): from when on it is trusted}."""
+
+    @property
+    def settled(self) -> float:
+        """When an attempt that may begin from now on is carried out at the latest."""
+        return self.now + LEASE + SETTLING
+
+    def trust_from(self, known_from: Mapping[tuple[str, int], float]) -> None:
+        """Change from when on windows are trusted."""
+        self.known_from.update(known_from)
+        self.run(_TRUST, windows=json.dumps([(*window, at) for window, at in self.known_from.items()]))
+
+    def used(self, currency: str, seconds: int) -> tuple[int, int]:
+        """What was paid and what is held in a window."""
+        paid, held = self.run(_USED, currency=currency, after=self.now - seconds).fetchone()
+        return int(paid), int(held)
+
+    def figures(self, currency: str, seconds: int, most: Decimal) -> SumFigures:
+        """What counts in a window."""
+        paid, held = map(amount_of, self.used(currency, seconds))
+        wait = max(self.known_from[currency, seconds] - self.now, 0.0)
+        return SumFigures(currency, seconds, most, paid, held, wait)
+
+    def shortage(self, currency: str, seconds: int, most: Decimal, amount: Decimal) -> Shortage | None:
+        """Why a window has no room for an amount; None if it has."""
+        missing = sum(self.used(currency, seconds)) + units_of(amount) - units_of(most)
+        if missing <= 0 and self.known_from[currency, seconds] <= self.now:
+            return None
+        window = self.figures(currency, seconds, most)
+        if window.wait:
+            return Shortage(window, window.wait)
+        found = self.run(_ROOM, currency=currency, after=self.now - seconds, missing=missing).fetchone()
+        # what is held may be given back at any time
+        return Shortage(window, 1.0 if found is None else max(found[0] + seconds - self.now, 0.0))
 
 
 class GuardSums:
@@ -149,131 +191,84 @@ class GuardSums:
         self.seen: _Seen | None = None
 
     def reserve(self, amount: WriteAmount) -> Shortage | None:
-        """Reserve an amount, or renew its reservation. Returns why it does not fit."""
-        with self._transaction() as sums:
-            return sums.reserve(amount)
+        """Reserve an amount, or renew its reservation. Returns why it does not fit.
+
+        A write that counts already, and that its key protects, takes nothing more.
+        """
+        write, currency, value, claim = amount
+        windows = self.limits[currency]
+        protects = _assumptions.KEY_TRUSTED_FOR
+        with self._held() as held:
+            kept = max(protects, *(length for _, length in held.known_from))
+            held.run(_FORGET, currency=currency, before=held.now - kept)
+            first, counts_from = held.run(_OF_WRITE, write=write).fetchone() or (-inf, -inf)
+            if first > held.now - protects and counts_from > held.now - windows[0][0]:
+                held.run(_RENEW, write=write, first=first, claim=claim, settled=held.settled)
+                return None
+            for seconds, most in windows:
+                if (shortage := held.shortage(currency, seconds, most, value)) is not None:
+                    return shortage
+            new = {"currency": currency, "units": units_of(value), "now": held.now, "settled": held.settled}
+            held.run(_RESERVE, write=write, claim=claim, **new)
+        return None
 
     def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
         """Note how a call ended. A refusal frees an amount only for the call that alone has reserved it."""
-        with self._transaction() as sums:
-            sums.settle(amount, outcome)
+        with self._held() as held:
+            held.run(_SETTLE[outcome], write=amount.write, claim=amount.claim, now=held.now)
 
     def begin(self) -> None:
         """Trust all windows from now on, whatever was paid in them before the state knew them."""
-        with self._transaction() as sums:
-            sums.trust()
+        with self._held() as held:
+            held.trust_from({window: min(at, held.now) for window, at in held.known_from.items()})
 
     def figures(self) -> list[SumFigures]:
-        """What was paid and is held in each window. It changes nothing."""
-        with self._transaction(keeps=False) as sums:
-            return sums.figures()
+        """What the state has of each sum. Nothing is changed."""
+        with self._held(keeps=False) as held:
+            return [
+                held.figures(currency, seconds, most)
+                for currency, windows in self.limits.items()
+                for seconds, most in windows
+            ]
 
     @contextmanager
-    def _transaction(self, *, keeps: bool = True) -> Iterator[_HeldSums]:
+    def _held(self, *, keeps: bool = True) -> Iterator[_HeldSums]:
+        """Context of a transaction that holds the guard's row, and notes its time and number last."""
         with self.state.transaction(keeps=keeps) as run:
-            held = _HeldSums(self, run)
+            held = self._hold(partial(run, account=self.account))
             yield held
-            place = held.close()
+            held.run(_NOTE, serial=held.serial, now=held.now, **held.clocks._asdict())
         if keeps:  # now that it is committed: a state behind this was put back
-            self.seen = _Seen(place, held.now, held.clocks.ticks)
-            self.state.note(self.account, place)
+            self.seen = _Seen(held.serial, held.now, held.clocks.ticks)
+            self.state.note(self.account, held.serial)
 
-
-class _HeldSums:
-    """The sums of one guard within a transaction that holds its row. Times are seconds of the guard's own."""
-
-    def __init__(self, sums: GuardSums, run: Run) -> None:
-        self._do, self._account, self._limits = run, sums.account, sums.limits
-        seen, noted = sums.seen, sums.state.reached(sums.account)
-        known = [place for place in (noted, seen and seen.place) if place is not None]
-        reached = max(known, default=(0.0, 0))
-        row = self._run(_HOLD).fetchone()
-        self.clocks: Clocks = sums.state.clocks()  # after the wait for the row
+    def _hold(self, run: Run) -> _HeldSums:
+        seen = self.seen
+        reached = max(self.state.reached(self.account), 0 if seen is None else seen.serial)
+        row = run(_HOLD).fetchone()
+        clocks = self.state.clocks()  # after the wait for the row
         if row is None:
-            self._run(_MAKE, born=max(self.clocks.wall, reached[0] + 1.0), **self.clocks._asdict())
-            row = self._run(_HOLD).fetchone()
-        born, serial, before, *then = row
-        self.now: float = before + self.clocks.since(Clocks(*then))
-        if seen is not None and seen.place[0] == born:  # what has passed here at most: no clock can add to it
-            self.now = max(before, min(self.now, seen.now + self.clocks.ticks - seen.ticks))
-        self._settled = self.now + LEASE + SETTLING
-        self._place = max((born, serial), reached)
-        if (born, serial) < reached:
-            self._run(_DISTRUST, settled=self._settled)
-        self._known_from = {(currency, seconds): at for currency, seconds, at in self._run(_WINDOWS)}
-        for currency, windows in self._limits.items():
-            for seconds, _ in windows:
-                if (currency, seconds) not in self._known_from:
-                    self._known_from[currency, seconds] = known_from = self._settled + seconds
-                    self._run(_NEW_WINDOW, currency=currency, seconds=seconds, known_from=known_from)
-
-    def _run(self, statement: str, **values: Any) -> Any:
-        return self._do(statement, {"account": self._account, **values})
-
-    def trust(self) -> None:
-        self._run(_TRUST, now=self.now)
-
-    def reserve(self, amount: WriteAmount) -> Shortage | None:
-        """Reserve an amount. A write that counts already, and that its key protects, takes nothing more."""
-        write, currency, value, claim = amount
-        kept = max(_assumptions.KEY_TRUSTED_FOR, *(length for _, length in self._known_from))
-        self._run(_FORGET, currency=currency, before=self.now - kept)
-        windows = self._limits[currency]
-        known = self._run(_OF_WRITE, write=write).fetchone()
-        if (
-            known is not None
-            and known[0] > self.now - _assumptions.KEY_TRUSTED_FOR
-            and known[1] > self.now - windows[0][0]
-        ):
-            self._run(_RENEW, write=write, first=known[0], claim=claim, settled=self._settled)
-            return None
-        for seconds, most in windows:
-            if (shortage := self._shortage(currency, seconds, most, value)) is not None:
-                return shortage
-        new = {"currency": currency, "units": units_of(value), "now": self.now, "settled": self._settled}
-        self._run(_RESERVE, write=write, claim=claim, **new)
-        return None
-
-    def _shortage(self, currency: str, seconds: int, most: Decimal, value: Decimal) -> Shortage | None:
-        used = sum(self._used(currency, seconds))
-        missing = used + units_of(value) - units_of(most)
-        wait = self._known_from[currency, seconds] - self.now
-        is_known = wait <= 0
-        if is_known and missing <= 0:
-            return None
-        if is_known:
-            facts = {"currency": currency, "after": self.now - seconds, "missing": missing}
-            found = self._run(_ROOM, **facts).fetchone()
-            # what is held may be given back at any time
-            wait = 1.0 if found is None else max(found[0] + seconds - self.now, 0.0)
-        return Shortage(currency, seconds, most, amount_of(used), wait, is_known)
-
-    def _used(self, currency: str, seconds: int) -> tuple[int, int]:
-        paid, held = self._run(_USED, currency=currency, after=self.now - seconds).fetchone()
-        return int(paid), int(held)
-
-    def settle(self, amount: WriteAmount, outcome: Outcome) -> None:
-        self._run(_SETTLE[outcome], write=amount.write, claim=amount.claim, now=self.now)
-
-    def figures(self) -> list[SumFigures]:
-        found = []
-        for currency, windows in self._limits.items():
-            for seconds, most in windows:
-                paid, held = map(amount_of, self._used(currency, seconds))
-                wait = max(self._known_from[currency, seconds] - self.now, 0.0)
-                found.append(SumFigures(currency, seconds, most, paid, held, wait))
-        return found
-
-    def close(self) -> Place:
-        """Note the change, last of all. Returns how far the state has come."""
-        born, serial = self._place[0], self._place[1] + 1
-        self._run(_NOTE, born=born, serial=serial, now=self.now, **self.clocks._asdict())
-        return born, serial
+            run(_MAKE, serial=max(int(clocks.wall * 1_000), reached + 1), **clocks._asdict())
+            row = run(_HOLD).fetchone()
+        serial, before, windows, *then = row
+        now = before + clocks.since(Clocks(*then))
+        if seen is not None:  # what has passed here at most: no clock can add to it
+            now = max(before, min(now, seen.now + clocks.ticks - seen.ticks))
+        known_from = {(currency, seconds): at for currency, seconds, at in json.loads(windows)}
+        held = _HeldSums(run, max(serial, reached) + 1, now, clocks, known_from)
+        unknown = [(currency, seconds) for currency, sums in self.limits.items() for seconds, _ in sums]
+        if serial >= reached:
+            unknown = [window for window in unknown if window not in known_from]
+        else:  # a copy was put back: what it lacks has left each window once that has passed since then
+            unknown += known_from
+        if unknown:
+            held.trust_from({window: held.settled + window[1] for window in unknown})
+        return held
 
 
 def units_of(amount: Decimal) -> int:
     """An amount as a state counts it."""
-    return math.ceil(EXACT.scaleb(amount, DIGITS))
+    return ceil(EXACT.scaleb(amount, DIGITS))
 
 
 def amount_of(units: int) -> Decimal:

@@ -34,17 +34,13 @@ PATIENCE: Final = 1.0
 """Seconds for a round trip to a store, after which the connection is given up."""
 
 
+def row_name(address: str, fingerprint: str, kind: str) -> str:
+    """The name of a row; `address`: that of the service, normalised. The key itself is never part of it."""
+    return f"{address} {fingerprint} {kind}"
+
+
 class StoreUnavailable(Exception):
     """The store cannot be reached, or does not answer in time. The message names no password."""
-
-
-@attrs.frozen
-class LimitRow:
-    """One row of a store. The key itself is never part of it."""
-
-    address: str  # normalised address of the service
-    fingerprint: str  # fingerprint of the secret key
-    kind: str
 
 
 @attrs.frozen
@@ -104,8 +100,8 @@ class BlockStore(ABC):
         self._place = place
 
     @abstractmethod
-    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        """Reserve a block."""
+    async def reserve(self, row: str, request: BlockRequest) -> Reservation:
+        """Reserve a block of the row of this name."""
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -23,7 +23,7 @@ from ..errors import ConfigurationError
 from .limiter import RateLimiter
 from .limits import LimitClass, Outage, RateLimits
 from .shared_bucket import LAG, RETRY, SharedBucket
-from .store import BlockStore, LimitRow, StoreUnavailable
+from .store import BlockStore, StoreUnavailable, row_name
 from .waiters import ASKED
 
 LINGER: Final = 60.0  # seconds without anything to do after which the thread ends
@@ -43,7 +43,7 @@ class SharedLimiter(RateLimiter):
         sizes = limits.of(kind), limits.capacity(kind)
         self._shared = SharedBucket(*sizes, self._call_store, store.clock)
         super().__init__(self._shared)
-        self._row, self._store = LimitRow(*place, kind), store
+        self._row, self._store = row_name(*place, kind), store
         self.resize(*sizes)
 
     @property

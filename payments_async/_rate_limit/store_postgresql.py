@@ -13,28 +13,21 @@ from typing import Any, Final, LiteralString
 import attrs
 import psycopg
 
-from .._postgresql import OLDEST, WEAK_AUTH, Address, Connection, asks_weakly, cut, exposure, is_refusal
-from ..errors import ConfigurationError
-from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
+from .._postgresql import Connection, check_server, cut, store_address, store_fault, tables_made
+from .store import PATIENCE, BlockRequest, BlockStore, Reservation, StoreUnavailable
 
 CONNECTING: Final = 3.0  # seconds to connect and to make the table
 # `granted` and `lead` are the answer to the last reservation, since RETURNING shows new values only.
-_MAKE: Final = """
-DO $$ BEGIN
-IF to_regclass('payments.limits') IS NULL THEN
-    PERFORM pg_advisory_xact_lock(hashtextextended('payments.tables', 0));
-    IF to_regnamespace('payments') IS NULL THEN CREATE SCHEMA payments; END IF;
-    CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits (
-        address text, fingerprint text, kind text, arrival float8 NOT NULL, granted int, lead float8,
-        PRIMARY KEY (address, fingerprint, kind)
-    ) WITH (fillfactor = 50);
-END IF;
-END $$
-"""
+_MAKE: Final = tables_made(
+    "limits",
+    """CREATE UNLOGGED TABLE limits (
+        row_name text PRIMARY KEY, arrival float8 NOT NULL, granted int, lead float8
+    ) WITH (fillfactor = 50)""",
+)
 # A new or lost row has nothing saved up.
 _ADD: Final = """
-INSERT INTO payments.limits (address, fingerprint, kind, arrival)
-VALUES (%(address)s, %(fingerprint)s, %(kind)s, extract(epoch FROM clock_timestamp()) + %(saved)s)
+INSERT INTO payments.limits (row_name, arrival)
+VALUES (%(row_name)s, extract(epoch FROM clock_timestamp()) + %(saved)s)
 ON CONFLICT DO NOTHING
 """
 # Reserve. All is computed from `this` inside SET, so that it holds for the row as it is once it is locked. A
@@ -49,7 +42,7 @@ UPDATE payments.limits AS this SET (arrival, granted, lead) = (
     CROSS JOIN LATERAL (
         SELECT greatest(least(floor((%(saved)s + %(ahead)s - lead) / %(step)s), %(wanted)s), 0)
     ) AS block (number)
-) WHERE (address, fingerprint, kind) = (%(address)s, %(fingerprint)s, %(kind)s)
+) WHERE row_name = %(row_name)s
 RETURNING granted, lead
 """
 _VERSION: Final = "its table payments.limits is of another version: drop it, it is made anew"
@@ -70,15 +63,14 @@ class PostgresBlockStore(BlockStore):
 
         `insecure_database`: allow another host without `sslmode=verify-full`.
         """
-        address = Address.of(url, ConfigurationError)
-        super().__init__(f"the limit store {address.label}")
-        self._parameters = {**address.parameters, "connect_timeout": 2}
+        place, parameters = store_address(url, "the limit store ", insecure_database=insecure_database)
+        super().__init__(place)
+        self._parameters = {**parameters, "connect_timeout": 2}
         self._insecure_database = insecure_database
-        self._require_private(address.exposure)
         self._connection: Connection | None = None
 
-    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        values = {**attrs.asdict(row), **attrs.asdict(request)}
+    async def reserve(self, row: str, request: BlockRequest) -> Reservation:
+        values = {"row_name": row, **attrs.asdict(request)}
         while not (found := await self._execute(_RESERVE, values)):
             await self._execute(_ADD, values)
         granted, lead = found[0]
@@ -101,7 +93,7 @@ class PostgresBlockStore(BlockStore):
             await self.aclose()
             if not isinstance(error, psycopg.Error | TimeoutError):
                 raise
-            fault = self._fault(error)
+            fault = store_fault(error, self._place, _TOLD, StoreUnavailable)
         raise fault  # here: the frames of psycopg's error may hold the address
 
     async def _connect(self) -> Connection:
@@ -111,31 +103,13 @@ class PostgresBlockStore(BlockStore):
                 autocommit=True, prepare_threshold=None, **self._parameters
             )
         try:
-            self._require_private(exposure(connection.info.get_parameters()))
-            if connection.info.server_version < OLDEST:
-                raise ConfigurationError(f"{self._place} is older than PostgreSQL {OLDEST // 10_000}")
+            check_server(connection.info, self._place, insecure_database=self._insecure_database)
             async with _cut_after(connection, CONNECTING):
                 await connection.execute(_MAKE)
         except BaseException:
             await connection.close()
             raise
         return connection
-
-    def _require_private(self, exposure: str | None) -> None:
-        if not self._insecure_database and exposure is not None:
-            raise ConfigurationError(f"{self._place}: {exposure}")
-
-    def _fault(self, error: psycopg.Error | TimeoutError) -> Exception:
-        if isinstance(error, psycopg.Error):
-            if asks_weakly(error):
-                return ConfigurationError(f"{self._place}: {WEAK_AUTH}")
-            if is_refusal(error):
-                refused = "refuses the user, the password or the database's name"
-                return ConfigurationError(f"{self._place} {refused}")
-            if error.sqlstate in _TOLD:
-                return ConfigurationError(f"{self._place}: {_TOLD[error.sqlstate]}")
-        code = getattr(error, "sqlstate", None) or type(error).__name__
-        return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
 
 
 @contextlib.asynccontextmanager

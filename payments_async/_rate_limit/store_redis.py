@@ -13,7 +13,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError,
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .store import PATIENCE, BlockRequest, BlockStore, LimitRow, Reservation, StoreUnavailable
+from .store import PATIENCE, BlockRequest, BlockStore, Reservation, StoreUnavailable
 
 # Reserve. A new or lost row has nothing saved up. One whose permits arrive more than a minute from now is
 # from before the clock was set back: none does so.
@@ -56,8 +56,8 @@ class RedisBlockStore(BlockStore):
         if exposure is not None and not insecure_database and not is_here(host):
             raise ConfigurationError(f"{self._place}: {exposure}")
 
-    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
-        key = f"payments:limit:{row.address} {row.fingerprint} {row.kind}"
+    async def reserve(self, row: str, request: BlockRequest) -> Reservation:
+        key = f"payments:limit:{row}"
         try:
             granted, lead = await self._client.eval(_RESERVE, 1, key, *attrs.astuple(request))
         except ResponseError as error:

@@ -25,7 +25,7 @@ import attrs
 from payments_async import AsyncPayments, RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._rate_limit import store_client
-from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation
+from payments_async._rate_limit.store import BlockRequest, Reservation
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.counting_service import CountingService
 from tests.support.limit_stores import ADDRESS, Fleet, MemoryStore, StoreServer
@@ -101,7 +101,7 @@ class StoppedStore(MemoryStore):
         super().__init__(server)
         self._runs = runs
 
-    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+    async def reserve(self, row: str, request: BlockRequest) -> Reservation:
         await self._runs.wait()
         answer = await super().reserve(row, request)
         await self._runs.wait()

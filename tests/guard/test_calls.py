@@ -240,7 +240,7 @@ async def test_an_attempt_whose_reservation_cannot_be_renewed_is_not_sent(
         raise LimitStoreUnavailable("gone", retry_after=5.0)
 
     def refusing(_: object) -> Any:
-        monkeypatch.setattr("payments_async._guard.account.GuardAccount.reserve", away)
+        monkeypatch.setattr("payments_async._guard.sqlite.MemoryState.ask", away)
         return refusal(429, {"Retry-After": "1100"})
 
     played = play(connect, refusing, guard=GUARD, max_retries=1, max_retry_after=2_000.0)

@@ -22,7 +22,6 @@ from payments_async import (
     GuardRefused,
     LimitStoreUnavailable,
 )
-from payments_async._guard import account
 from payments_async._guard import key_guard as keys
 from payments_async._guard import state as states
 from payments_async._guard.sqlite import FileState
@@ -48,7 +47,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 def _all_is_told() -> Iterator[None]:
     """What a test has paid is told before the next one begins."""
     yield
-    for state in account._states.values():
+    for state in keys._states.values():
         state.end()
 
 
@@ -71,7 +70,7 @@ def begin(client: Any) -> None:
 async def counted(client: AsyncPayments) -> list[tuple[str, str]]:
     """What `payments guard show` says was paid and is held, after all that was told."""
     sums = key_guard(client).sums
-    figures = await asyncio.wrap_future(sums.state.thread.submit(sums.figures))
+    figures = await asyncio.wrap_future(sums.state.submit(sums.figures))
     return [(str(each.paid), str(each.held)) for each in figures]
 
 
@@ -224,7 +223,7 @@ async def test_a_state_that_is_away_refuses_and_comes_back(
             await client.payouts.create(**payout(1, 1))
             proxy.cut()
             with monkeypatch.context() as impatient:
-                impatient.setattr(account, "PATIENCE", 0.05)
+                impatient.setattr(states, "PATIENCE", 0.05)
                 with pytest.raises(LimitStoreUnavailable, match="guard's sums cannot be read") as caught:
                     await client.payouts.create(**payout(1, 2))
             assert (caught.value.effect, caught.value.attempts) == ("none", ())
@@ -289,7 +288,7 @@ async def test_a_deadline_that_passes_while_the_sums_are_read_is_what_the_error_
 
 
 @pytest.mark.parametrize(
-    "spoil", [Path.mkdir, lambda path: path.write_text("x y"), lambda path: path.write_text("1.0 x")]
+    "spoil", [Path.mkdir, lambda path: path.write_text("x"), lambda path: path.write_text("1.0")]
 )
 async def test_a_note_that_cannot_be_used_refuses_and_says_where_it_is(
     sandbox: Sandbox,

@@ -153,11 +153,12 @@ def test_of_several_windows_the_one_without_room_is_named_with_the_time_of_room(
     assert fits(sums, "50", "second")
     shortage = sums.reserve(amount("third", "1"))
     assert shortage is not None
-    assert (shortage.window, shortage.limit, shortage.used) == (DAY, Decimal(150), Decimal(150))
-    assert (shortage.wait, shortage.is_known) == (DAY - HOUR, True)
+    window = shortage.window
+    assert (window.seconds, window.most, window.paid + window.held) == (DAY, Decimal(150), Decimal(150))
+    assert (shortage.wait, window.wait) == (DAY - HOUR, 0.0)
     held = sums.reserve(amount("fourth", "100"))  # what is held may be given back at any time
     assert held is not None
-    assert (held.window, held.wait) == (HOUR, 1.0)
+    assert (held.window.seconds, held.wait) == (HOUR, 1.0)
 
 
 @pytest.mark.parametrize("counted", [(), (DAY,)])
@@ -167,6 +168,15 @@ def test_a_new_window_is_not_known_though_others_are(time: Time, counted: tuple[
     assert [each.wait for each in sums.figures()] == [HELD + HOUR]
     sums.begin()
     assert [each.wait for each in sums.figures()] == [0.0]
+
+
+def test_what_counts_nowhere_any_more_and_has_no_key_is_forgotten(time: Time) -> None:
+    sums = begun(MemoryState(time))
+    assert fits(sums, "60", "first")
+    time.at += HELD + HOUR + DAY
+    assert fits(sums, "60", "second")
+    with sums.state.transaction(keeps=False) as run:
+        assert run("SELECT write FROM guard_amounts").fetchall() == [("second",)]
 
 
 def test_who_only_looks_changes_nothing(time: Time) -> None:
@@ -182,6 +192,14 @@ def test_who_only_looks_changes_nothing(time: Time) -> None:
 def test_amounts_are_counted_to_four_decimals_and_rounded_up(value: str, units: int) -> None:
     assert units_of(Decimal(value)) == units
     assert amount_of(units) >= Decimal(value)
+
+
+def test_what_is_broken_off_changes_nothing(time: Time) -> None:
+    sums = begun(MemoryState(time))
+    with pytest.raises(KeyboardInterrupt), sums.state.transaction(keeps=True) as run:
+        run("DELETE FROM guards")
+        raise KeyboardInterrupt
+    assert fits(sums, "100")
 
 
 # --- A state that was lost or put back ---
@@ -205,13 +223,23 @@ def test_a_file_that_was_lost_or_put_back_refuses_and_counts_what_it_knows(
     sums = sums_in(FileState(str(path), time)) if is_new else first
     shortage = sums.reserve(amount("third", "1"))
     assert shortage is not None
-    assert (shortage.is_known, shortage.wait) == (False, HELD + HOUR)
+    assert (shortage.window.wait, shortage.wait) == (HELD + HOUR, HELD + HOUR)
     time.at += HELD + HOUR - 1
     assert not fits(sums, "1")
     sums.begin()
     assert fits(sums, "71") is (loss == "lost")  # 30 of the copy still count, for another second
     assert fits(sums, "70", "fourth") is (loss == "put back")
     assert fits(first, "0.01", "fifth") is (loss == "lost")
+
+
+def test_a_file_that_is_removed_in_use_is_made_anew_and_not_trusted(tmp_path: Path, time: Time) -> None:
+    path = tmp_path / "guard.sqlite"
+    sums = begun(FileState(str(path), time))
+    assert fits(sums, "60")
+    path.unlink()
+    assert not fits(sums, "1")
+    assert path.exists()
+    sums.state.close()
 
 
 def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
@@ -221,8 +249,8 @@ def test_a_database_that_lost_its_rows_is_trusted_no_more_by_who_had_seen_them(
     sums = begun(state)
     assert fits(sums, "60")
     with state.transaction(keeps=True) as run:
-        for table in ("guards", "guard_windows", "guard_amounts"):
-            run(f"DELETE FROM {table}", {})
+        for table in ("guards", "guard_amounts"):
+            run(f"DELETE FROM {table}")
     assert not fits(sums, "1")
     sums.begin()
     assert fits(sums, "100", "another")
@@ -271,38 +299,43 @@ def test_a_file_on_a_network_or_of_another_user_is_not_used(
         fits(sums_in(FileState(str(tmp_path / "guard.sqlite"), time)), "1")
 
 
-def test_a_file_is_used_where_files_have_no_owners(
+def test_the_file_of_another_application_is_not_touched(tmp_path: Path, time: Time) -> None:
+    path = tmp_path / "shop.sqlite"
+    with closing(sqlite3.connect(path)) as shop:
+        shop.execute("PRAGMA journal_mode = WAL")
+        shop.execute("CREATE TABLE orders (id)")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(ConfigurationError, match="another application"):
+        fits(sums_in(FileState(str(path), time)), "1")
+    assert path.read_bytes() == before
+
+
+def test_a_file_is_used_where_files_have_no_owners_and_no_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
     monkeypatch.delattr(os, "geteuid")
-    monkeypatch.setattr("sys.platform", "win32")
-    sums = sums_in(FileState(str(tmp_path / "guard.sqlite"), time))
-    sums.begin()
-    assert fits(sums, "1")
+    path = str(tmp_path / "guard.sqlite")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.platform", "win32")
+        sums = begun(FileState(path, time))
+        assert fits(sums, "1")
+        assert sums.seen is not None
+        assert noted(path, "account") == sums.seen.serial
     sums.state.close()
 
 
-def test_a_note_is_kept_where_files_have_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = str(tmp_path / "guard.sqlite")
-    with monkeypatch.context() as patch:
-        patch.setattr("sys.platform", "win32")
-        assert noted(state, "account", (1.0, 2)) is None
-        assert noted(state, "account") == (1.0, 2)
-
-
 @pytest.mark.parametrize(
-    ("patched", "end", "said"),
+    ("oldest", "end", "said"),
     [
-        ({"OLDEST": 990_000}, "", "is older than PostgreSQL 99"),
-        ({}, "_none", "refuses the user, the password or the database's name"),
-        ({"is_refusal": lambda _: False, "asks_weakly": lambda _: True}, "_none", postgresql.WEAK_AUTH[:20]),
+        (990_000, "", "is older than PostgreSQL 99"),
+        (140_000, "_none", "refuses the user, the password or the database's name"),
     ],
 )
 def test_a_database_that_cannot_be_used_says_why(
-    database: str, monkeypatch: pytest.MonkeyPatch, time: Time, patched: Any, end: str, said: str
+    database: str, monkeypatch: pytest.MonkeyPatch, time: Time, oldest: int, end: str, said: str
 ) -> None:
-    for name, value in patched.items():
-        monkeypatch.setattr(postgresql, name, value)
+    monkeypatch.setattr("payments_async._postgresql.OLDEST", oldest)
     with pytest.raises(ConfigurationError, match=said):
         fits(sums_in(DatabaseState(database + end, time)), "1")
 
@@ -311,14 +344,6 @@ def test_an_address_is_judged_before_it_is_connected_to(time: Time) -> None:
     assert DatabaseState("postgresql:///shop?host=/none", time).place
     with pytest.raises(ConfigurationError, match="sslmode=verify-full"):
         DatabaseState("postgresql://db.test/shop", time)
-
-
-def test_tables_that_another_process_made_meanwhile_are_taken(database: str, time: Time) -> None:
-    state = DatabaseState(database, time)
-    sums = begun(state)
-    state._make_tables(state._connected())
-    assert fits(sums, "1")
-    state.close()
 
 
 # --- Clocks ---

@@ -15,10 +15,10 @@ import pytest_asyncio
 import redis.asyncio
 
 from payments_async import ConfigurationError
-from tests.support.limit_stores import BlockRequest, BlockStore, LimitRow, StoreUnavailable, open_store
+from tests.support.limit_stores import BlockRequest, BlockStore, StoreUnavailable, open_store
 from tests.support.servers import PASSWORD, CutProxy, PostgresServer, ValkeyServer, free_port, postgres_server
 
-ROW = LimitRow("https://api.example/v1", "3f9a", "write")
+ROW = "https://api.example/v1 3f9a write"
 ASK = BlockRequest(wanted=1, pause=0.0, step=0.001, saved=0.25, ahead=1.0)
 STORE = "payments_async._rate_limit.store_postgresql"
 KEY = "payments:limit:https://api.example/v1 3f9a write"
@@ -123,7 +123,7 @@ async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
     postgres: PostgresServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = opened(postgres.url(postgres.make_database()))
-    monkeypatch.setattr(f"{STORE}.exposure", lambda parameters: "it is on another host")
+    monkeypatch.setattr("payments_async._postgresql.exposure", lambda parameters: "it is on another host")
     assert (await refused(limits, ConfigurationError)).endswith(": it is on another host")
 
 
@@ -218,7 +218,7 @@ async def test_a_caller_who_is_cancelled_leaves_the_store_usable(
 async def test_an_old_postgresql_is_refused(
     database: str, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{STORE}.OLDEST", 990_000)
+    monkeypatch.setattr("payments_async._postgresql.OLDEST", 990_000)
     assert "is older than PostgreSQL 99" in await refused(opened(database), ConfigurationError)
 
 

@@ -10,10 +10,9 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from tests.support.limit_stores import BlockRequest, LimitRow, MemoryStore, StoreServer, open_store
+from tests.support.limit_stores import BlockRequest, MemoryStore, StoreServer, open_store
 from tests.support.simulated import SYSTEM
 
-ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 Connect = Callable[[], Any]
 
 
@@ -45,11 +44,7 @@ def asked(wanted: int = 1, *, pause: float = 0.0, ahead: float = 35.0) -> BlockR
     return BlockRequest(wanted=wanted, pause=pause, step=10.0, saved=10.0, ahead=ahead)
 
 
-def row(kind: str) -> LimitRow:
-    return LimitRow(ROW.address, ROW.fingerprint, kind)
-
-
-async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[Any]:
+async def steps(store: Any, place: str, *requests: BlockRequest) -> list[Any]:
     """The answers to requests, one soon after the other."""
     return [await store.reserve(place, request) for request in requests]
 
@@ -73,20 +68,20 @@ async def steps(store: Any, place: LimitRow, *requests: BlockRequest) -> list[An
 async def test_a_new_row_has_nothing_saved_up_and_grants(
     connect: Connect, name: str, requests: list[BlockRequest], granted: list[int], waits: list[float]
 ) -> None:
-    answers = await steps(connect(), row(name), *requests)
+    answers = await steps(connect(), name, *requests)
     assert [answer.granted for answer in answers] == granted
     assert [answer.wait for answer in answers] == pytest.approx(waits, abs=5.0)
 
 
 async def test_what_is_saved_up_may_be_used_at_once(connect: Connect) -> None:
-    store, place = connect(), row("saved")
+    store, place = connect(), "saved"
     small = BlockRequest(wanted=3, pause=0.0, step=1e-6, saved=3.5e-6, ahead=0.0)
     _, answer = await steps(store, place, small, small)  # no two of them come within four microseconds
     assert (answer.granted, answer.wait) == (3, 0.0)
 
 
 async def test_a_row_from_before_the_clock_was_set_back_begins_anew(connect: Connect) -> None:
-    store, place = connect(), row("set back")
+    store, place = connect(), "set back"
     await steps(store, place, BlockRequest(wanted=0, pause=0.0, step=1.0, saved=3600.0, ahead=0.0))
     (answer,) = await steps(store, place, asked())
     assert (answer.granted, answer.wait) == (1, 0.0)
@@ -98,7 +93,7 @@ async def test_no_permit_is_granted_twice_to_processes_that_ask_at_once(connect:
     async def process() -> None:
         store = connect()
         for _ in range(20):
-            answer = await store.reserve(row("contended"), attrs.evolve(asked(4), step=0.1, ahead=59.0))
+            answer = await store.reserve("contended", attrs.evolve(asked(4), step=0.1, ahead=59.0))
             assert answer.granted == 4
             starts.append(SYSTEM.monotonic() + answer.wait)
 

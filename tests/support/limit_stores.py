@@ -14,7 +14,7 @@ from payments_async._rate_limit import store_client
 from payments_async._rate_limit.store import AHEAD as AHEAD
 from payments_async._rate_limit.store import AHEAD_IN_BULK as AHEAD_IN_BULK
 from payments_async._rate_limit.store import VALID as VALID
-from payments_async._rate_limit.store import BlockRequest, LimitRow, Reservation, StoreUnavailable
+from payments_async._rate_limit.store import BlockRequest, Reservation, StoreUnavailable
 from payments_async._rate_limit.store import BlockStore as BlockStore
 from payments_async._rate_limit.store import Terms as Terms
 from payments_async._rate_limit.store_client import LimitStoreClient
@@ -47,8 +47,8 @@ class StoreServer:
         self.runtime = runtime
         self.delay = delay
         """Seconds for each direction."""
-        self.rows: dict[LimitRow, Row] = {}
-        self.asked: list[tuple[LimitRow, BlockRequest]] = []
+        self.rows: dict[str, Row] = {}
+        self.asked: list[tuple[str, BlockRequest]] = []
         self.answers: list[Reservation] = []
         self.down: str | None = None
         """`cut`: nothing passes; `refused`: no connection; None: it works."""
@@ -73,7 +73,7 @@ class MemoryStore:
         self._server = server
         self._is_open = False
 
-    async def reserve(self, row: LimitRow, request: BlockRequest) -> Reservation:
+    async def reserve(self, row: str, request: BlockRequest) -> Reservation:
         server = self._server
         await self._pass()
         server.asked.append((row, request))

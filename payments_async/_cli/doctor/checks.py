@@ -16,7 +16,7 @@ import attrs
 from ..._extras import EXTRAS, missing_libraries
 from ..._http.addresses import host_and_port
 from ..._http.direct import is_patched, is_supported
-from ..._rate_limit.store import BlockRequest, LimitRow, StoreUnavailable
+from ..._rate_limit.store import BlockRequest, StoreUnavailable
 from ..._rate_limit.store_client import open_store
 from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
@@ -153,7 +153,7 @@ def _reason(error: OSError | ValueError) -> str:
     return "it is no host name"
 
 
-async def limit_store(url: str, row: LimitRow) -> Check:
+async def limit_store(url: str, row: str) -> Check:
     nothing = BlockRequest(wanted=0, pause=0.0, step=1.0, saved=0.0, ahead=0.0)
     started = SYSTEM.monotonic()
     try:
@@ -181,7 +181,7 @@ def guard(given: Mapping[str, str], *, is_live: bool) -> Check:
     try:
         found = Guard.from_file(path)
         if sums := guard_state.sums_of(found, given):
-            place, problem = sums.state.place, guard_state.problem_of(sums, guard_state.figures_of(sums))
+            place, _, problem = guard_state.read_state(sums)
     except ConfigurationError as error:
         return error_check("Guard", error)
     except CommandEnded as away:

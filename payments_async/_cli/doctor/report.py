@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from ..._http.addresses import normal
 from ..._http.types import Secret
-from ..._rate_limit.store import LimitRow
+from ..._rate_limit.store import row_name
 from ..._request.auth import check_base_url, hidden, read_key
 from ..._request.settings import variables
 from ...client import AsyncPayments
@@ -63,7 +63,7 @@ async def _findings(
         for check in network(base_url):
             yield check
     if base_url is not None and key is not None:
-        row = LimitRow(normal(base_url), key.fingerprint, "read")
+        row = row_name(normal(base_url), key.fingerprint, "read")
         yield guard(given, is_live=key.environment == "live")
         async for check in _service_findings(given.get("PAYMENTS_LIMIT_STORE"), row, proxy, payout):
             yield check
@@ -76,7 +76,7 @@ def _without_path(base_url: str) -> str:
 
 
 async def _service_findings(
-    store: str | None, row: LimitRow, proxy: Secret | None, payout: ProbePayout | None
+    store: str | None, row: str, proxy: Secret | None, payout: ProbePayout | None
 ) -> AsyncIterator[Check]:
     """What the limit store and the service itself say."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from ..._guard.key_guard import GuardOwner, KeyGuard
@@ -37,37 +36,35 @@ def begin(path: str | None, *, again: bool, insecure_database: bool, as_json: bo
     if sums is None:
         why = "its sums are kept by each process" if guard.sums else "it has no sums"
         raise CommandEnded(f"{path}: there is no state to begin: {why}", Exit.USAGE)
-    is_begun = again or problem_of(sums, figures_of(sums)) is not None
+    place, _, problem = read_state(sums)
+    is_begun = again or problem is not None
     text = "and trusted already: nothing was changed (--again begins it anew)"
     if is_begun:
         _done(sums, sums.begin)
         text = "and trusted from now on; what was paid before is not counted"
-    place = sums.state.place
-    show = show_for(as_json=as_json)
-    show.heading(path)
+    out = show_for(as_json=as_json)
+    out.heading(path)
     facts = {"state": place, "begun": is_begun, "sums": guard.rules()["sums"]}
-    show.step("Begun" if is_begun else "Trusted", f"{_limits(guard)}: kept in {place}, {text}", **facts)
+    out.step("Begun" if is_begun else "Trusted", f"{_limits(guard)}: kept in {place}, {text}", **facts)
     return Exit.DONE
 
 
 def show(path: str | None, *, insecure_database: bool, as_json: bool) -> Exit:
     """Show rules and sums. Raises CommandEnded, ConfigurationError."""
     path, guard, sums = _read(path, insecure_database=insecure_database)
-    out = show_for(as_json=as_json)
-    figures, place, problem = None, None, None
+    place, figures, problem = (None, None, None) if sums is None else read_state(sums)
     text = "kept by each process for itself (budgets='process')" if guard.sums else "no sums"
     if sums is not None:
-        figures, place = figures_of(sums), sums.state.place
-        problem = problem_of(sums, figures)
         text = f"{_limits(guard)}: {problem or f'kept in {place}'}"
     facts: dict[str, Any] = {"rules": guard.rules(), "digest": guard.digest, "state": place}
     facts |= {"exists": figures is not None, "sums": [*map(_facts, figures or ())]}
+    out = show_for(as_json=as_json)
     out.heading(path, f"digest {guard.digest}")
     out.step("Guard", text, good=problem is None, **facts)
     for name, rule in rule_texts(guard):
         out.line(name, rule)
     for each in figures or ():
-        paid, held, left = (grouped(figure, each.currency) for figure in (each.paid, each.held, _left(each)))
+        paid, held, left = (grouped(figure, each.currency) for figure in (each.paid, each.held, each.left))
         figure = sum_text(Sum(each.currency, each.most, each.seconds))
         out.line("Sum", f"{figure}: {paid} paid, {held} held, {left} left")
     if any(each.held for each in figures or ()):
@@ -99,15 +96,10 @@ def rule_texts(guard: Guard) -> list[tuple[str, str]]:
     return [(name, text) for name, text in texts if text]
 
 
-def _left(each: SumFigures) -> Decimal:
-    return max(each.most - each.paid - each.held, Decimal(0))
-
-
 def _facts(each: SumFigures) -> dict[str, Any]:
-    amounts = {"most": each.most, "paid": each.paid, "held": each.held, "left": _left(each)}
-    texts = {name: f"{amount:f}" for name, amount in amounts.items()}
+    amounts = {name: f"{getattr(each, name):f}" for name in ("most", "paid", "held", "left")}
     trusted = {"trusted": not each.wait, "trusted_in": round(each.wait, 1)}
-    return {"currency": each.currency, "seconds": each.seconds, **texts, **trusted}
+    return {"currency": each.currency, "seconds": each.seconds, **amounts, **trusted}
 
 
 # The state
@@ -147,21 +139,19 @@ def sums_of(guard: Guard, given: Mapping[str, str], *, insecure_database: bool =
     return None if guard.budgets else key_guard.sums
 
 
-def figures_of(sums: GuardSums) -> list[SumFigures] | None:
-    """What a state has of each sum; None for a file that nobody has made yet, as reading would make it.
+def read_state(sums: GuardSums) -> tuple[str, list[SumFigures] | None, str | None]:
+    """The place of a state, what it has of each sum, and why it refuses, if it does.
 
-    Raises CommandEnded, ConfigurationError.
+    A file that nobody has made yet has none, as reading would make it. Raises CommandEnded,
+    ConfigurationError.
     """
     place = sums.state.place
-    return None if os.path.isabs(place) and not os.path.exists(place) else _done(sums, sums.figures)
-
-
-def problem_of(sums: GuardSums, figures: list[SumFigures] | None) -> str | None:
-    """Why a state refuses, by what it has of each sum; None where it is trusted."""
-    if figures is None:
-        return f"{sums.state.place} does not exist yet; {BEGIN} makes it"
+    if os.path.isabs(place) and not os.path.exists(place):
+        return place, None, f"{place} does not exist yet; {BEGIN} makes it"
+    figures = _done(sums, sums.figures)
     wait = max(each.wait for each in figures)
-    return f"it refuses for another {duration_text(wait)}, or until {BEGIN}" if wait else None
+    problem = f"it refuses for another {duration_text(wait)}, or until {BEGIN}" if wait else None
+    return place, figures, problem
 
 
 def _done(sums: GuardSums, work: Callable[[], T]) -> T:
