@@ -2,8 +2,8 @@
 
 Each client has one sweep of each list and event loop. Waits are served by its schedule, a delivery at once:
 it is looked up in pages that are asked for after it came, because older ones may not show what it tells of.
-Those who begin together share a run down the list, and every page serves all runs. The runs take turns, so
-that none which goes far back holds up the newest page.
+Those who begin together share a run down the list, and every page serves all runs. The youngest run and the
+oldest take turns: what goes far back does not hold up the newest page, nor a stream of new ones what is deep.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ PAGE_DEADLINE: Final = 15.0
 """Seconds for one page of a lookup, with its retries and its wait for the rate limit."""
 BURST: Final = 50
 """Pages that lookups read at once, before their pages are `schedule.PER_PAGE` seconds apart."""
+_MOST_AHEAD: Final = (
+    3  # pages in a row that the youngest run may read, after older ones had the list to themselves
+)
 _NOT_AN_ID: Final = (
     "is the reference of a payout, not its id: payouts.find(reference) gives the payout to wait for"
 )
@@ -257,20 +260,21 @@ class ListSweep:
             raise
 
     async def _read_all(self, runs: list[_Run]) -> None:
+        ahead = 0  # pages that older runs have had more than the youngest, of the latest few
         while True:
-            runs[:0] = self._new_runs()
+            runs += self._new_runs()
             for run in [run for run in runs if not run.goes_on]:
                 runs.remove(run)
                 self._end(run)
             if not runs:
                 return
             now = self._runtime.monotonic()
-            run = min(runs, key=lambda run: max(self._due(run), now))  # the first of several
+            in_order = reversed(runs) if ahead else iter(runs)
+            run = min(in_order, key=lambda run: max(self._due(run), now))  # the first of several
             if (rest := self._due(run) - now) > 0:
                 await self._sleep(rest)
                 continue
-            runs.remove(run)
-            runs.append(run)
+            ahead = max(ahead - 1, 0) if run is runs[-1] and len(runs) > 1 else min(ahead + 1, _MOST_AHEAD)
             await self._read_page(run, runs)
 
     def _new_runs(self) -> Iterator[_Run]:

@@ -10,12 +10,13 @@ import asyncio
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
@@ -58,6 +59,24 @@ class Found:
     """The state in which the service's payout was last seen."""
 
 
+def receiver_of(
+    service: Transport, seed: int, handler: Callable[[TrustedDelivery[Any]], None]
+) -> WebhookReceiver:
+    """A receiver whose client reads this service, in simulated time."""
+    client = AsyncPayments(
+        "sk_sandbox_campaign",
+        base_url="http://127.0.0.1:9/v1",
+        runtime=SimulatedRuntime(seed),
+        transport=service,
+    )
+    return WebhookReceiver(
+        client,
+        secrets=["the shop's own, of 32 bytes or more"],
+        base_url="https://shop.example/hooks",
+        on_payout=handler,
+    )
+
+
 async def repeat(tries: int, seed: int) -> Found:
     """Bring a valid delivery again and again, in bursts."""
     service, told, statuses = Service(), list[str | None](), Counter[int]()
@@ -65,18 +84,7 @@ async def repeat(tries: int, seed: int) -> Found:
     def handler(delivery: TrustedDelivery[Any]) -> None:
         told.append(delivery.record.status)
 
-    client = AsyncPayments(
-        "sk_sandbox_campaign",
-        base_url="http://127.0.0.1:9/v1",
-        runtime=SimulatedRuntime(seed),
-        transport=service,
-    )
-    receiver = WebhookReceiver(
-        client,
-        secrets=["the shop's own, of 32 bytes or more"],
-        base_url="https://shop.example/hooks",
-        on_payout=handler,
-    )
+    receiver = receiver_of(service, seed, handler)
     url = receiver.url_for_payout("r-1")
     body = json.dumps({"event": "payout.completed", "payout": {"id": "po_1"}}).encode()
 
