@@ -308,7 +308,7 @@ def test_where_no_user_is_known_the_key_of_that_sandbox_goes_along_and_no_other(
             monkeypatch.setenv("PAYMENTS_BASE_URL", base)
             monkeypatch.setenv("PAYMENTS_API_KEY", key)
             assert main(resend) == Exit.REFUSED
-            assert "not known which user" in capsys.readouterr().err
+            assert "It is not known who asks" in capsys.readouterr().err
 
 
 @needs_root

@@ -118,7 +118,7 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
     await retried(batch)
     await batch.run(wait_final=60.0)
     first = lives(service)
-    for absurd in ("1e20", "1e250", "1e99999", "-5", "1.5e-30", "1e-300"):
+    for absurd in ("1e20", "1e250", "1e99999", "-5", "1.5e-30", "1e-300", "null"):
 
         def spoil(request: Any, answer: Any, absurd: str = absurd) -> Any:
             page = json.loads(answer.body)
