@@ -1,6 +1,6 @@
 """The limits of a secret key, requests a minute, as values.
 
-`bucket` counts one class of requests against them, `limiter` lets requests through or makes them wait.
+`limiter` counts requests against them, and lets them through or makes them wait.
 """
 
 from __future__ import annotations

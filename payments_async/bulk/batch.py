@@ -35,7 +35,7 @@ from ._protocol.answers import unread_code
 from ._protocol.exit_codes import Exit
 from ._protocol.records import Batch
 from ._run.account import admit
-from ._run.listing import certify
+from ._run.certificate import certify
 from ._run.progress import repeated
 from ._run.retry import RetryReport, retry_failed, retry_rejected
 from ._run.run import Run, RunSettings

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._api.rule import Rule as Rule
+    from ._api.fault_rules import Rule as Rule
     from ._common.clock import Clock as Clock
     from ._common.clock import VirtualClock as VirtualClock
     from ._common.operations import INTERFACE_VERSION as INTERFACE_VERSION
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._webhooks import WebhookTry as WebhookTry
 
 _HOMES = {
-    "_api.rule": ("Rule",),
+    "_api.fault_rules": ("Rule",),
     "_common.clock": ("Clock", "VirtualClock"),
     "_common.operations": ("INTERFACE_VERSION",),
     "_common.profiles": ("ALTERNATE", "HOSTILE", "OBSERVED", "STRICT", "Profile"),

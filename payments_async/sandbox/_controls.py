@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 
 from ._api.core import Core
-from ._api.rule import Rule, check_operation
+from ._api.fault_rules import Rule, check_operation
 from ._common.clock import Clock
 from ._common.profiles import Profile
 from ._common.values import Change

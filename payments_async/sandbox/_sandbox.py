@@ -12,7 +12,7 @@ from .._loopback import GUARDS
 from .._loopback.access import Access, under
 from .._loopback.peers import can_tell
 from ._api.core import Core
-from ._api.rule import default_scenario
+from ._api.fault_rules import default_scenario
 from ._checkout import ACTIONS, PAGES
 from ._common.clock import Clock, VirtualClock, real_secret
 from ._common.json import encode

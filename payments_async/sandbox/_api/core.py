@@ -24,11 +24,11 @@ from .._records.records import PayoutRecord
 from .._records.tenants import Tenant, authenticate
 from .._records.world import World
 from .call import ServiceCall
+from .fault_rules import Rule, ScenarioSource
 from .faults import after, before
 from .handlers import HANDLERS, HandlerReply, created_reply
 from .paging import read_parameters
 from .responses import distort, json_answer, limited, refusal, reused_key
-from .rule import Rule, ScenarioSource
 from .scenario_lookup import find_sources, pick_fault
 
 _IN_FLIGHT = "The request with this idempotency key is still being worked on."

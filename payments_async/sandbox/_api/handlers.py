@@ -34,10 +34,10 @@ from .._records.payouts import create_payout, read_payout
 from .._records.records import USUAL_PLAN, AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.world import World
 from .call import ServiceCall
+from .fault_rules import ScenarioSource
 from .field_checks import RequestField
 from .paging import R, find_page, pagination_form, read_page_query
 from .request_schemas import CHECKOUT, INTENT, PAYOUT, validate
-from .rule import ScenarioSource
 from .scenario_lookup import pick_hooks, pick_plan
 
 STATUS_TTL_SECONDS = 60

@@ -20,7 +20,7 @@ from .._common.scenario_words import (
 from .._common.values import RequestRefused
 from .._records.records import Plan, plan_for
 from .call import ServiceCall
-from .rule import RecordPart, Rule, ScenarioSource
+from .fault_rules import RecordPart, Rule, ScenarioSource
 
 HEADER = "x-sandbox-scenario"
 METADATA = "sandbox_scenario"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from .._api.rule import Rule
+from .._api.fault_rules import Rule
 from .._common.json import JsonObject, decode
 from .._common.masking import HIDDEN, address, mask, mask_path, mask_text
 from .._common.operations import CONSOLE
