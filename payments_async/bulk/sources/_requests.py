@@ -74,12 +74,8 @@ canonical = json.JSONEncoder(
 _ODD: Final = ("\\u0000", "\\udc")
 """Escapes in a row's canonical line that show text which `text_faults` may refuse."""
 _EXPONENT: Final = re.compile(SCIENTIFIC, re.ASCII | re.IGNORECASE)
-_ROUNDED: Final = (
-    # an amount is a number in any case, so that `1E2` was rounded like `1E+2`
-    (AMOUNT, re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)),
-    (ROW_KEY, _EXPONENT),
-    (REFERENCE, _EXPONENT),
-)
+_AMOUNT_EXPONENT: Final = re.compile(SCIENTIFIC.replace("E[+-]", "E[+-]?"), re.ASCII | re.IGNORECASE)
+"""An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
 _NONE: Final[Faults] = {}
 _NOBODY: Final = ("type", "country")
 _WHOM: Final = {f"instrument.{field.name}" for field in attrs.fields(Instrument) if field.name not in _NOBODY}
@@ -90,9 +86,13 @@ def _rounded_faults(cells: Cells) -> Faults:
     """Find texts that a spreadsheet has rounded, but destinations: see `_validation/receivers.py`."""
     return {
         name: f"{IS_SCIENTIFIC}; go back to the original data, and keep it as text"
-        for name, form in _ROUNDED
-        if isinstance(cell := cells.get(name), str) and form.fullmatch(cell.strip())
+        for name in (AMOUNT, ROW_KEY, REFERENCE)
+        if isinstance(cell := cells.get(name), str) and _is_rounded(name, cell.strip())
     }
+
+
+def _is_rounded(name: str, text: str) -> bool:
+    return bool(_AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text))
 
 
 class RowMaker:
