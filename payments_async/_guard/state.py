@@ -43,6 +43,7 @@ class SumsState:
         self._runtime = runtime
         self._connection: Any = None
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()  # loops of several threads may use it first at one moment
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         _states.append(self)
 
@@ -89,11 +90,12 @@ class SumsState:
 
         An executor's threads would be waited for at the end of a child that C's `fork` made without them.
         """
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=_do_all, args=(self._jobs,), name="payments-guard", daemon=True
-            )
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=_do_all, args=(self._jobs,), name="payments-guard", daemon=True
+                )
+                self._thread.start()
         future: Future[T] = Future()
         self._jobs.put((future, work))
         return future
@@ -142,7 +144,7 @@ class SumsState:
         """Begin anew in a forked child. What is the parent's is kept, so that it is never closed here."""
         _INHERITED.append((self._connection, self._jobs))
         self._connection = self._thread = None
-        self._jobs = SimpleQueue()
+        self._jobs, self._starting = SimpleQueue(), threading.Lock()
 
 
 def _do_all(jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +25,8 @@ from payments_async import (
 )
 from payments_async._guard import key_guard as keys
 from payments_async._guard import state as states
-from payments_async._guard.sqlite import FileState
+from payments_async._guard.sqlite import FileState, MemoryState
+from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
 from tests.guard.test_calls import key_guard, refused
 from tests.support.motion import PAYOUT
@@ -324,3 +326,36 @@ def test_a_relative_folder_of_notes_is_not_taken(
         with pytest.raises(ConfigurationError, match="there is no home directory"):
             begin(client)
     assert not (tmp_path / "relative").exists()
+
+
+def test_two_first_uses_at_one_moment_start_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would work on one connection: with a database, within one transaction."""
+    made: list[threading.Thread] = []
+
+    class Counted(threading.Thread):
+        def __init__(self, **facts: Any) -> None:
+            super().__init__(**facts)
+            made.append(self)
+
+    monkeypatch.setattr(states, "_states", [])
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(1_000):
+            state, both = MemoryState(SYSTEM), threading.Barrier(2)
+
+            def use(state: MemoryState = state, both: threading.Barrier = both) -> None:
+                both.wait()
+                state.submit(lambda: None)
+
+            users = [threading.Thread(target=use) for _ in range(2)]
+            with monkeypatch.context() as patch:
+                patch.setattr(threading, "Thread", Counted)
+                for each in users:
+                    each.start()
+                for each in users:
+                    each.join()
+            state.end()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(made) == 1_000
