@@ -195,6 +195,7 @@ class KeyGuard:
         try:
             if known is None or self.monotonic() - known.first > _assumptions.KEY_TRUSTED_FOR:
                 payment = await self._allowed(write, left, may_ask=may_ask)
+                self._judged.pop(name, None)  # the order is that of the latest judgement
                 known = self._judged[name] = _JudgedWrite(payment, self.monotonic())
                 if len(self._judged) > _KNOWN:
                     self._judged.popitem(last=False)

@@ -29,7 +29,9 @@ SET LOCAL idle_in_transaction_session_timeout = '2s'
 _MAKE: Final = tables_made("guards", ";\n".join(TABLES))
 _TOLD: Final = {
     "42501": "its user may not make or use the tables of guards: as the database's owner, run CREATE SCHEMA "
-    "IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user"
+    "IF NOT EXISTS payments; GRANT USAGE, CREATE ON SCHEMA payments TO that user",
+    "42703": "its tables of guards are of another version: drop payments.guards and payments.guard_amounts, "
+    "and begin the guard anew (payments guard begin)",
 }
 """What an operator is to put right, by SQLSTATE."""
 

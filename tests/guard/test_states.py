@@ -214,6 +214,16 @@ async def test_a_database_that_gives_no_rights_says_which_are_missing(
                 await client.payouts.create(**payout(1, 1))
 
 
+async def test_tables_of_another_version_are_told(connected: Any, postgres: PostgresServer) -> None:
+    with postgres.database() as name:
+        postgres.query(name, "CREATE SCHEMA payments; CREATE TABLE payments.guards (account text)")
+        address = f"postgresql://postgres@127.0.0.1:{postgres.port}/{name}"
+        place = {"guard": Guard(most={"XOF": 100}, sums=SUMS), "limit_store": address, "expected_workers": 1}
+        async with connected(place) as client:
+            with pytest.raises(ConfigurationError, match=r"of another version: drop payments\.guards"):
+                await client.payouts.create(**payout(1, 1))
+
+
 async def test_a_state_that_is_away_refuses_and_comes_back(
     connected: Any, postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ DEFAULT_PORT: Final = 7788
 _SEED_BYTES: Final = 32
 _CASES: Final = 5  # cases of one mistake that are printed
 _EVERY: Final = 1.0  # seconds between two readings of a ledger
+_FAREWELL: Final = 2.0
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """The exit codes of shells for a command that cannot be run, and for one that does not exist."""
@@ -115,13 +116,13 @@ def row_keys(ledger: str | None, options: ServeOptions) -> Iterator[RowKey]:
             with suppress(PaymentsError):  # a database may be away for a while
                 asyncio.run(keys.read())
 
-    thread = threading.Thread(target=follow, name="payments-row-keys")
+    thread = threading.Thread(target=follow, name="payments-row-keys", daemon=True)
     thread.start()
     try:
         yield keys.of
     finally:
         is_over.set()
-        thread.join()
+        thread.join(_FAREWELL)  # a database that is away would hold up Ctrl-C for a minute
 
 
 def serve(options: ServeOptions, ledger: str | None, *, as_json: bool) -> Exit:

@@ -218,15 +218,15 @@ class Database:
             raise LedgerError(self.label, "is no ledger of this form", remedy=_OTHER_FILE)
         if missing and not create:
             raise LedgerMissing(self.label, "it holds no ledger's tables", remedy=_START)
-        for name in sorted(ours & found.keys()):
-            if lacking := {*metadata.tables[name].columns.keys()} - found[name]:
-                problem = f"has other tables under the names of a ledger's ({name} has no {min(lacking)})"
-                raise LedgerError(self.label, problem, remedy="give the ledger a database of its own")
-        if batches.name in found:
+        if batches.c.form.name in found.get(batches.name, ()):  # first: another form has other columns
             (form,) = await self.find(sa.select(sa.func.max(batches.c.form).label("form")))
             if form["form"] not in (None, FORM):
                 problem = f"its tables are of form {form['form']}, and this version works with {FORM}"
                 raise LedgerError(self.label, problem, remedy="use the version that wrote it")
+        for name in sorted(ours & found.keys()):
+            if lacking := {*metadata.tables[name].columns.keys()} - found[name]:
+                problem = f"has other tables under the names of a ledger's ({name} has no {min(lacking)})"
+                raise LedgerError(self.label, problem, remedy="give the ledger a database of its own")
         if missing:
             await self.write(lambda connection: connection.run_sync(metadata.create_all))
 

@@ -19,7 +19,7 @@ from .._protocol.outcomes import RowState, Turn
 
 TAKEN_FOR: Final = 60.0
 """Seconds for which a process has the rows that it took, or the reading of the list."""
-FORM: Final = 1
+FORM: Final = 2
 """The form of these tables. A ledger of another form is refused."""
 
 metadata: Final = sa.MetaData()

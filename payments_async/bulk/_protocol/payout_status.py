@@ -83,9 +83,7 @@ def failure_of(payout: Payout) -> str | None:
 def facts_of(payout: Payout) -> str:
     """Describe a payout in words: its id, amount and status, without account data."""
     facts = [_plain(payout.id) or "a payout"]
-    if payout.amount is not None:
-        facts.append(money_of(payout))
-    facts += filter(None, [_plain(payout.status)])
+    facts += filter(None, [money_of(payout), _plain(payout.status)])
     return ", ".join(facts)
 
 
