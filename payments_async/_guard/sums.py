@@ -168,7 +168,7 @@ class _HeldSums(NamedTuple):
         return SumFigures(currency, seconds, most, paid, held, wait)
 
     def shortage(self, currency: str, seconds: int, most: Decimal, amount: Decimal) -> Shortage | None:
-        """Why a window has no room for an amount; None if it has."""
+        """Why a window has no room for an amount; None if it has. One whose sum is not known yet has none."""
         missing = sum(self.used(currency, seconds)) + units_of(amount) - units_of(most)
         if missing <= 0 and self.known_from[currency, seconds] <= self.now:
             return None
@@ -202,6 +202,7 @@ class GuardSums:
             kept = max(protects, *(length for _, length in held.known_from))
             held.run(_FORGET, currency=currency, before=held.now - kept)
             first, counts_from = held.run(_OF_WRITE, write=write).fetchone() or (-inf, -inf)
+            # in the shortest window it counts, and so in all of them
             if first > held.now - protects and counts_from > held.now - windows[0][0]:
                 held.run(_RENEW, write=write, first=first, claim=claim, settled=held.settled)
                 return None

@@ -232,6 +232,7 @@ class ListSweep:
             self._task = None
 
     async def _run(self) -> None:
+        """Read whenever a wait is due or a lookup has come, until nobody looks for a record (`_leave`)."""
         while True:
             rest = self._schedule.due - self._runtime.monotonic() if self._waits else schedule.CEILING
             if rest > 0 and not self._new:

@@ -116,7 +116,7 @@ class PageChanges:
         is_absent = row.last_sent is not None and row.last_sent <= self._reading.began - ABANDONED_AFTER
         is_counted = any(each.is_judged for each in kept)
         is_news = self._judged(row, listed, is_counted=is_counted, has_first=True, absent=whole and is_absent)
-        if not is_news and row.generation:
+        if not is_news and row.generation:  # a row that becomes another is looked at once more before
             self._allow(row, listed, is_whole=whole)
         if whole and all(each.generation != row.generation for each in listed):
             self._absent.append(row.id)  # the list shows earlier payouts of it only
@@ -140,6 +140,7 @@ class PageChanges:
         return judgement.facts is not None
 
     def _record(self, row: LedgerRow, facts: RowFacts, standing: RowPayout | None) -> None:
+        """Note what a row becomes, and what the service says of its payout: one it had before has turned."""
         service_at = None if standing is None else ended_at(standing.payout)
         self._facts.append(
             {

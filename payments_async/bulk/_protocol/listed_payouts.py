@@ -79,11 +79,11 @@ class _Ruling:
 
 
 def judge(row: LedgerRow, payouts: Sequence[RowPayout], *, absent: bool = False) -> Judgement:
-    """Judge a row by its payouts on the list, those of later generations that it cannot get among them.
+    """Judge a row by all its payouts on the list, also those of generations that this ledger never sent.
 
     `absent`: its own payout is not shown, and cannot appear any more.
     """
-    before, row = row, _at_latest(row, payouts)
+    before, row = row, _at_latest(row, payouts)  # one that moves to a later generation is NEW there
     own = [each for each in payouts if each.generation == row.generation]
     earlier = [each for each in payouts if each.generation < row.generation]
     if row.state is _S.CREATED and row.generation == before.generation:

@@ -163,9 +163,14 @@ class Sending:
         return not is_stopped and self._service.clock() < hand.until
 
     def _without_room(self, row: LedgerRow, error: GuardRefused) -> Word:
+        """Give back a row that a guard refuses: until there is room, or for good by the guard's rules.
+
+        A file was checked against the rules as it was loaded: they have changed since, and the run stops. An
+        outbox's rows come unchecked: this one is rejected, and the others are paid.
+        """
         if error.room_at is None and self._ledger.known.is_outbox:
-            return never_allowed(row, str(error))  # its other rows, which nobody has checked either, go on
-        if error.room_at is None:  # by its rules it is never allowed
+            return never_allowed(row, str(error))
+        if error.room_at is None:
             self._stopping.drain(f"row {row.number}: {error}", Stop.RULE)
             return unsent(row)
         seconds = max((error.room_at - self._service.runtime.now()).total_seconds(), 0.0)

@@ -174,7 +174,8 @@ class AdvisorEvidence:
 def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
     """The evidence in a journal up to `now`.
 
-    All entries up to the last one whose bytes the journal dropped are left out: their content is not known.
+    Requests and accepted webhooks up to the last request whose bytes the journal dropped are left out: what
+    they were about is not known. Statuses are known without bytes, and stay.
     """
     requests: list[ObservedRequest] = []
     reached: dict[tuple[str, str], float] = {}
