@@ -25,13 +25,17 @@ Timer = tuple[float, int, Step, *tuple[Any, ...]]
 
 @attrs.define(eq=False)
 class World:
-    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address."""
+    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address.
+
+    `pages` is what the addresses of payers' pages begin with: `origin`, and whatever opens them.
+    """
 
     profile: Profile
     limits: SandboxLimits
     chance: Chance
     now: float = 0.0
     origin: str = "http://sandbox.test"
+    pages: str = attrs.field(default=origin, repr=False)
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
     has_receivers: bool = False
     """True if any record has a `webhook_url`, so that webhooks may fall due as time passes."""
