@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +16,7 @@ import pytest
 from payments_async import _loopback
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._http import server
+from payments_async.sandbox._webhooks.sender import is_of_this_machine
 from tests.sandbox.raw_requests import Api
 
 OTHER = "sandbox:7788"
@@ -155,10 +157,25 @@ def test_the_page_that_knows_the_token_controls_it_and_another_does_not(bound: S
         assert ask(bound, f"{root_of(bound.inspector_url)}/_sandbox/api/reset", "{}", **headers)[0] == status
 
 
-def test_webhooks_do_not_go_to_its_own_pages(bound: Sandbox) -> None:
-    Api(bound, KEY).payout(webhook_url=f"{bound.inspector_url}api/reset")
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "127.9.9.9", "[::1]", "[::ffff:127.0.0.2]"])
+def test_webhooks_do_not_go_to_its_own_pages(bound: Sandbox, host: str) -> None:
+    Api(bound, KEY).payout(webhook_url=f"{bound.inspector_url}api/reset".replace("127.0.0.1", host))
     bound.wait_for_webhooks()
     assert "the sandbox's own" in str(bound.webhooks[0].reason)
+    assert bound.webhooks[0].tries == ()
+
+
+def test_webhooks_go_to_another_port_of_its_machine(bound: Sandbox) -> None:
+    with socket.socket() as beside:
+        beside.bind(("127.0.0.1", 0))  # nothing listens there
+        Api(bound, KEY).payout(webhook_url=f"http://127.0.0.1:{beside.getsockname()[1]}/", scenario="manual")
+        bound.wait_for_webhooks()
+    assert "connection refused" in str(bound.webhooks[0].tries[0].error)
+
+
+def test_an_address_of_this_machine_is_its_own_and_another_machine_s_is_not() -> None:
+    addresses = ("127.0.0.1", "127.0.0.2", "::1", "192.0.2.1", "2001:db8::1")
+    assert [is_of_this_machine(address) for address in addresses] == [True, True, True, False, False]
 
 
 def test_an_address_of_a_network_is_in_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
