@@ -23,6 +23,7 @@ from ._common.values import Answer, Request, RequestRefused
 from ._controls import SandboxControls
 from ._http.server import Server, check_bind, check_port
 from ._records.tenants import authenticate
+from ._records.world import is_key
 from ._webhooks.sender import SenderCallbacks, WebhookSender
 
 _CLOSED = Answer(
@@ -85,6 +86,11 @@ class Sandbox(SandboxControls):
         api_key: str | None = None,
         row_key: Callable[[str], str | None] = no_row_key,
     ) -> None:
+        if api_key is not None and not is_key(api_key):
+            del api_key  # it may be a live one, and tracebacks print locals
+            raise ValueError(
+                "a sandbox's key is sk_sandbox_ and 8 to 200 letters, digits, - or _; it takes no live key"
+            )
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
         check_port(port)
@@ -162,7 +168,10 @@ class Sandbox(SandboxControls):
         self.stop()
 
     def __repr__(self) -> str:
-        address = "not serving" if self._server is None else repr(self.base_url)
+        try:
+            address = "not serving" if self._server is None else repr(self.base_url)
+        except AttributeError:  # the constructor failed, and its traceback prints local variables
+            return f"<{type(self).__name__}, unfinished>"
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
     def _serve(self, request: Request) -> Answer:

@@ -124,8 +124,11 @@ def test_a_bound_one_takes_the_key_of_its_environment_and_no_live_one(
         monkeypatch.setenv("PAYMENTS_API_KEY", given)
         assert serve(["--bind", "0.0.0.0"], look) == Exit.DONE
     assert [key == "sk_sandbox_made_up_by_us" for key in keys] == [True, False]
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_of_a_shop_1")
-    for address, problem in (("0.0.0.0", "takes no live key"), ("localhost", "must be an IPv4 address")):
+    for kind, address, problem in (
+        ("live", "0.0.0.0", "takes no live key"),
+        ("sandbox", "localhost", "must be an IPv4 address"),
+    ):
+        monkeypatch.setenv("PAYMENTS_API_KEY", f"sk_{kind}_of_a_shop_1")
         assert main(["sandbox", "--bind", address]) == Exit.USAGE
         told = capsys.readouterr().err
         assert re.match(f"payments: --bind, and PAYMENTS_API_KEY with it: .*{problem}", told)
