@@ -66,7 +66,7 @@ def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
         with urlopen(about["inspector"]) as page:
             assert page.status == 200
 
-    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=1h", "--speed", "1000000")
+    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=10s", "--speed", "1000000")
     assert serve(given, look) == Exit.DONE
 
 
