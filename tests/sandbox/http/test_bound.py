@@ -175,8 +175,8 @@ def test_webhooks_go_to_another_port_of_its_machine(bound: Sandbox) -> None:
 
 
 def test_an_address_of_this_machine_is_its_own_and_another_machine_s_is_not() -> None:
-    addresses = ("127.0.0.1", "127.0.0.2", "::1", "192.0.2.1", "2001:db8::1")
-    assert [is_of_this_machine(address) for address in addresses] == [True, True, True, False, False]
+    expected = {"127.0.0.2": True, "::1": True, "0.0.0.0": True, "192.0.2.1": False, "2001:db8::1": False}
+    assert {address: is_of_this_machine(address) for address in expected} == expected
 
 
 def test_an_address_of_a_network_is_in_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
