@@ -56,7 +56,7 @@ class Request:
     body: bytes = attrs.field(default=b"", repr=False)
     address: str = "127.0.0.1"
     root: str = attrs.field(default="", repr=False)
-    """What stood before `path`: the segment with the server's secret, or nothing."""
+    """What stood before `path`: the segment with a secret of the server, or nothing."""
     is_trusted: bool = True
     """False where it is not known whose it is, and the secret was not given."""
 

@@ -6,7 +6,8 @@ kernel does not say which user that is, a secret decides: a segment at the begin
 cookie, as a browser sends cookies to every port, and so to the servers of others.
 
 A server bound to a network is asked by other machines, under names that it does not know: there the secret
-decides alone. A web page with a name of its own does not know it.
+decides alone. A web page with a name of its own does not know it. What is made to be passed on to others, as
+the addresses of payers' pages are, has a secret of its own, which makes nobody trusted.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class AccessRefused(Exception):
 @attrs.frozen
 class Access:
     secret: str = attrs.field(repr=False)  # random text that fits into a path
+    passed_on: str | None = attrs.field(default=None, repr=False)  # another, for addresses that others get
     is_shared: bool = False  # True if every user of this machine may reach it
     is_bound: bool = False  # True if other machines reach it: then nobody is trusted without the secret
     shared_by: str = ""  # the option that opens it to them; empty where there is none
@@ -52,25 +54,28 @@ class Access:
     def admit(self, uid: int | None, method: str, path: str, headers: Mapping[str, str]) -> tuple[str, bool]:
         """What stands before the path, and whether it is known whose the request is, or it has the secret.
 
-        `uid` is the user it comes from, None where that is not known. Raises AccessRefused.
+        `uid` is the user it comes from, None where that is not known. With the secret that is passed on, it
+        is for the caller to say what that opens. Raises AccessRefused.
         """
         if method == "TRACE":  # it would return the caller's headers, the key among them
             raise AccessRefused(405, "TRACE is not possible here.", {"Allow": _METHODS})
-        root = self.root if self._has_secret(path) else ""
+        root = self._root_of(path)
         if self.is_bound:
-            return root, bool(root)
+            return root, root == self.root
         if not names_this_machine(headers):
             raise AccessRefused(
                 403, "This Host is not this server's own; ask for it as 127.0.0.1 or localhost."
             )
         if uid is not None and not self.is_shared and not is_own(uid):
             raise AccessRefused(403, self._not_yours(uid))
-        return root, self.is_shared or uid is not None or bool(root)
+        return root, self.is_shared or uid is not None or root == self.root
 
-    def _has_secret(self, path: str) -> bool:
+    def _root_of(self, path: str) -> str:
         first, slash, _ = path[1:].partition("/")
         given = first.encode("utf-8", "replace")
-        return bool(slash) and hmac.compare_digest(self.secret.encode(), given)
+        secrets = filter(None, (self.secret, self.passed_on) if slash else ())
+        found = [one for one in secrets if hmac.compare_digest(one.encode(), given)]
+        return f"/{found[0]}" if found else ""
 
     def _not_yours(self, uid: int) -> str:
         way_out = f"; `{self.shared_by}` opens it to every user of this machine" if self.shared_by else ""

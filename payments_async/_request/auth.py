@@ -93,6 +93,11 @@ def _described(text: object) -> str:
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
 
 
+def named_hosts(text: str | None) -> frozenset[str]:
+    """The hosts that the text of `PAYMENTS_SANDBOX_HOSTS` names."""
+    return frozenset(name.strip().lower() for name in (text or "").split(","))
+
+
 def check_base_url(text: object, sandbox_hosts: str | None = None) -> str:
     """Check a base URL; returns it with its scheme in lower case and without a slash at the end.
 
@@ -102,8 +107,7 @@ def check_base_url(text: object, sandbox_hosts: str | None = None) -> str:
     text = hidden(text)
     if not text:
         raise ConfigurationError(NO_BASE_URL)
-    hosts = frozenset(name.strip().lower() for name in (sandbox_hosts or "").split(","))
-    if problem := _base_url_problem(text, hosts):
+    if problem := _base_url_problem(text, named_hosts(sandbox_hosts)):
         raise ConfigurationError(f"the base URL {problem}")
     scheme, colon, rest = str(text).partition(":")
     return scheme.lower() + colon + rest.rstrip("/")

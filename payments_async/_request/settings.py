@@ -57,6 +57,7 @@ class Settings(ValueMixin):
     base_url: str
     key: KeySource = attrs.field(repr=False)
     environment: auth.Environment | None  # that of all its keys, if it was given
+    plain_hosts: frozenset[str]  # besides this machine, where a sandbox may post to over plain http
     verified: bool  # True if the service's certificate is verified, or need not be
     emitter: Emitter = attrs.field(repr=False)
     user_agent: str
@@ -110,7 +111,8 @@ def settle(
     key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
     if not given and not key:
         raise ConfigurationError(f"{auth.NO_KEY}; {auth.NO_BASE_URL}")
-    address = auth.check_base_url(given, environ.get("PAYMENTS_SANDBOX_HOSTS"))
+    hosts = environ.get("PAYMENTS_SANDBOX_HOSTS")
+    address = auth.check_base_url(given, hosts)
     source = key_source(key, environment, address, verified=verified)
     shared = _limits(limits, environ.get("PAYMENTS_RATE_SHARE"))
     store = environ.get("PAYMENTS_LIMIT_STORE") if limit_store is None else limit_store
@@ -120,6 +122,8 @@ def settle(
         base_url=address,
         key=source,
         environment=environment,
+        # whoever asks over plain http has no live key
+        plain_hosts=auth.named_hosts(hosts if address.startswith("http:") else None),
         verified=verified,
         emitter=emitter(on_event),
         user_agent=user_agent(app_info),

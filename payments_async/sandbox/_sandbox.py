@@ -23,6 +23,7 @@ from ._common.values import Answer, Request, RequestRefused
 from ._controls import SandboxControls
 from ._http.server import Server, check_bind, check_port
 from ._records.tenants import authenticate
+from ._records.world import is_key
 from ._webhooks.sender import SenderCallbacks, WebhookSender
 
 _CLOSED = Answer(
@@ -57,8 +58,9 @@ class Sandbox(SandboxControls):
     answers whoever has the API key, and the inspector is at `inspector_url`, which holds a secret.
 
     `bind` is an address of a network to listen on, or `0.0.0.0` for all, so that other containers reach it:
-    the API with its key, all pages with the secret that their addresses hold. `api_key` is the key that they
-    were given (`sk_sandbox_…`), drawn from the seed unless given.
+    the API with its key, all pages with the secret that their addresses hold. That of payers' pages opens
+    nothing else. `api_key` is the key that they were given (`sk_sandbox_…`); unless given it is drawn from
+    the seed.
 
     `row_key` gives the caller's own name for a payout's reference, or None. The inspector shows payouts under
     it, and finds them by it; no answer, webhook or log record has it, and no repr.
@@ -84,6 +86,11 @@ class Sandbox(SandboxControls):
         api_key: str | None = None,
         row_key: Callable[[str], str | None] = no_row_key,
     ) -> None:
+        if api_key is not None and not is_key(api_key):
+            del api_key  # it may be a live one, and tracebacks print locals
+            raise ValueError(
+                "a sandbox's key is sk_sandbox_ and 8 to 200 letters, digits, - or _; it takes no live key"
+            )
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
         check_port(port)
@@ -96,6 +103,7 @@ class Sandbox(SandboxControls):
         self._bind = bind
         self._access = Access(
             real_secret(),
+            passed_on=real_secret(),
             is_shared=shared,
             shared_by="payments sandbox --shared",
             is_bound=bind is not None,
@@ -127,8 +135,9 @@ class Sandbox(SandboxControls):
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
         sender = WebhookSender(callbacks, self._allowed)
         server = Server(self._serve, clock.sleep, self._port, sender, self._access, self._bind)
-        root = self._access.root if self._access.is_bound else ""
-        self._core.world.origin = f"http://{server.host}:{server.port}{root}"
+        world, root = self._core.world, f"/{self._access.passed_on}" if self._access.is_bound else ""
+        world.origin = f"http://{server.host}:{server.port}"
+        world.pages = world.origin + root
         server.start()
         self._server, self._outbox.poke = server, sender.poke
         sender.poke()
@@ -159,18 +168,25 @@ class Sandbox(SandboxControls):
         self.stop()
 
     def __repr__(self) -> str:
-        address = "not serving" if self._server is None else repr(self.base_url)
+        try:
+            address = "not serving" if self._server is None else repr(self.base_url)
+        except AttributeError:  # the constructor failed, and its traceback prints local variables
+            return f"<{type(self).__name__}, unfinished>"
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
     def _serve(self, request: Request) -> Answer:
         """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
         if request.path.startswith(CONSOLE):
             answer = self._answer_console(request)
-        elif self._access.is_bound and request.path.startswith((PAGES, ACTIONS)) and not request.is_trusted:
+        elif (
+            self._access.is_bound
+            and request.path.startswith((PAGES, ACTIONS))
+            and not (request.is_trusted or request.root)  # the secret that is passed on opens these
+        ):
             answer = _CLOSED
         else:
             answer = self._answer(request)
-        return _under(request.root, answer) if request.root else answer
+        return _under(request.root, answer, self.origin) if request.root else answer
 
     def _answer_console(self, request: Request) -> Answer:
         """The control API below `/_sandbox/api/`, the inspector's pages beside it; no part of the API.
@@ -195,11 +211,11 @@ class Sandbox(SandboxControls):
         return True
 
 
-def _under(root: str, answer: Answer) -> Answer:
-    """An answer whose own addresses begin with the secret that it was asked with."""
+def _under(root: str, answer: Answer, origin: str) -> Answer:
+    """An answer whose own addresses begin with the secret that it was asked with; Try it leads back so."""
     headers, body = answer.headers, answer.body
     if headers.get("Location", "").startswith("/"):
         headers = {**headers, "Location": root + headers["Location"]}
     if headers.get("Content-Type", "").startswith("text/html"):
-        body = under(root, body.decode()).encode()
+        body = under(root, body.decode().replace(f'"{origin}{CONSOLE}"', f'"{CONSOLE}"')).encode()
     return replace(answer, headers=headers, body=body)

@@ -141,7 +141,7 @@ def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def fault_of_address(base_url: object) -> str | None:
+def fault_of_address(base_url: object, plain_hosts: frozenset[str]) -> str | None:
     """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
     if not isinstance(base_url, str) or not re.fullmatch(r"[!-~]+", base_url):
         return "plain ASCII text without white space: https://…/hooks"
@@ -152,8 +152,12 @@ def fault_of_address(base_url: object) -> str | None:
         parts = urlsplit("")
     if not parts.hostname or "@" in base_url or "?" in base_url or "#" in base_url or "\\" in base_url:
         return "an address such as https://shop.example/hooks, no more"
-    if parts.scheme != "https" and not (parts.scheme == "http" and LOOPBACK.fullmatch(parts.hostname)):
-        return "https (plain http is for this machine): tokens are in it"
+    is_near = LOOPBACK.fullmatch(parts.hostname) or parts.hostname in plain_hosts
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_near):
+        return (
+            "https (plain http is for this machine, and with a sandbox's plain http for a host that "
+            "PAYMENTS_SANDBOX_HOSTS names): tokens are in it"
+        )
     return None
 
 

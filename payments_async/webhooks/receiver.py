@@ -46,7 +46,7 @@ class BaseReceiver:
         self._handlers = _handlers(on_payout, on_payment)
         if signer.problem:
             raise ConfigurationError(signer.problem)
-        if problem := _tokens.fault_of_address(base_url):
+        if problem := _tokens.fault_of_address(base_url, client._pipeline.settings.plain_hosts):
             raise ConfigurationError(f"base_url must be {problem}")
         self._signer = signer
         self.base_url: str = str(base_url).rstrip("/")

@@ -66,7 +66,7 @@ def test_scenario_speed_and_profile_reach_the_service(serve: Serve) -> None:
         with urlopen(about["inspector"]) as page:
             assert page.status == 200
 
-    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=1m", "--speed", "1000000")
+    given = ("--profile", "hostile", "--scenario", "fail:NO_FUNDS after=10s", "--speed", "1000000")
     assert serve(given, look) == Exit.DONE
 
 
@@ -113,23 +113,52 @@ def test_a_bound_one_takes_the_key_of_its_environment_and_no_live_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(server, "listen", lambda port, host: _loopback.listen(port))
-    keys: list[str] = []
+    keys: list[str | None] = []
 
     def look(about: dict[str, str], client: Payments) -> None:
-        assert client.payouts.list(page_size=1) is not None
+        assert client.payouts.list(page_size=1) is not None, "None is the key of the environment"
         assert about["inspector"].removesuffix("/_sandbox/") != about["base_url"].removesuffix("/v1")
         keys.append(about["api_key"])
 
     for given in ("sk_sandbox_made_up_by_us", ""):
         monkeypatch.setenv("PAYMENTS_API_KEY", given)
         assert serve(["--bind", "0.0.0.0"], look) == Exit.DONE
-    assert [key == "sk_sandbox_made_up_by_us" for key in keys] == [True, False]
-    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_of_a_shop_1")
-    for address, problem in (("0.0.0.0", "takes no live key"), ("localhost", "must be an IPv4 address")):
+    assert [str(key)[:11] for key in keys] == ["None", "sk_sandbox_"]
+    for kind, address, problem in (
+        ("live", "0.0.0.0", "takes no live key"),
+        ("sandbox", "localhost", "must be an IPv4 address"),
+    ):
+        monkeypatch.setenv("PAYMENTS_API_KEY", f"sk_{kind}_of_a_shop_1")
         assert main(["sandbox", "--bind", address]) == Exit.USAGE
         told = capsys.readouterr().err
         assert re.match(f"payments: --bind, and PAYMENTS_API_KEY with it: .*{problem}", told)
         assert "of_a_shop" not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "is_printed"),
+    [
+        (["--bind", "0.0.0.0"], "sk_sandbox_made_up_by_us", False),
+        (["--bind", "0.0.0.0"], "", True),
+        ([], "sk_sandbox_made_up_by_us", True),  # it draws one of its own
+    ],
+)
+def test_a_key_that_was_given_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    key: str,
+    is_printed: bool,
+) -> None:
+    monkeypatch.setattr(server, "listen", lambda port, host: _loopback.listen(port))
+    monkeypatch.setattr("payments_async._cli.sandbox.serve.DEFAULT_PORT", None)
+    monkeypatch.setattr("payments_async._cli.sandbox.serve.until_interrupted", lambda: None)
+    monkeypatch.setenv("PAYMENTS_API_KEY", key)
+    assert main(["sandbox", *arguments]) == Exit.DONE
+    told = "".join(capsys.readouterr())
+    shown, exported = re.findall(r"API key +(.+)", told), re.findall("export PAYMENTS_API_KEY=(.+)", told)
+    assert shown == (exported if is_printed else ["that of PAYMENTS_API_KEY"])
+    assert ("sk_sandbox_" in told, "made_up_by_us" in told) == (is_printed, False)
 
 
 def test_the_inspector_shows_payouts_by_the_keys_of_a_ledger_that_is_loaded_meanwhile(

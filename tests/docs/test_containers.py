@@ -29,13 +29,16 @@ from payments_sync import Instrument, Payments
 with Payments() as client:
     wallet = Instrument.phone("+233200000001", "GH")
     paid = client.payouts.create(amount=25, currency="GHS", method="mobile_money", instrument=wallet)
+    at = "http://10.231.7.2:7788/_sandbox/api/reset"
+    client.payouts.create(amount=25, currency="GHS", method="mobile_money", instrument=wallet, webhook_url=at)
     print(paid.status, client.checkouts.create(amount=50, currency="GHS").checkout.url)
 """
 LOOK: Final = """
 import sys, urllib.error, urllib.request
 for page in sys.argv[1:]:
     try:
-        print(200, urllib.request.urlopen(page).read().count(b"req_"))
+        read = urllib.request.urlopen(page).read()
+        print(200, read.count(b"req_"), read.count(b"the sandbox's own"))
     except urllib.error.HTTPError as refused:
         print(refused.code)
 """
@@ -112,16 +115,19 @@ def test_a_client_in_one_container_reaches_the_sandbox_in_another_and_with_a_liv
             code, said, told = run(app, *program, **variables)
             assert (code, told, said[:8]) == (0, "", "pending ")
             inspector, checkout = re.findall(r"Inspector +(\S+)", printed)[0], said.split()[1]
-            token = inspector.split("/")[3]
-            assert checkout.startswith(f"http://127.0.0.1:7788/{token}/checkout/"), (
+            token, payers = inspector.split("/")[3], checkout.split("/")[3]
+            assert checkout.startswith(f"http://127.0.0.1:7788/{payers}/checkout/"), (
                 "where the port is published"
             )
 
             pages = [page.replace("127.0.0.1", "sandbox") for page in (inspector, checkout)]
-            pages += [page.replace(f"/{token}", "") for page in pages]
+            pages += [page.replace(f"/{token}", "").replace(f"/{payers}", "") for page in pages]
+            pages += [pages[0].replace(token, payers), pages[1].replace(payers, token)]
+            hooks = run(app, sys.executable, "-c", LOOK, f"{pages[0]}api/webhooks")[1].split()
+            assert (hooks[0], int(hooks[2]) > 0) == ("200", True), "its own address gets no webhook"
             requests = f"{pages[0]}api/requests"
             opened = run(app, sys.executable, "-c", LOOK, *pages, requests)[1].splitlines()
-            assert [line[:3] for line in opened] == ["200", "200", "403", "403", "200"]
+            assert [line[:3] for line in opened] == ["200", "200", "403", "403", "403", "200", "200"]
 
             live = {**variables, "PAYMENTS_API_KEY": "sk_live_of_a_shop_1"}
             unnamed = {**variables, "PAYMENTS_SANDBOX_HOSTS": ""}

@@ -144,6 +144,19 @@ def test_root_may_reach_what_belongs_to_another_user(monkeypatch: pytest.MonkeyP
     assert refused.value.status == 403
 
 
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_the_secret_that_is_passed_on_makes_nobody_trusted(is_bound: bool) -> None:
+    expected = {
+        "/s/": ("/s", True),
+        "/p/": ("/p", False),
+        **dict.fromkeys(("/", "//", "/p", "/x/"), ("", False)),
+    }
+    for passed_on in ("p", None):
+        rules = Access("s", passed_on=passed_on, is_bound=is_bound)
+        seen = {path: rules.admit(None, "GET", path, {}) for path in expected}
+        assert seen == (expected if passed_on else {**expected, "/p/": ("", False)})
+
+
 def test_a_page_s_own_addresses_begin_with_the_secret_and_others_do_not() -> None:
     page = '<a href="/x">1</a> <a href="https://x/">2</a> "quoted" <a href="#a">3</a> <path d="L0"/>'
     assert under("", page) == page

@@ -65,6 +65,29 @@ def test_addresses_that_can_be_used(client: Any, base_url: str) -> None:
     assert re.fullmatch(re.escape(receiver.base_url) + "/[A-Za-z0-9_-]+", receiver.url_for_payout("r-1"))
 
 
+@pytest.mark.parametrize(
+    ("hosts", "options", "is_taken"),
+    [
+        ("sandbox, App", {}, True),
+        ("sandbox", {}, False),
+        ("", {}, False),
+        ("app", {"base_url": "https://pay.test/v1"}, False),
+        ("app", {"base_url": "https://pay.test/v1", "api_key": "sk_live_of_a_shop_1"}, False),
+    ],
+)
+def test_plain_http_from_a_sandbox_goes_to_a_host_that_is_named(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, hosts: str, options: dict[str, str], is_taken: bool
+) -> None:
+    monkeypatch.setenv("PAYMENTS_SANDBOX_HOSTS", hosts)
+    client = play(connect, **options).client.with_options(max_retries=0)
+    if is_taken:
+        receiver = make_receiver(client, on_payout=Handler(), base_url="http://app:8000/hooks")
+        assert receiver.url_for_payout("r-1").startswith("http://app:8000/hooks/")
+    else:
+        with pytest.raises(ConfigurationError, match="for a host that PAYMENTS_SANDBOX_HOSTS names"):
+            make_receiver(client, on_payout=Handler(), base_url="http://app:8000/hooks")
+
+
 @ONE_SURFACE
 @pytest.mark.parametrize(
     ("reference", "expires_in", "fields"),

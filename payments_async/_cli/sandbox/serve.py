@@ -85,12 +85,17 @@ def _make(options: ServeOptions, port: int | None, row_key: RowKey) -> Sandbox:
             shared=options.shared,
             row_key=row_key,
             bind=options.bind,
-            api_key=(os.environ.get("PAYMENTS_API_KEY") or None) if options.bind else None,
+            api_key=_given_key(options),
         )
     except UnknownWord:
         raise
     except ValueError as unfit:
         raise ConfigurationError(f"--bind, and PAYMENTS_API_KEY with it: {unfit}") from unfit
+
+
+def _given_key(options: ServeOptions) -> str | None:
+    """The key that programs in other containers were given, too; None where it is to be drawn."""
+    return (os.environ.get("PAYMENTS_API_KEY") or None) if options.bind else None
 
 
 @contextmanager
@@ -137,7 +142,10 @@ def serve(options: ServeOptions, ledger: str | None, *, as_json: bool) -> Exit:
             row_keys(ledger, options) as row_key,
             open_sandbox(options, port, row_key) as sandbox,
         ):
-            print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
+            variables = environment(sandbox)
+            if _given_key(options):
+                del variables["PAYMENTS_API_KEY"]  # a container's log keeps what is printed
+            print_address(variables, sandbox.inspector_url, options, as_json=as_json)
             try:
                 until_interrupted()
             finally:
@@ -151,7 +159,7 @@ def print_address(
     variables: Mapping[str, str], inspector: str, options: ServeOptions, *, as_json: bool
 ) -> None:
     """Print the service's address, unbuffered, for a program that waits for it on a pipe."""
-    base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
+    base_url, api_key = variables["PAYMENTS_BASE_URL"], variables.get("PAYMENTS_API_KEY")
     if as_json:
         facts = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": options.profile}
         text = json.dumps(facts)
@@ -164,7 +172,7 @@ def print_address(
         text = (
             f"{title}\n\n"
             f"  Base URL   {base_url}\n"
-            f"  API key    {api_key}\n"
+            f"  API key    {api_key or 'that of PAYMENTS_API_KEY'}\n"
             f"  Inspector  {inspector}\n"
             "\n"
             f"For programs in another terminal:\n\n{exports}\n\n"

@@ -66,14 +66,14 @@ def _create_checkout(world: World, call: ServiceCall, sources: Sequence[Scenario
     payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key, hooks)
     session = create_session(world, call.tenant, payment)
     return HandlerReply(
-        {"message": "Checkout session created.", "data": checkout_form(session, world.origin)}, created=True
+        {"message": "Checkout session created.", "data": checkout_form(session, world.pages)}, created=True
     )
 
 
 def _retrieve_checkout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     session = call.tenant.session(call.path_values["checkout_id"])
     read_payment(world, call.tenant, session.payment)
-    return HandlerReply({"data": checkout_form(session, world.origin)})
+    return HandlerReply({"data": checkout_form(session, world.pages)})
 
 
 def _create_intent(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:

@@ -79,7 +79,7 @@ def enter_code(view: SessionView) -> Answer:
 
 def picture(view: SessionView) -> Answer:
     """The QR code of the page where the payer's wallet app would confirm."""
-    return qr_image(f"{view.world.origin}{view.address('phone')}")
+    return qr_image(f"{view.world.pages}{view.address('phone')}")
 
 
 def provider_sdk(_: SessionView) -> Answer:

@@ -63,7 +63,7 @@ class Server:
         listener = listen(port, bind or HOST)
         self.port: int = listener.getsockname()[1]
         self.host: str = HOST if bind in (None, "0.0.0.0") else bind  # noqa: S104 - compared, not listened on
-        sender.own = (self.host, self.port)
+        sender.own = (bind or HOST, self.port)
         self._thread = ServerThread(listener, access, self._handle, f"sandbox-{self.port}", sender.run)
 
     def start(self) -> None:

@@ -135,7 +135,7 @@ _ACTIONS: Mapping[str, JsonObject] = {
 def next_action(attempt: AttemptRecord, *, in_list: bool) -> JsonObject:
     """The next action (gap K): the payer's task, and the pages of this sandbox for it."""
     kind = attempt.plan.outcome.action if attempt.status == "action_required" else "none"
-    pages = f"{attempt.payment.site.origin}{ACTIONS}{attempt.id}/"
+    pages = f"{attempt.payment.site.pages}{ACTIONS}{attempt.id}/"
     addresses = {name: pages + part for name, part in _ADDRESSES.get(kind, {}).items()}
     details = {**_ACTIONS[kind], **addresses}
     form: JsonObject = {"type": kind} if in_list else {}

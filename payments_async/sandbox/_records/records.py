@@ -124,8 +124,8 @@ class Site(Protocol):
     """The server of the payments' pages."""
 
     @property
-    def origin(self) -> str:
-        """The address of the server, without a path."""
+    def pages(self) -> str:
+        """What their addresses begin with."""
         ...
 
 

@@ -23,15 +23,24 @@ Timer = tuple[float, int, Step, *tuple[Any, ...]]
 """The time of a step, a number that keeps the order, the step and what it is about."""
 
 
+def is_key(text: object) -> bool:
+    """True for a key that a sandbox takes. It raises nothing, as a traceback would show another one."""
+    return isinstance(text, str) and _KEY.fullmatch(text) is not None
+
+
 @attrs.define(eq=False)
 class World:
-    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address."""
+    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address.
+
+    `pages` is what the addresses of payers' pages begin with: `origin`, and whatever opens them.
+    """
 
     profile: Profile
     limits: SandboxLimits
     chance: Chance
     now: float = 0.0
     origin: str = "http://sandbox.test"
+    pages: str = attrs.field(default=origin, repr=False)
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
     has_receivers: bool = False
     """True if any record has a `webhook_url`, so that webhooks may fall due as time passes."""
@@ -40,15 +49,11 @@ class World:
     _effects: list[Effect] = attrs.field(factory=list, repr=False)
 
     def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None, key: str | None = None) -> str:
-        """A tenant of its own for a sandbox key, a new one unless given; gives the key.
+        """A tenant of its own for a sandbox key (`is_key`), a new one unless given; gives the key.
 
-        `ValueError` for an unreadable allowlist, and for any other key.
+        `ValueError` for an unreadable allowlist.
         """
         key = f"sk_sandbox_{self.chance.token(32)}" if key is None else key
-        if _KEY.fullmatch(key) is None:
-            raise ValueError(
-                "a sandbox's key is sk_sandbox_ and 8 to 200 letters, digits, - or _; it takes no live key"
-            )
         networks = read_allowlist(allowlist)
         self.tenants[key] = Tenant(fingerprint_of(key), status, networks, KeyLimits(self.limits))
         return key

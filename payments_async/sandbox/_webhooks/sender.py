@@ -11,6 +11,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final
 
 import aiohttp
@@ -66,7 +67,7 @@ class WebhookSender:
         self._allowed = allowed
         self._resolve = resolve or look_up
         self.own: tuple[str, int] | None = None
-        """The sandbox's own address: no delivery goes there, least of all to its controls."""
+        """Where the sandbox listens: no delivery goes there, least of all to its controls."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poked = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
@@ -143,12 +144,17 @@ class WebhookSender:
         if not addresses:
             resolved = await self._resolve(target.host, target.port)
             addresses = check_addresses(target.host, resolved, self._allowed)
-        if any((address, target.port) == self.own for address in addresses):
+        if any(self._is_own(address, target.port) for address in addresses):
             raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
         for address in addresses[:-1]:
             with suppress(aiohttp.ClientConnectorError):
                 return await self._post(webhook, target, address, at)
         return await self._post(webhook, target, addresses[-1], at)
+
+    def _is_own(self, address: str, port: int) -> bool:
+        if self.own == ("0.0.0.0", port):  # noqa: S104 - compared, not listened on
+            return is_of_this_machine(address)
+        return (address, port) == self.own
 
     async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str, at: float) -> WebhookTry:
         host = f"[{address}]" if ":" in address else address
@@ -192,6 +198,16 @@ def _reason(failure: Exception) -> str:
         return "nothing listens there: connection refused"
     text = cause.strerror if isinstance(cause, OSError) else None
     return text or type(failure).__name__
+
+
+def is_of_this_machine(address: str) -> bool:
+    """True for a loopback address, and for one that this machine can listen on."""
+    if ip_address(address).is_loopback:
+        return True
+    with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        probe.bind((address, 0))
+        return True
+    return False
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
