@@ -21,6 +21,8 @@ from payments_sync import (
     PaymentIntent,
     Payments,
     PaymentsError,
+    ResponseMismatch,
+    UnprocessableError,
 )
 from payments_sync.webhooks import TrustedDelivery, WebhookReceiver
 
@@ -83,7 +85,9 @@ def refused(error: PaymentsError) -> tuple[dict[str, str], int]:
     """What happened to the money. The error's own words are for your log."""
     if error.effect != "none":
         return {"problem": "it may be on its way: do not pay again; look at it later"}, 202
-    if isinstance(error, InvalidRequest):
+    if isinstance(error, DuplicateReference | ResponseMismatch):
+        return {"problem": "it was sent before: look at it; no more money was moved"}, 409
+    if isinstance(error, InvalidRequest | UnprocessableError):
         return {"problem": "check what you have typed; no money was moved"}, 422
     return {"problem": "no money was moved"}, 503 if error.is_temporary else 500
 

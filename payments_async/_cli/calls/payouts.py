@@ -85,7 +85,7 @@ def find(reference: str, since: str | None, wait: float | None, call: CallOption
                 raise CommandEnded(problem, Exit.OUTCOME_UNKNOWN) from error
             if found is None:
                 problem = f"no payout has the reference {shlex.quote(reference)}"
-                hint = "one sent in the last 15 minutes may still appear"
+                hint = "one sent in the last 15 minutes may still appear; a row's key is for `payouts show`"
                 raise CommandEnded(f"{problem}; {hint}", Exit.REFUSED)
             _show_payout("Found", "", found, context, call)
             return await _until_final(client, found, wait, context, call)

@@ -33,8 +33,9 @@ _TAKE: Final = (
     "yet with --accept-edits, or give new rows a file and a batch of their own."
 )
 _CANNOT: Final = (
-    "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
-    "with the same mapping and sheet, and give new rows a file and a batch of their own."
+    "Such edits cannot be taken over: what was sent stays as it was sent. A row whose payout failed can be "
+    "edited after `payments payouts retry-failed`. Else give the file as it was, with the same mapping and "
+    "sheet, and give new rows a file and a batch of their own."
 )
 _SKIP: Final = (
     "The same command with `--dry-run --skip-invalid --rejects rejects.csv` writes all of them to a file, "
