@@ -59,6 +59,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(visit: Visit, tmp
         assert await page.get_by_role("heading", name="Certified").is_visible()
         assert await page.get_by_role("rowheader", name="In excess").is_visible(), "also without any"
         await visitor.picture("batch-certificate-print")
+        await page.close()
         visitor.errors.clear()  # of the server that has ended
 
 
@@ -76,6 +77,7 @@ async def test_a_page_whose_server_is_gone_says_so_and_no_longer_that_it_pays(
         assert not await page.locator(place).is_visible()
     assert await visitor.measure("document.documentElement.scrollWidth") <= 390
     assert await visitor.violations() == []
+    await page.close()  # it asks again every few seconds
     visitor.errors.clear()  # of the connection that has ended
 
 
